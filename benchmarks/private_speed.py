@@ -19,16 +19,13 @@ from collections.abc import Callable
 from typing import Any
 
 from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
-from private_utility import PlainWorkspace
+from private_plans import PlainWorkspace, draw_release, plan_release
 
-from sqlanon.algorithms.private.accounting import schedule_of
 from sqlanon.algorithms.private.counting import Places
-from sqlanon.algorithms.private.drawing import draw_counts, require_cells
-from sqlanon.algorithms.private.mechanisms import OpenDP
+from sqlanon.algorithms.private.drawing import require_cells
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.plan.private import PrivatePlan, resolve_private
-from sqlanon.policy.loading import build_policy
+from sqlanon.plan.private import PrivatePlan
 from sqlanon.sql import Statement
 
 STEPS = {
@@ -52,16 +49,7 @@ def plan(engine: Engine, columns: tuple[str, ...], **algorithm: Any) -> PrivateP
         first, below, step = STEPS[name]
         attributes[name] = {"role": "quasi-identifier", "domain": {"from": first, "below": below, "step": step}}
     attributes["cls"] = {"role": "sensitive", "values": list(range(5))}
-    policy = build_policy(
-        {
-            "source": {"url": "duckdb:///:memory:", "table": "people"},
-            "release": {"table": "released"},
-            "attributes": attributes,
-            "privacy": [{"model": "differential-privacy", "epsilon": 1}],
-            "algorithm": {"target": "cls", **algorithm},
-        }
-    )
-    found = resolve_private(policy, engine)
+    found = plan_release(engine, "people", attributes, {"target": "cls", **algorithm})
     require_cells(found)
     return found
 
@@ -69,12 +57,7 @@ def plan(engine: Engine, columns: tuple[str, ...], **algorithm: Any) -> PrivateP
 def drawer(engine: Engine, wanted: PrivatePlan) -> Callable[[], int]:
     workspace = PlainWorkspace(engine)
 
-    def draw() -> int:
-        drawn = draw_counts(engine, workspace, wanted, schedule_of(wanted), OpenDP(), lambda _: None)
-        workspace.drop(workspace.table("places"))
-        return len(drawn.counts.counts)
-
-    return draw
+    return lambda: len(draw_release(engine, workspace, wanted).counts.counts)
 
 
 def count_pairs(engine: Engine, wanted: PrivatePlan) -> int:

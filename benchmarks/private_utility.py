@@ -23,19 +23,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from private_plans import PlainWorkspace, draw_release, plan_release
 from sklearn.tree import DecisionTreeClassifier
 
 from sqlanon.algorithms.private.accounting import schedule_of
 from sqlanon.algorithms.private.counting import Places
-from sqlanon.algorithms.private.drawing import Drawn, draw_counts
-from sqlanon.algorithms.private.mechanisms import OpenDP
+from sqlanon.algorithms.private.drawing import Drawn
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine
-from sqlanon.plan.private import PrivatePlan, resolve_private
+from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain
-from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
-from sqlanon.work.workspace import Workspace
 
 Numbers = NDArray[Any]
 DOMAINS: dict[str, tuple[int, int, int]] = {
@@ -50,16 +47,6 @@ TAXONOMIES = ("workclass", "education", "marital-status", "occupation", "race", 
 RELATIONSHIPS = ["Husband", "Not-in-family", "Other-relative", "Own-child", "Unmarried", "Wife"]
 CLASSES = ["<=50K", ">50K"]
 TARGET = "salary-class"
-
-
-class PlainWorkspace(Workspace):
-    """Work tables of a database that ends with the process."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def table(self, meaning: str, number: int | None = None) -> Relation:
-        return Relation(f"w_{meaning}" + ("" if number is None else f"_{number}"))
 
 
 @dataclass(frozen=True)
@@ -112,22 +99,12 @@ class Adult:
             taxonomy = {"csv": str(self.directory / f"adult_hierarchy_{name}.csv"), "unknown": "OTHER"}
             attributes[name] = {"hierarchy": taxonomy}
         attributes["relationship"] = {"values": RELATIONSHIPS}
-        policy = build_policy(
-            {
-                "source": {"url": "duckdb:///:memory:", "table": table},
-                "release": {"table": "released"},
-                "attributes": {name: {"role": "quasi-identifier", **one} for name, one in attributes.items()}
-                | {TARGET: {"role": "sensitive", "values": CLASSES}},
-                "privacy": [{"model": "differential-privacy", "epsilon": epsilon}],
-                "algorithm": {"target": TARGET, "cells": 1_000_000, **algorithm},
-            }
-        )
-        return resolve_private(policy, self.engine)
+        roles: dict[str, Any] = {name: {"role": "quasi-identifier", **one} for name, one in attributes.items()}
+        roles[TARGET] = {"role": "sensitive", "values": CLASSES}
+        return plan_release(self.engine, table, roles, {"target": TARGET, "cells": 1_000_000, **algorithm}, epsilon)
 
     def draw(self, plan: PrivatePlan) -> Drawn:
-        drawn = draw_counts(self.engine, self.workspace, plan, schedule_of(plan), OpenDP(), lambda _: None)
-        self.workspace.drop(self.workspace.table("places"))
-        return drawn
+        return draw_release(self.engine, self.workspace, plan)
 
 
 def accuracies(plan: PrivatePlan, drawn: Drawn, split: Split) -> tuple[float, float]:
