@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -15,14 +14,12 @@ from sqlanon.encoding.coordinates import Coordinate, Scale
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Microaggregation
-from sqlanon.releases.clustering import Points
-from sqlanon.sql import Relation, Statement
 from tests.oracle import clusters as oracle
+from tests.point_support import NUMBERS, clusters_of, load_points
 from tests.run_support import Database, PlainWorkspace, anonymize
 
 QUASI = "quasi-identifier"
 K_MEMBER = {"name": "microaggregation", "method": "k-member"}
-NUMBERS = tuple(Coordinate(number, None) for number in range(2))  # type: ignore[arg-type]
 COORDINATES = (*NUMBERS, Coordinate(2, None, Scale.NOMINAL, weight=7))  # type: ignore[arg-type]
 
 
@@ -37,18 +34,10 @@ def test_clusters_are_those_of_a_plain_search(engine: Engine, seed: int, sizes: 
         for _ in range(n)
     ]
     numbered[0], numbered[1] = (0, 0, -8, 0), (0, 16, 8, 1)
-    workspace, table = PlainWorkspace(engine), Relation("points")
-    columns = ["point", "block", "z0", "z1", "z2"]
-    engine.execute(Statement("test", "DROP TABLE IF EXISTS points"))
-    engine.execute(
-        Statement("test", "CREATE TABLE points (point BIGINT, block BIGINT, z0 FLOAT8, z1 FLOAT8, z2 FLOAT8)")
-    )
-    engine.load(table, columns, [(point, *one) for point, one in enumerate(numbered)])
-    points = Points(table, (), COORDINATES, len(numbered), len(sizes), max(sizes))
+    workspace = PlainWorkspace(engine)
+    points = load_points(engine, [one[1:] for one in numbered], COORDINATES, [one[0] for one in numbered])
     clustered = gather(engine, workspace, points, k, Microaggregation.model_validate(K_MEMBER))
-    groups: dict[int, set[int]] = defaultdict(set)
-    for point, cluster in engine.fetch(Statement("test", f"SELECT point, cluster FROM {clustered}")):
-        groups[cluster].add(point)
+    groups = clusters_of(engine, clustered)
     workspace.drop(clustered)
     expected: list[list[int]] = []
     for block in range(len(sizes)):

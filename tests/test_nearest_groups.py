@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import random
 import secrets
-from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -13,13 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.algorithms.clusters.methods import gather
-from sqlanon.encoding.coordinates import Coordinate
 from sqlanon.engines.base import Engine
 from sqlanon.policy import Condensation
-from sqlanon.releases.clustering import Points
 from sqlanon.results.facts import CondensedFacts
-from sqlanon.sql import Relation, Statement
 from tests.oracle import clusters as oracle
+from tests.point_support import clusters_of, load_points
 from tests.run_support import Database, PlainWorkspace, anonymize
 
 QUASI = "quasi-identifier"
@@ -41,18 +38,12 @@ def turn(point: int) -> tuple[int, int]:
 def test_groups_are_those_of_a_plain_search(engine: Engine, blocks: list[list[tuple[int, int]]], k: int) -> None:
     """Few different values: distances are often equal."""
     numbered = [(block, *values) for block, members in enumerate(blocks) for values in members]
-    workspace, table = PlainWorkspace(engine), Relation("points")
-    engine.execute(Statement("test", "DROP TABLE IF EXISTS points"))
-    engine.execute(Statement("test", "CREATE TABLE points (point BIGINT, block BIGINT, z0 FLOAT8, z1 FLOAT8)"))
-    engine.load(table, ["point", "block", "z0", "z1"], [(point, *one) for point, one in enumerate(numbered)])
-    coordinates = tuple(Coordinate(number, None) for number in range(2))  # type: ignore[arg-type]
-    points = Points(table, (), coordinates, len(numbered), len(blocks), max(map(len, blocks)))
+    workspace = PlainWorkspace(engine)
+    points = load_points(engine, [one[1:] for one in numbered], blocks=[one[0] for one in numbered])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secrets, "token_hex", lambda _: KEY)
         clustered = gather(engine, workspace, points, k, Condensation(name="condensation", groups="nearest"))
-    groups: dict[int, set[int]] = defaultdict(set)
-    for point, cluster in engine.fetch(Statement("test", f"SELECT point, cluster FROM {clustered}")):
-        groups[cluster].add(point)
+    groups = clusters_of(engine, clustered)
     workspace.drop(clustered)
     expected: list[set[int]] = []
     for block in range(len(blocks)):
