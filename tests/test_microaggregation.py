@@ -7,8 +7,6 @@ import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon import run_report
-from sqlanon.algorithms.clusters import searching
-from sqlanon.errors import PolicyError, ProtectionError, VerificationError
+from sqlanon.algorithms.clusters.methods import gather
+from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError
+from sqlanon.policy import Microaggregation
 from sqlanon.results.facts import ClusterFacts
 from tests.adult import DATA
 from tests.oracle import clusters as oracle
-from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
+from tests.point_support import clusters_of, load_points
+from tests.run_support import Database, PlainWorkspace, Row, anonymize, duckdb_url, open_database
 
 CENSUS = DATA / "casc" / "census.csv"
 QUASI = "quasi-identifier"
@@ -33,7 +34,7 @@ def anonymity(k: int) -> list[dict[str, Any]]:
     return [{"model": "k-anonymity", "k": k}]
 
 
-def clusters_of(released: list[Row], centres: int) -> list[list[int]]:
+def shown_clusters(released: list[Row], centres: int) -> list[list[int]]:
     """The numbers in the last column of released rows, by their centres: sorted, as centres need not be different."""
     members = defaultdict(list)
     for row in released:
@@ -41,29 +42,54 @@ def clusters_of(released: list[Row], centres: int) -> list[list[int]]:
     return sorted(sorted(one) for one in members.values())
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    seed=st.integers(0, 2**32),
-    rows=st.integers(8, 40),
-    k=st.integers(2, 4),
-    method=st.sampled_from([("mdav",), ("v-mdav", 0.2), ("v-mdav", 1.1), ("v-mdav", 5)]),
-)
+METHODS = st.sampled_from([("mdav",), ("v-mdav", 0.2), ("v-mdav", 1.1), ("v-mdav", 5)])
+
+
+def draw_points(seed: int, rows: int) -> list[tuple[int, int]]:
+    """Draw by a seed, as a search for small examples comes to distances that are equal but for rounding."""
+    draw = random.Random(seed)
+    return sorted((draw.randrange(10**6), draw.randrange(-(10**6), 10**6)) for _ in range(rows))
+
+
+def search_plainly(points: Sequence[oracle.Point], k: int, method: tuple[Any, ...]) -> list[list[int]]:
+    plain_search = oracle.mdav if method == ("mdav",) else oracle.v_mdav
+    return sorted(sorted(one) for one in plain_search(points, k, *method[1:]))
+
+
+def algorithm_of(method: tuple[Any, ...]) -> dict[str, Any]:
+    return EXACT | dict(zip(("method", "gamma"), method, strict=False))
+
+
+@settings(max_examples=16, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32), rows=st.integers(8, 40), k=st.integers(2, 4), method=METHODS)
 def test_clusters_are_those_of_a_plain_search(
+    engine: Engine, seed: int, rows: int, k: int, method: tuple[Any, ...]
+) -> None:
+    points, workspace = draw_points(seed, rows), PlainWorkspace(engine)
+    algorithm = Microaggregation.model_validate(algorithm_of(method))
+    clustered = gather(engine, workspace, load_points(engine, points), k, algorithm)
+    assert sorted(map(sorted, clusters_of(engine, clustered).values())) == search_plainly(points, k, method)
+    workspace.drop(clustered)
+
+
+@pytest.mark.either_engine
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32), rows=st.integers(8, 40), k=st.integers(2, 4), method=METHODS)
+def test_runs_release_the_means_of_the_clusters_of_a_plain_search(
     database: Database, seed: int, rows: int, k: int, method: tuple[Any, ...]
 ) -> None:
-    """Rows are drawn by a seed, as a search for small examples comes to distances that are equal but for rounding."""
-    draw = random.Random(seed)
-    points = sorted((draw.randrange(10**6), draw.randrange(-(10**6), 10**6)) for _ in range(rows))
-    columns = {"a": "INTEGER", "b": "INTEGER", "number": "INTEGER"}
-    numbered = [(*point, number) for number, point in enumerate(points)]
-    algorithm = EXACT | dict(zip(("method", "gamma"), method, strict=False))
+    """Of whole runs; `test_clusters_are_those_of_a_plain_search` has more tables."""
+    points = draw_points(seed, rows)
     released = database.release_once(
-        columns, numbered, {"a": QUASI, "b": QUASI, "number": "insensitive"}, algorithm=algorithm, privacy=anonymity(k)
+        {"a": "INTEGER", "b": "INTEGER", "number": "INTEGER"},
+        [(*point, number) for number, point in enumerate(points)],
+        {"a": QUASI, "b": QUASI, "number": "insensitive"},
+        algorithm=algorithm_of(method),
+        privacy=anonymity(k),
     )
     assert released is not None
-    plain_search = oracle.mdav if method == ("mdav",) else oracle.v_mdav
-    expected = plain_search(oracle.standardized(points), k, *method[1:])
-    assert clusters_of(released, 2) == sorted(sorted(one) for one in expected)
+    expected = search_plainly(oracle.standardized(points), k, method)
+    assert shown_clusters(released, 2) == expected
     for row in released:
         mates = next(one for one in expected if row[-1] in one)
         assert row[0] == pytest.approx(sum(points[mate][0] for mate in mates) / len(mates), rel=1e-14)
@@ -112,7 +138,7 @@ def test_engines_release_the_same_bytes(
     tmp_path: Path, postgres_url: str, blocks: Any, refine: bool, method: str, table_of: str
 ) -> None:
     digests, facts = [], []
-    columns, rows, roles = (COLUMNS, numbers(400), ROLES) if table_of == "numbers" else (MIXED, mixed(300), MIXED_ROLES)
+    columns, rows, roles = (COLUMNS, numbers(200), ROLES) if table_of == "numbers" else (MIXED, mixed(150), MIXED_ROLES)
     for url in (duckdb_url(tmp_path / "a.duckdb"), postgres_url):
         with open_database(url) as database:
             table = database.create(columns, rows)
@@ -163,88 +189,6 @@ def test_the_loss_of_the_census_is_the_published_one(tmp_path: Path, k: int, los
     assert facts.smallest == k
 
 
-def mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and variance, exactly, of the doubles."""
-    exact = [Fraction(value) for value in values]
-    mean = sum(exact) / len(exact)
-    return float(mean), float(sum((one - mean) ** 2 for one in exact) / len(exact))
-
-
-RESCALED = {"name": "microaggregation", "refine": False, "keep": "variance"}
-
-
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 2**32), rows=st.integers(12, 40))
-def test_columns_keep_mean_and_variance(database: Database, seed: int, rows: int) -> None:
-    draw = random.Random(seed)
-    values = [
-        (draw.randrange(-(10**6), 10**6), 1e9 + draw.gauss(0, 10), Decimal(draw.randrange(10**5)) / 100, 7)
-        for _ in range(rows)
-    ]
-    types = {"a": "INTEGER", "b": "DOUBLE PRECISION", "c": "DECIMAL(9,2)", "d": "INTEGER"}
-    released = database.release_once(types, values, dict.fromkeys(types, QUASI), algorithm=RESCALED)
-    assert released is not None
-    for before, after in zip(zip(*values, strict=True), zip(*released, strict=True), strict=True):
-        (mean, variance), (kept_mean, kept_variance) = mean_and_variance(before), mean_and_variance(after)
-        slack = 1e-15 * max(map(abs, map(float, before)))
-        assert abs(kept_mean - mean) <= 4 * slack
-        assert math.sqrt(kept_variance) == pytest.approx(math.sqrt(variance), rel=1e-9, abs=4 * slack)
-
-
-def test_rescaled_centres_are_those_of_the_formula(database: Database) -> None:
-    rows = numbers(60)
-    plain, rescaled = (
-        database.release_once(COLUMNS, rows, ROLES, algorithm={**RESCALED, "keep": keep}, privacy=anonymity(4))
-        for keep in (None, "variance")
-    )
-    assert plain is not None
-    assert rescaled is not None
-    of_row = {row[-1]: row for row in plain}
-    for column in range(3):
-        (mean, variance), (shown_mean, shown) = (
-            mean_and_variance([row[column] for row in table]) for table in (rows, plain)
-        )
-        for row in rescaled:
-            centre = of_row[row[-1]][column]
-            expected = mean + (centre - shown_mean) * math.sqrt(variance / shown)
-            assert row[column] == pytest.approx(expected, rel=1e-12, abs=1e-15)
-
-
-def test_engines_rescale_to_the_same_bytes(tmp_path: Path, postgres_url: str) -> None:
-    released = []
-    for url in (duckdb_url(tmp_path / "a.duckdb"), postgres_url):
-        with open_database(url) as database:
-            table = database.create(COLUMNS, numbers(200))
-            result = anonymize(database.policy(table, ROLES, algorithm=RESCALED, privacy=anonymity(3)))
-            assert isinstance(result.algorithm.facts, ClusterFacts)
-            assert result.algorithm.facts.keep == "variance"
-            assert result.checks is not None
-            assert result.checks["variances_equal"].violations == 0
-            released.append([tuple(map(repr, map(plain, row))) for row in database.sql(f"SELECT * FROM {table}_r")])
-    assert released[0] == released[1]
-
-
-def test_rescaling_needs_centres_that_differ(database: Database) -> None:
-    table = database.create({"a": "INTEGER", "b": "INTEGER"}, [(a, b) for a in (1, 9) for b in (1, 2)] * 4)
-    policy = database.policy(table, {"a": QUASI, "b": QUASI}, algorithm=RESCALED, privacy=anonymity(8))
-    with pytest.raises(ProtectionError, match="All clusters have the same mean in column 'b'"):
-        anonymize(policy)
-    assert database.leftovers() == []
-
-
-def test_rescaling_is_of_numbers(database: Database) -> None:
-    table = database.create({"a": "VARCHAR"}, [("x",)] * 5)
-    with pytest.raises(PolicyError, match=r"algorithm\.keep: variance is one of numbers"):
-        anonymize(database.policy(table, {"a": QUASI}, algorithm=RESCALED))
-
-
-def test_wrongly_rescaled_centres_are_not_published(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.releases.rescaling.FIXED", 2**59)
-    table = database.create(COLUMNS, numbers(60))
-    with pytest.raises(VerificationError, match=r"centres_true.*variances_equal"):
-        anonymize(database.policy(table, ROLES, algorithm=RESCALED, privacy=anonymity(4)))
-
-
 MODELS = [
     [{"model": "distinct-l-diversity", "attribute": "ill", "l": 3}],
     [{"model": "entropy-l-diversity", "attribute": "ill", "l": 2.5}],
@@ -253,92 +197,23 @@ MODELS = [
 ]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("models", MODELS, ids=lambda models: models[0]["model"])
 @pytest.mark.parametrize("blocks", ["exact", 20])
 def test_clusters_that_violate_a_model_are_merged(
     database: Database, models: list[dict[str, Any]], blocks: Any
 ) -> None:
-    table = database.create(COLUMNS, numbers(200))
+    rows = numbers(100)
+    table = database.create(COLUMNS, rows)
     algorithm = {"name": "microaggregation", "blocks": blocks}
     result = anonymize(database.policy(table, ROLES, algorithm=algorithm, privacy=[*anonymity(3), *models]))
     assert result.published
     assert all(model.satisfied for model in result.models)
     facts = result.algorithm.facts
     assert isinstance(facts, ClusterFacts)
-    assert 5 < facts.clusters < 200 // 3
+    assert 5 < facts.clusters < len(rows) // 3
     released = database.sql(f"SELECT * FROM {table}_r")
-    assert sorted(row[-2:] for row in released) == sorted(row[-2:] for row in numbers(200))
-
-
-DISTINCT = {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}
-
-
-@pytest.mark.parametrize(("budget", "left_out"), [(0.0, set()), (0.25, {30, 31}), (0.5, {30, 31, 20, 21})])
-def test_the_most_remote_violating_clusters_are_left_out_within_the_budget(
-    database: Database, budget: float, left_out: set[int]
-) -> None:
-    rows = [
-        (0, "a", 0),
-        (1, "b", 1),
-        (9, "a", 10),
-        (10, "b", 11),
-        (40, "c", 20),
-        (41, "c", 21),
-        (99, "d", 30),
-        (100, "d", 31),
-    ]
-    table = database.create({"q": "INTEGER", "ill": "VARCHAR", "number": "INTEGER"}, rows)
-    roles = {"q": QUASI, "ill": "sensitive", "number": "insensitive"}
-    policy = database.policy(table, roles, algorithm=EXACT, privacy=[*anonymity(2), DISTINCT], suppression=budget)
-    result = anonymize(policy)
-    assert all(model.satisfied for model in result.models)
-    assert result.release.suppressed == len(left_out)
-    released = database.sql(f"SELECT * FROM {table}_r")
-    assert {row[-1] for row in released} == {row[-1] for row in rows} - left_out
-
-
-def test_clusters_without_which_the_rest_would_violate_a_model_are_merged(database: Database) -> None:
-    rows = [(0, "a"), (1, "a"), (50, "b"), (51, "b"), (99, "a"), (100, "a")]
-    table = database.create({"q": "INTEGER", "ill": "VARCHAR"}, rows)
-    policy = database.policy(
-        table, {"q": QUASI, "ill": "sensitive"}, algorithm=EXACT, privacy=[*anonymity(2), DISTINCT], suppression=0.7
-    )
-    result = anonymize(policy)
-    assert result.release.suppressed == 0
-    assert all(model.satisfied for model in result.models)
-
-
-def test_more_rows_left_out_than_the_budget_allows_are_not_published(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = [(0, "a"), (1, "b"), (9, "a"), (10, "b"), (99, "d"), (100, "d")]
-    table = database.create({"q": "INTEGER", "ill": "VARCHAR"}, rows)
-    policy = database.policy(
-        table, {"q": QUASI, "ill": "sensitive"}, algorithm=EXACT, privacy=[*anonymity(2), DISTINCT], suppression=0.2
-    )
-    suppress = searching.suppress_violating
-    monkeypatch.setattr(searching, "suppress_violating", lambda *values: suppress(*values[:-1], 2))
-    with pytest.raises(VerificationError, match="rows_add_up"):
-        anonymize(policy)
-
-
-@pytest.mark.parametrize(
-    ("more", "problem"),
-    [
-        ({"suppressed": "star"}, "suppressed: star shows `\\*` in place of values, and microaggregation shows centres"),
-        ({"suppression": 0.1}, "suppression: microaggregation leaves no rows out under t-closeness"),
-    ],
-)
-def test_suppression_that_clusters_do_not_have_is_refused(
-    database: Database, more: dict[str, Any], problem: str
-) -> None:
-    table = database.create({"q": "INTEGER", "ill": "VARCHAR"}, [(number, "ab"[number % 2]) for number in range(9)])
-    close = {"model": "t-closeness", "attribute": "ill", "t": 0.5, "distance": "equal"}
-    policy = database.policy(
-        table, {"q": QUASI, "ill": "sensitive"}, algorithm=EXACT, privacy=[*anonymity(2), close], **more
-    )
-    with pytest.raises(PolicyError, match=problem):
-        anonymize(policy)
+    assert sorted(row[-2:] for row in released) == sorted(row[-2:] for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -411,9 +286,10 @@ def mixed(rows: int, seed: int = 0) -> list[Row]:
     ]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("blocks", ["exact", 20])
 def test_categories_have_medians_and_modes(database: Database, blocks: Any) -> None:
-    rows = mixed(90)
+    rows = mixed(60)
     table = database.create(MIXED, rows)
     released = database.release(
         table, MIXED_ROLES, algorithm={"name": "microaggregation", "blocks": blocks}, privacy=anonymity(4)
@@ -457,10 +333,3 @@ def test_the_report_says_that_centres_are_shown_and_what_they_tell(database: Dat
     assert page.count("the centre of its cluster (mean, median or mode)") == 3
     assert "ranges or sets of values" not in page
     assert "look for the nearest ones in the release" in page
-
-
-def test_the_report_says_that_variances_are_kept(database: Database) -> None:
-    table = database.create({"a": "INTEGER", "s": "INTEGER"}, [(n, n % 3) for n in range(12)])
-    policy = database.policy(table, {"a": QUASI, "s": "sensitive"}, algorithm=RESCALED, privacy=anonymity(3))
-    page = run_report(anonymize(policy).run, policy=policy)
-    assert "rescaled, so that each column has the mean and the variance of its source" in page
