@@ -41,6 +41,7 @@ def anonymity(k: int) -> list[dict[str, Any]]:
     return [{"model": "k-anonymity", "k": k}]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("seed", range(3))
 def test_synthetic_rows_keep_covariances_categories_and_kept_values(database: Database, seed: int) -> None:
     rows = rows_of(600, seed)
@@ -60,12 +61,14 @@ def test_synthetic_rows_keep_covariances_categories_and_kept_values(database: Da
     assert database.leftovers() == []
 
 
+@pytest.mark.either_engine
 def test_each_run_draws_anew(database: Database) -> None:
     table = database.create(COLUMNS, rows_of(60))
     drawn = [database.release(table, ROLES, algorithm=CONDENSED) for _ in range(2)]
     assert drawn[0] != drawn[1]
 
 
+@pytest.mark.either_engine
 def test_scale_makes_groups_larger(database: Database) -> None:
     table = database.create(COLUMNS, rows_of(100))
     policy = database.policy(table, ROLES, algorithm=CONDENSED | {"scale": 2.5}, privacy=anonymity(3))
@@ -74,6 +77,7 @@ def test_scale_makes_groups_larger(database: Database) -> None:
     assert facts.smallest >= 8
 
 
+@pytest.mark.either_engine
 def test_a_number_that_all_rows_of_a_group_have_is_widened(database: Database) -> None:
     rows = [(1000 * (number // 10), float(number), "x", "p", number) for number in range(40)]
     table = database.create(COLUMNS, rows)
@@ -84,6 +88,7 @@ def test_a_number_that_all_rows_of_a_group_have_is_widened(database: Database) -
     assert all(row[0] not in (0, 1000, 2000, 3000) for row in database.sql(f"SELECT * FROM {table}_r"))
 
 
+@pytest.mark.either_engine
 def test_groups_satisfy_other_models(database: Database) -> None:
     table = database.create(COLUMNS, rows_of(120))
     privacy = [*anonymity(3), {"model": "distinct-l-diversity", "l": 2, "attribute": "s"}]

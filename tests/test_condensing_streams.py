@@ -60,6 +60,7 @@ def test_a_stream_is_kept_as_statistics_and_released_once(database: Database) ->
         release_job(policy, "nightly", options=OPTIONS)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -80,6 +81,7 @@ def test_what_does_not_fit_a_job_leaves_it_as_it_was(database: Database, change:
     assert update_job(policy, job, database.create(COLUMNS, []), OPTIONS).sizes == before
 
 
+@pytest.mark.either_engine
 def test_rows_that_no_group_can_take_are_refused_by_column(database: Database) -> None:
     table = database.create(COLUMNS, [("n", None, 1), ("m", 2, 3)])
     with pytest.raises(PolicyError, match="Wide Name: 1 row holds NULL"):
@@ -94,6 +96,7 @@ def test_rows_that_no_group_can_take_are_refused_by_column(database: Database) -
     assert tables(database)[-1:] == [f"condensed_of_{few}"]
 
 
+@pytest.mark.either_engine
 def test_a_release_that_fails_its_check_keeps_the_job(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     table = database.create(COLUMNS, rows_of(20, 3))
     policy = policy_of(database, table)
@@ -111,10 +114,9 @@ def broken(*_: Any) -> dict[str, Any]:
     return {"rows_equal": Check(1, 1)}
 
 
-def test_other_roles_may_not_read_the_statistics(database: Database) -> None:
-    """Whatever default privileges give them."""
-    if database.engine != "postgres":
-        pytest.skip("a DuckDB file has no roles")
+def test_other_roles_may_not_read_the_statistics(postgres_database: Database) -> None:
+    """Whatever default privileges give them. A DuckDB file has no roles."""
+    database = postgres_database
     table = database.create(COLUMNS, rows_of(12, 4))
     policy, job = policy_of(database, table), f"of_{table}"
     update_job(policy, job, table, OPTIONS)
@@ -155,6 +157,7 @@ def test_the_command_line_condenses_a_stream(tmp_path: Path, capsys: pytest.Capt
     assert "as of a condensed stream" in message
 
 
+@pytest.mark.either_engine
 def test_a_step_that_fails_after_publishing_is_said_to_come_after_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
