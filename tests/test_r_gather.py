@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import random
@@ -13,19 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from sqlanon import run_record
-from sqlanon.algorithms.clusters.filling import fill_centres
-from sqlanon.algorithms.clusters.gathering import Guessing
 from sqlanon.cli.commands import program
 from sqlanon.cli.record import record_text
-from sqlanon.encoding.coordinates import Coordinate
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError, VerificationError
-from sqlanon.releases.clustering import Points
 from sqlanon.report.audit.auditing import audit_release
 from sqlanon.report.signoff.check import RecordCheck, check_record
 from sqlanon.report.signoff.record import document_digest, sealed
@@ -33,8 +28,9 @@ from sqlanon.results.facts import GatheredFacts
 from sqlanon.runs.exploring.sweeping import sweep
 from sqlanon.sql import Statement
 from sqlanon.values.digest import digests_of
-from sqlanon.work.workspace import TemporaryWorkspace, Workspace
+from tests.oracle.gathering import least_radius
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
+from tests.test_gathering import POINTS
 
 pytestmark = pytest.mark.either_engine
 
@@ -63,47 +59,6 @@ def people(rows: int) -> list[Row]:
     ]
 
 
-def least_radius(points: list[tuple[float, ...]], r: int, budget: int) -> float:
-    """The least greatest radius of clusters of at least r points about one of them, at most `budget` left out."""
-    radii = sorted({math.dist(one, other) for one in points for other in points})
-    return next(radius for radius in radii if _is_covered(points, r, budget, radius))
-
-
-def _is_covered(points: list[tuple[float, ...]], r: int, budget: int, radius: float) -> bool:
-    """Try every set of centres, and every assignment that could give each of them r points."""
-    everyone = range(len(points))
-    near = [[math.dist(one, other) <= radius + 1e-9 for other in points] for one in points]
-    for count in range(1, len(points) // r + 1):
-        for centres in itertools.combinations(everyone, count):
-            covered = [[c for c in centres if near[c][p]] for p in everyone]
-            if sum(not choices for choices in covered) <= budget and _fills(covered, centres, r):
-                return True
-    return False
-
-
-def _fills(covered: list[list[int]], centres: tuple[int, ...], r: int) -> bool:
-    """Tell whether each centre can have r points of its own (augmenting paths)."""
-    seats = [centre for centre in centres for _ in range(r)]
-    taken: dict[int, int] = {}
-
-    def seat(number: int, tried: set[int]) -> bool:
-        for point, choices in enumerate(covered):
-            if seats[number] in choices and point not in tried:
-                tried.add(point)
-                if point not in taken or seat(taken[point], tried):
-                    taken[point] = number
-                    return True
-        return False
-
-    return all(seat(number, set()) for number in range(len(seats)))
-
-
-POINTS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=4, max_size=9)
-LINES = st.lists(st.tuples(st.integers(0, 8), st.just(0)), min_size=4, max_size=9)
-"""Rows in which centres often have too few of their own."""
-
-
-@pytest.mark.either_engine
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=POINTS, r=st.integers(1, 4), share=st.sampled_from([0, 0.12, 0.25]))
 def test_the_greatest_radius_is_near_the_least_possible(
@@ -126,49 +81,6 @@ def test_the_greatest_radius_is_near_the_least_possible(
     assert all(row[1:3] in rows for row in released)
     least = least_radius(rows, r, budget)
     assert max(row[4] for row in released) <= (4 if budget else 2) * least + 1e-4
-
-
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@example(rows=[(8, 0), (0, 0), (4, 0), (10, 0), (9, 0), (11, 0), (11, 0)], r=3, budget=0)  # a row must move
-@example(rows=[(2, 0), (11, 0), (1, 0), (6, 0), (6, 0)], r=3, budget=1)  # a distance that does not do proves nothing
-@given(rows=POINTS | LINES, r=st.integers(1, 4), budget=st.integers(0, 1))
-def test_the_search_is_within_its_bound(engine: Engine, rows: list[tuple[int, int]], r: int, budget: int) -> None:
-    workspace = TemporaryWorkspace(engine)
-    found = Guessing(engine, workspace, points_of(engine, workspace, rows), r, budget).find_least()
-    sizes = engine.fetch(Statement("test", f"SELECT count(*) FROM {found.clustered} GROUP BY cluster"))
-    assert min(size for (size,) in sizes) >= r
-    assert len(rows) - budget <= sum(size for (size,) in sizes) <= len(rows)
-    radius, least = math.sqrt(found.away), least_radius(rows, r, budget)
-    assert math.sqrt(found.width) <= 2 * least + 1e-9
-    assert radius <= (2 * math.sqrt(found.width) if budget else math.sqrt(found.width)) + 1e-9
-
-
-def points_of(engine: Engine, workspace: Workspace, rows: list[tuple[int, int]]) -> Points:
-    table = workspace.table("points")
-    values = ", ".join(f"({number}, {x}, {y})" for number, (x, y) in enumerate(rows))
-    text = f"CREATE TEMP TABLE {table} AS SELECT * FROM (VALUES {values}) AS v(point, z0, z1)"
-    engine.execute(Statement("test", text))
-    field: Any = None
-    return Points(table, (), (Coordinate(0, field), Coordinate(1, field)), len(rows), 1, len(rows))
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    near=st.lists(st.sets(st.integers(0, 3), min_size=1), min_size=1, max_size=12),
-    least=st.integers(1, 3),
-    draw=st.randoms(use_true_random=False),
-)
-def test_centres_are_filled_where_any_assignment_fills_them(
-    near: list[set[int]], least: int, draw: random.Random
-) -> None:
-    centres = tuple(sorted(set().union(*near)))
-    joined = {point: draw.choice(sorted(choices)) for point, choices in enumerate(near)}
-    pairs = [(centre, point) for centre in centres for point, choices in enumerate(near) if centre in choices]
-    moves = fill_centres(joined, pairs, least)
-    assert (moves is not None) == _fills([sorted(choices) for choices in near], centres, least)
-    if moves is not None:
-        assert all(centre in near[point] and centre != joined[point] for point, centre in moves.items())
-        assert min(Counter((joined | moves).values())[centre] for centre in centres) >= least
 
 
 def _last_values(database: Database) -> str:
