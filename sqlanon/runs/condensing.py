@@ -6,8 +6,6 @@ The statistics are a table in the catalog's schema, `condensed_<job>`, which oth
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.algorithms.clusters.streaming import add_rows, start_group
-from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status
+from sqlanon.catalog import ReleaseKind, RunStart, Status
 from sqlanon.engines.base import Column, Engine, EngineOptions
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.models import models_of
@@ -28,12 +26,15 @@ from sqlanon.policy.writer import policy_text, put_back
 from sqlanon.releases.streamed import GroupSizes, StreamedRows, measure_groups
 from sqlanon.results.measures import Check
 from sqlanon.runs.flow import interruptible
+from sqlanon.runs.recording import record_without_rules
 from sqlanon.sql import Identifier, Relation, checked_name
 from sqlanon.values.expressions import double_of
 from sqlanon.work.journal import status_after
 from sqlanon.work.publish import guard_staging
 from sqlanon.work.session import Session, open_session
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace, release_lock
+
+SEVERAL_DATABASES = "A stream is condensed in one database: that of its rows, the catalog and the release."
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def _open_job(policy: Policy, job: str, options: EngineOptions | None) -> Iterat
         raise PolicyError(problems)
     with open_session(policy, options or EngineOptions()) as session:
         if not (session.own_catalog and session.is_one_database):
-            raise PolicyError("A stream is condensed in one database: that of its rows, the catalog and the release.")
+            raise PolicyError(SEVERAL_DATABASES)
         session.engine.require_writable()
         statistics = session.catalog.location.relation(checked_name(f"condensed_{job}"))
         with release_lock(session.engine, statistics):
@@ -216,18 +217,12 @@ class _Job:
 
     def _end(self, session: Engine, run: str, release: Relation, sizes: GroupSizes) -> None:
         """Record the release and drop the statistics, in the transaction that publishes."""
-        recoding = json.dumps({"algorithm": self.policy.algorithm.name, "groups": sizes.groups, "stream": self.job})
-        record = ReleaseRecord(
-            relation=str(release),
-            kind=ReleaseKind.REGIONS,
-            row_count=sizes.rows,
-            suppressed=0,
-            classes=sizes.groups,
-            recoding=recoding,
-            digest=hashlib.sha256(recoding.encode()).hexdigest(),
+        recoding = {"algorithm": self.policy.algorithm.name, "groups": sizes.groups, "stream": self.job}
+        record = record_without_rules(
+            str(release), ReleaseKind.REGIONS, rows=sizes.rows, classes=sizes.groups, recoding=recoding
         )
         if not self.session.catalog.record_release_within(session, run, release, record):
-            raise PolicyError("A stream is condensed in one database: that of its rows, the catalog and the release.")
+            raise PolicyError(SEVERAL_DATABASES)
         session.run("engine/drop_table", table=self.statistics)
 
     def _exists(self) -> bool:

@@ -6,8 +6,6 @@ tell of it. Nothing of the source is read before its budget was charged, and no 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 
 from sqlanon.algorithms.private.accounting import Schedule, schedule_of
@@ -37,7 +35,7 @@ from sqlanon.results.run_result import CatalogPlace
 from sqlanon.runs.charging import NO_BUDGET, Account, LedgerAccount, consumed_note
 from sqlanon.runs.flow import interruptible
 from sqlanon.runs.linking import check_earlier_releases
-from sqlanon.runs.recording import PublishedRecord
+from sqlanon.runs.recording import PublishedRecord, record_without_rules
 from sqlanon.staging.staging import Staged
 from sqlanon.support.environment import named
 from sqlanon.values.digest import table_digest
@@ -250,13 +248,7 @@ def guarantee_of(plan: PrivatePlan, schedule: Schedule, library: str) -> Guarant
 
 def _release_record(plan: PrivatePlan, counts: NoisyCounts) -> ReleaseRecord:
     """The catalog's record of the release; its rules are the labels, which are released too."""
-    recoding = json.dumps({"algorithm": plan.algorithm.name, "labels": counts.labels}, ensure_ascii=False)
-    return ReleaseRecord(
-        relation=plan.release_name,
-        kind=ReleaseKind.COUNTS,
-        row_count=counts.rows,
-        suppressed=0,
-        classes=counts.cells,
-        recoding=recoding,
-        digest=hashlib.sha256(recoding.encode()).hexdigest(),
+    recoding = {"algorithm": plan.algorithm.name, "labels": counts.labels}
+    return record_without_rules(
+        plan.release_name, ReleaseKind.COUNTS, rows=counts.rows, classes=counts.cells, recoding=recoding
     )

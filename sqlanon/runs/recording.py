@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, Status
 from sqlanon.catalog.sources import SOURCE_DIGEST, path_digest
@@ -96,6 +97,15 @@ def release_record(outcome: ResultBuilder, digest: str | None, plan: Plan) -> Re
         digest=digest or hashlib.sha256(recoding.encode()).hexdigest(),
         content_digest=outcome.digest,
     )
+
+
+def record_without_rules(
+    relation: str, kind: ReleaseKind, *, rows: int, classes: int, recoding: Mapping[str, Any]
+) -> ReleaseRecord:
+    """Record a release of all rows that leaves no rules; its digest is of what says how it was made."""
+    text = json.dumps(recoding, ensure_ascii=False)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return ReleaseRecord(relation, kind, row_count=rows, suppressed=0, classes=classes, recoding=text, digest=digest)
 
 
 def _origin(plan: Plan) -> dict[str, str]:
