@@ -140,7 +140,7 @@ class PrivacyBudget(Part):
     """The privacy budget of the source, which a release of differential privacy is charged on before it is drawn."""
 
     ledger: str = Field(min_length=1)
-    """Its name in the catalog, as `sqlanon budget grant` opened it."""
+    """The name of the budget in the catalog, as `sqlanon budget grant` opened it."""
     epsilon: Number | None = Field(default=None, gt=0)
     """The most that all releases of the source may cost together, whatever is granted; if not given, or above the
     grants, these are the limit."""

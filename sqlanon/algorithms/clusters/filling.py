@@ -1,4 +1,4 @@
-"""Centres that have too few points are given others', along paths from centre to centre: a flow with lower bounds.
+"""Fill centres that have too few points along paths from other centres: a flow with lower bounds.
 
 A centre may take any point within its distance. A point moves from a neighbour, which takes another one from the next,
 until a centre gives away a point that it can spare. Where no such path leads out of a set of centres, these have all

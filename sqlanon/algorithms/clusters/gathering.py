@@ -85,7 +85,7 @@ def _measure_clusters(engine: Engine, points: Points, clustered: Relation) -> tu
 
 @dataclass(frozen=True)
 class Guessed:
-    """Clusters of the least distance that does.
+    """Clusters of the least distance at which every centre gets enough points.
 
     clustered: `(point, cluster)`. away: the greatest squared distance from a centre.
     width: a squared distance; no solution has a greatest radius below half of its root. guesses: how many were made.
@@ -112,7 +112,10 @@ class Guessing:
     guesses: int = 0
 
     def find_least(self) -> Guessed:
-        """Find the least distance that does, of few, and then of all until the greatest radius is within its bound."""
+        """Find the least distance at which every centre gets enough points.
+
+        A few distances are tried first, then all between two of these until the greatest radius is within its bound.
+        """
         reaches = self.workspace.table("reaches")
         self.engine.run(
             "gathering/measure_reaches",
@@ -128,7 +131,7 @@ class Guessing:
         return found
 
     def _bisect_few(self, reaches: Relation, reach: int) -> Guessed:
-        """Find the least distance of those between half the reach and twice it."""
+        """Find the least distance of a few between half the reach and twice the reach."""
         low, high, width = STEPS // 2, 2 * STEPS, reach
         best = self._gather(reaches, reach, reach * high * high // (STEPS * STEPS))
         if best is None:  # it always does, unless others alter the work tables
@@ -158,7 +161,7 @@ class Guessing:
         return replace(best, guesses=self.guesses)
 
     def _width_without(self, apart: int, reach: int) -> int:
-        """Return a squared width that some cluster has in every solution, if a distance does not do."""
+        """Return a squared width that some cluster has in every solution, as the squared distance `apart` failed."""
         return reach if self.spared or apart < reach else apart + 1
 
     def _gather(self, reaches: Relation, reach: int, apart: int) -> tuple[Relation, int] | None:

@@ -45,7 +45,7 @@ def refine(engine: Engine, workspace: Workspace, points: Points, clustered: Rela
 
 
 class _Refinement:
-    """Clusters that change, round by round.
+    """Clusters between which points move, round by round.
 
     clustered: `(point, cluster)`; classes: clusters with their centres, of which the largest has so many points.
     """
@@ -96,7 +96,7 @@ class _Refinement:
 
     @property
     def _current(self) -> dict[str, Any]:
-        """The clusters of now, for statements."""
+        """The values of the current clusters, for statements."""
         return {
             "classes": self.classes,
             "clustered": self.clustered,
@@ -109,7 +109,7 @@ class _Refinement:
         return [self._workspace.table(meaning, self._made) for meaning in meanings]
 
     def _move(self, chosen: Relation) -> bool:
-        """Move points to the clusters that were chosen for them; tells whether there are any."""
+        """Move points to the clusters chosen for them, and tell whether any point moved."""
         self._engine.analyze(chosen)
         (changes,) = self._engine.query_one("clusters/count_changes", chosen=chosen)
         if changes:

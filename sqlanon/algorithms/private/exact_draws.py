@@ -40,7 +40,7 @@ class Noise:
     scale: Fraction
 
     def decay(self, digits: int) -> Interval:
-        """Bound p."""
+        """Bound the factor p = e^(-1 / scale)."""
         return Interval.exponential(1 / self.scale, digits)
 
     def reach(self, threshold: int, digits: int) -> Interval:
@@ -126,7 +126,7 @@ class Geometric:
         self._chances = [Chance(base, doublings, is_digit=doublings < low) for doublings in range(low + 1)]
 
     def draw(self, size: int, most: int | None = None) -> Draws:
-        """Draw so many; those above `most` are only known to be above."""
+        """Draw as many numbers as `size` says; of numbers above `most` only that is known."""
         drawn = np.zeros(size, dtype=np.int64)
         for place, chance in enumerate(self._chances[:-1]):
             drawn += chance.draw(size).astype(np.int64) << place
@@ -140,7 +140,7 @@ class Geometric:
 
 
 class Chance:
-    """An event whose probability is a^(2^doublings), or of a digit that divided by one more than it."""
+    """An event of probability q = a^(2^doublings), or, for a binary digit, of probability q / (1 + q)."""
 
     def __init__(self, base: Bounded, doublings: int, *, is_digit: bool) -> None:
         self._base = base
@@ -149,7 +149,7 @@ class Chance:
         self._bounds = self._bound(_WORD)
 
     def draw(self, size: int) -> Bits:
-        """Draw so many events, each on its own."""
+        """Draw as many independent events as `size` says."""
         low, high = self._bounds
         words = np.frombuffer(os.urandom(size * _WORD // 8), dtype=np.uint64)
         happened: Bits = words < np.uint64(low)

@@ -33,7 +33,7 @@ class Mechanisms(Protocol):
         """Add noise to counts whose sum of changes is at most the sensitivity when a unit is added or removed."""
 
     def reach(self, threshold: int, cells: int, epsilon: Fraction, sensitivity: int) -> Iterable[tuple[int, int]]:
-        """Add noise to as many counts of 0, and give the places and values of those that are at least the threshold."""
+        """Add noise to the counts of empty cells; return the places and values of those that reach the threshold."""
 
     def choose(self, scores: Sequence[int], epsilon: Fraction, sensitivity: int, *, monotone: bool) -> int:
         """Choose a score, likely a great one, and return its place.

@@ -64,9 +64,9 @@ def consistent(noisy: Sequence[NoisyMarginal]) -> list[NoisyMarginal]:
     for one in tree[1:]:
         child, sums = tables[one.place], _flat(tables[_parent(one)], one)
         child = child.adjust(sums.reshape(child.project(one.shared).shape), one.shared)
-        given, order = _given(child, one.shared)
+        given, order = _to_matrix(child, one.shared)
         counts = _non_negative(given, sums)
-        tables[one.place] = replace(child, counts=_back(counts, child, order))
+        tables[one.place] = replace(child, counts=_from_matrix(counts, child, order))
     return tables
 
 
@@ -83,7 +83,7 @@ def synthesize(marginals: Sequence[NoisyMarginal], columns: int) -> Rows:
     rows[:, list(root.columns)] = np.stack(np.unravel_index(cells, root.counts.shape), axis=1)
     for one in join_tree([marginal.columns for marginal in marginals])[1:]:
         child = marginals[one.place]
-        given, order = _given(child, one.shared)
+        given, order = _to_matrix(child, one.shared)
         shared, new = order[: len(one.shared)], order[len(one.shared) :]
         known = _numbers(
             rows[:, [child.columns[axis] for axis in shared]], [child.counts.shape[axis] for axis in shared]
@@ -111,16 +111,16 @@ def _flat(table: NoisyMarginal, one: Joined[int]) -> Numbers:
     return table.project(one.shared).ravel()
 
 
-def _given(table: NoisyMarginal, shared: frozenset[int]) -> tuple[Numbers, list[int]]:
-    """The counts as (combination of shared columns, combination of the others), and the axes in that order."""
+def _to_matrix(table: NoisyMarginal, shared: frozenset[int]) -> tuple[Numbers, list[int]]:
+    """Arrange counts as (combination of shared columns, of the others); also returns the axes in that order."""
     axes = range(len(table.columns))
     order = sorted(axes, key=lambda axis: table.columns[axis] not in shared)
     size = table.project(shared).size
     return table.counts.transpose(order).reshape(size, -1), order
 
 
-def _back(counts: Numbers, table: NoisyMarginal, order: Sequence[int]) -> Numbers:
-    """Undo `_given`."""
+def _from_matrix(counts: Numbers, table: NoisyMarginal, order: Sequence[int]) -> Numbers:
+    """Give the counts of a matrix the axes of the marginal again; see `_to_matrix`."""
     shape = [table.counts.shape[axis] for axis in order]
     table_shaped: Numbers = counts.reshape(shape).transpose(np.argsort(order))
     return table_shaped
