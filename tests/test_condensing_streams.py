@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, ProtectionError, SqlanonError
 from sqlanon.policy import Policy
 from sqlanon.runs.condensing import release_job, update_job
@@ -78,6 +79,8 @@ def test_what_does_not_fit_a_job_leaves_it_as_it_was(database: Database, change:
     other = policy.model_validate(policy.model_dump(mode="json", by_alias=True, exclude_unset=True) | change)
     with pytest.raises(PolicyError, match=problem):
         update_job(other, job, first, OPTIONS)
+    with pytest.raises(PolicyError, match=f"{problem}|has the numbers Wide Name, b"):
+        release_job(other, job, options=OPTIONS)
     assert update_job(policy, job, database.create(COLUMNS, []), OPTIONS).sizes == before
 
 
@@ -105,6 +108,25 @@ def test_a_release_that_fails_its_check_keeps_the_job(database: Database, monkey
     with pytest.raises(SqlanonError, match="failed its check"):
         release_job(policy, f"of_{table}", options=OPTIONS)
     assert f"condensed_of_{table}" in tables(database)
+    assert database.leftovers() == []
+
+
+def test_a_release_whose_statistics_stay_is_not_published(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One transaction drops these and publishes: rows of the same groups that were drawn again would tell more."""
+    table = database.create(COLUMNS, rows_of(20, 6))
+    policy, job, original = policy_of(database, table), f"of_{table}", Engine.run
+    update_job(policy, job, table, OPTIONS)
+
+    def run(engine: Engine, template: str, /, **values: Any) -> Any:
+        if template == "engine/drop_table" and values["table"].name == f"condensed_{job}":
+            raise SqlanonError("held")
+        return original(engine, template, **values)
+
+    monkeypatch.setattr(Engine, "run", run)
+    with pytest.raises(SqlanonError, match="held"):
+        release_job(policy, job, options=OPTIONS)
+    assert f"condensed_{job}" in tables(database)
+    assert database.sql("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [f"{table}_r"]) == []
     assert database.leftovers() == []
 
 

@@ -83,6 +83,18 @@ def test_one_row_changes_each_marginal_by_one(engines: tuple[Engine, Engine]) ->
         assert sum(abs(here - there) for here, there in zip(counts, fewer, strict=True)) <= sensitivity == 1
 
 
+def test_noise_of_marginals_hides_all_rows_of_a_person(engines: tuple[Engine, Engine]) -> None:
+    rows = [(number % 5, *row) for number, row in enumerate(rows_of(20, 2))]
+    columns, attributes = {"person": "INTEGER", **COLUMNS}, {"person": "identifier", **ATTRIBUTES}
+    options = {"name": "marginals", "target": "pay", "marginals": TREE, "unit": {"column": "person", "rows": 3}}
+    with planned(engines[0], columns, rows, attributes, **options) as plan:
+        workspace, known, schedule = PlainWorkspace(engines[0]), Known(), schedule_of(plan)
+        drawing.draw_counts(engines[0], workspace, plan, schedule, known, lambda _: None)
+        workspace.drop(workspace.table("places"))
+    assert [(share, sensitivity) for _, share, sensitivity in known.counted] == [(Fraction(1, 2), 3)] * 2
+    assert [(one.sensitivity, one.scale) for one in schedule.charges] == [(3, 6)] * 2
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_noisy_marginals_agree_and_are_non_negative(seed: int) -> None:
     draw = np.random.default_rng(seed)
