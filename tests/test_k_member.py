@@ -10,10 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.algorithms.clusters.methods import gather
+from sqlanon.algorithms.clusters.points import rows_of_block
 from sqlanon.encoding.coordinates import Coordinate, Scale
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Microaggregation
+from sqlanon.policy.cluster_algorithms import K_MEMBER_BLOCK
 from tests.oracle import clusters as oracle
 from tests.point_support import NUMBERS, clusters_of, load_points
 from tests.run_support import Database, PlainWorkspace, anonymize
@@ -65,3 +67,9 @@ def test_blocks_that_are_too_large_are_refused(database: Database, blocks: Any) 
         PolicyError, match=r"algorithm\.blocks: k-member holds each row against all .* at most, not 2,[56]00"
     ):
         anonymize(policy)
+
+
+def test_blocks_are_no_larger_than_the_search_takes() -> None:
+    algorithm = Microaggregation.model_validate(K_MEMBER)
+    assert rows_of_block(algorithm, K_MEMBER_BLOCK, 3) is None
+    assert 2 * (rows_of_block(algorithm, K_MEMBER_BLOCK + 1, 3) or K_MEMBER_BLOCK) <= K_MEMBER_BLOCK

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.catalog import Catalog, Run, budgets
+from sqlanon.catalog import Catalog, Released, Run, budgets
 from sqlanon.engines import connect
 from sqlanon.errors import BudgetError, Cancelled, EngineError, PolicyError, SqlanonError
 from sqlanon.policy import Policy
@@ -137,6 +137,17 @@ def test_what_earlier_releases_refuse_is_not_charged(people: Database) -> None:
     with ledger(people) as catalog:
         assert catalog.budget("people").consumed == 0
     assert check(asking(people).model_copy(update={"republish": "allow"})).refusal is None
+
+
+@pytest.mark.either_engine
+def test_what_was_released_meanwhile_is_asked_again(people: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    grant(people)
+    found: list[list[Released]] = [[Released("1", "1", "rules-1:1", "same-recoding")], []]
+    monkeypatch.setattr(Catalog, "released", lambda *_: found.pop())
+    with pytest.raises(PolicyError, match="republish: same-recoding"):
+        release(asking(people))
+    assert found == []
+    assert people.sql("SELECT 1 FROM information_schema.tables WHERE table_name = 'people_r'") == []
 
 
 @pytest.mark.either_engine

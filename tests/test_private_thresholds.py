@@ -15,7 +15,7 @@ import pytest
 
 from sqlanon.algorithms.private import drawing
 from sqlanon.algorithms.private.accounting import Schedule, schedule_of
-from sqlanon.algorithms.private.exact_draws import Chance, Interval, Noise, reaching
+from sqlanon.algorithms.private.exact_draws import Chance, Geometric, Interval, Noise, reaching
 from sqlanon.algorithms.private.mechanisms import OpenDP
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
@@ -74,6 +74,13 @@ def test_noise_above_a_threshold_is_that_of_its_distribution(scale: Fraction, th
     assert fits(Counter(drawn.values()), expected, cells)
     halves = Counter(cell * 8 // cells for cell in drawn)
     assert fits(halves, dict.fromkeys(range(8), 1 / 8), len(drawn))
+
+
+@pytest.mark.parametrize("low", [0, 1])
+def test_what_is_above_the_digits_is_drawn_too(low: int) -> None:
+    """In a release there are so many digits that hardly a number is."""
+    drawn, decay = Geometric(Noise(Fraction(3)).decay, low).draw(10_000), math.exp(-1 / 3)
+    assert fits(Counter(drawn.tolist()), {value: (1 - decay) * decay**value for value in range(60)}, 10_000)
 
 
 BLOCK = {1: 2, 3: 1}  # the rows of cells of a block of five

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sqlanon.algorithms.clusters.streaming import add_rows, start_group
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
+from sqlanon.releases.streamed import StreamedRows
 from sqlanon.sql import Relation, Statement
 from tests.run_support import PlainWorkspace
 
@@ -135,3 +136,24 @@ def test_equal_rows_take_few_rounds_and_slices_of_rows_all_join(
 def test_fewer_first_rows_than_a_group_are_refused(engine: Engine) -> None:
     with pytest.raises(ProtectionError, match="at least 4, not 3"):
         start_group(engine, PlainWorkspace(engine), create_rows(engine, [(1, 2), (3, 4), (5, 6)]), NUMBERS, 4)
+
+
+def test_rows_that_groups_do_not_have_are_found(engine: Engine) -> None:
+    workspace, staged = PlainWorkspace(engine), Relation("staged_rows")
+    groups = create_groups(engine, {1: (4, 0.0, 0.0, 8.0, 1.0, 30.0), 2: (5, 10.0, 3.0, 5.0, 0.0, 9.0)})
+    drawn = StreamedRows.draw(engine, workspace, groups, ["a", "b"])
+    for of_regions, of_staged, expected in (
+        ("", "", set()),
+        (" SET c0 = c0 + 1000", "", {"groups_spread"}),
+        (" SET c0 = c0 + 7e-7", "", {"numbers_rounded"}),  # of a grid of 2^-19
+        ("", " WHERE a = (SELECT max(a) FROM {})", {"rows_equal", "groups_spread"}),
+    ):
+        with engine.undone():
+            if of_regions:
+                engine.execute(Statement("test", f"UPDATE {drawn.regions}{of_regions.format(drawn.regions)}"))
+            engine.run("stream/stage_rows", staging=staged, regions=drawn.regions, numbers=drawn.numbers)
+            if of_staged:
+                engine.execute(Statement("test", f"DELETE FROM {staged}{of_staged.format(staged)}"))
+            checks = drawn.check(engine, workspace, staged)
+        assert {name for name, check in checks.items() if check.violations} == expected
+    workspace.drop(drawn.regions)
