@@ -16,11 +16,11 @@ from sqlanon.engines.base import Engine
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.releases.counts import NoisyCounts, load_labels
+from sqlanon.releases.counts import NoisyCounts, load_counts, load_labels
 from sqlanon.results.private import BudgetState, PrivateResult
 from sqlanon.runs.private_runs import run_private
 from sqlanon.sql import Relation, Statement
-from sqlanon.verification.counts import check_counts
+from sqlanon.verification.counts import check_counts, check_drawn
 from sqlanon.work.session import Session
 from tests.run_support import OPTIONS, Database, PlainWorkspace, quoted
 
@@ -117,20 +117,30 @@ def planned(
         engine.execute(Statement("drop", "DROP TABLE private_t"))
 
 
-def staged_rows(engine: Engine, released: NoisyCounts) -> tuple[list[Row], dict[str, int]]:
-    """The rows of a staged release, and the violations that its checks count."""
+def staged_rows(
+    engine: Engine,
+    released: NoisyCounts,
+    drawn: Sequence[tuple[int, int]] | None = None,
+    labels: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[list[Row], dict[str, int]]:
+    """The rows of a staged release, and the violations that its checks count.
+
+    drawn, labels: that it is held against; its own if not given.
+    """
 
     class Beside(PlainWorkspace):
         def staging(self, release: Relation, session: Engine | None = None) -> Relation:  # noqa: ARG002
             return release.sibling("private_staged")
 
-    workspace, claimed = Beside(engine), Relation("w_claimed")
-    plan, labels = released.plan, released.labels
+    workspace, claimed, counted = Beside(engine), Relation("w_claimed"), Relation("w_counted")
+    plan, labels = released.plan, labels or released.labels
     with released.stage(engine, workspace, replace=False) as staged:
         load_labels(engine, claimed, list(labels.values()))
         checks = check_counts(engine, claimed, staged.final, plan, released.cells, labels, released.threshold)
+        load_counts(engine, counted, released.counts if drawn is None else drawn)
+        checks["counts_drawn"] = check_drawn(engine, claimed, staged.final, counted, plan, labels)
         rows = engine.fetch(Statement("read", f"SELECT * FROM {staged.final}"))
-        workspace.drop(claimed, staged.final)
+        workspace.drop(claimed, counted, staged.final)
     return rows, {name: check.violations for name, check in checks.items()}
 
 

@@ -168,6 +168,11 @@ def test_released_cells_reach_the_threshold(engines: tuple[Engine, Engine]) -> N
             assert not any(violations.values())
             _, violations = staged_rows(engine, NoisyCounts(plan, drawn.cut, [(3, 20), (9, 21)], 21))
             assert violations["cells_above_threshold"] == 1
+            for others in ([(3, 21)], [*kept.counts, (9, 30)]):
+                _, violations = staged_rows(engine, kept, others)
+                assert violations["counts_drawn"] == 1
+            _, violations = staged_rows(engine, kept, labels={**kept.labels, "job": ("judge", "priest", "NULL")})
+            assert violations["cells_public"] >= 1
 
 
 def test_more_cells_than_a_threshold_allows_are_refused(engines: tuple[Engine, Engine]) -> None:

@@ -86,5 +86,9 @@ def test_what_was_altered_is_found(people: Database) -> None:
 def test_a_record_of_other_mechanisms_is_found(people: Database) -> None:
     """The policy that the release is held against asks for another epsilon than the one that was spent."""
     release(asking(people, 1))
-    audit = audit_private(asking(people, 0.5))
+    for other in (asking(people, 0.5), asking(people, 1, specializations=2)):
+        audit = audit_private(other)
+        assert {name for name, check in audit.checks.items() if check.violations} == {"mechanisms_recorded"}
+    release(asking(people, 1), Known(library=" "))
+    audit = audit_private(asking(people, 1))
     assert {name for name, check in audit.checks.items() if check.violations} == {"mechanisms_recorded"}

@@ -51,3 +51,11 @@ def test_no_command_releases_anything(policy: Path, database_url: str, command: 
     refused = call(*command[:1], policy, *command[1:])
     assert refused.exit_code == 2, refused.output
     execute(database_url, "CREATE TABLE people_dp (a INTEGER)")  # there is none
+
+
+@pytest.mark.either_engine
+def test_what_a_release_lost_is_not_measured(policy: Path, database_url: str) -> None:
+    execute(database_url, "CREATE TABLE people_dp AS SELECT * FROM people")
+    refused = call("utility", policy, "--target", "pay")
+    assert refused.exit_code == 2
+    assert "can't be measured against its source" in refused.output
