@@ -15,7 +15,7 @@ from sqlanon.policy import Policy
 from sqlanon.runs.condensing import release_job, update_job
 from sqlanon.work.workspace import Workspace
 from tests.cli.support import call_main
-from tests.run_support import OPTIONS, Database, Row, open_database
+from tests.run_support import OPTIONS, Database, Row, duckdb_url, open_database
 from tests.test_condensation import anonymity, covariance
 
 QUASI = "quasi-identifier"
@@ -97,6 +97,27 @@ def test_rows_that_no_group_can_take_are_refused_by_column(database: Database) -
     with pytest.raises(ProtectionError, match="one group"):
         release_job(policy_of(database, few), f"of_{few}", options=OPTIONS)
     assert tables(database)[-1:] == [f"condensed_of_{few}"]
+
+
+def test_a_stream_never_takes_the_place_of_the_source_of_its_policy(tmp_path: Path) -> None:
+    with open_database(duckdb_url(tmp_path / "people.duckdb")) as database:
+        table = database.create(COLUMNS, rows_of(20, 6))
+        policy = policy_of(database, table, release={"table": table})
+        update_job(policy, f"of_{table}", table, OPTIONS)
+        with pytest.raises(PolicyError, match="would overwrite its source"):
+            release_job(policy, f"of_{table}", replace=True, options=OPTIONS)
+        assert len(database.sql(f"SELECT name FROM {table}")) == 20
+
+
+def test_numbers_whose_products_no_double_holds_are_refused(database: Database) -> None:
+    rows = [(str(place), place, 1.5e45 if place == 3 else place * 9e44 / 12) for place in range(12)]
+    table = database.create(COLUMNS | {"b": "DOUBLE PRECISION"}, rows)
+    policy, job = policy_of(database, table, k=3), f"of_{table}"
+    with pytest.raises(PolicyError, match=r"b: 1 row holds numbers beyond 1e\+45, whose products no double holds"):
+        update_job(policy, job, table, OPTIONS)
+    database.sql(f"DELETE FROM {table} WHERE b > 1e45")
+    assert update_job(policy, job, table, OPTIONS).sizes.rows == 11
+    assert len(release_job(policy, job, options=OPTIONS).checks) == 3
 
 
 @pytest.mark.either_engine

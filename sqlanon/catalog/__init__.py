@@ -3,6 +3,8 @@
 from sqlanon.catalog.catalog import SCHEMA, Catalog
 from sqlanon.catalog.migrate import CatalogTooNewError
 from sqlanon.catalog.records import (
+    JOB_NAME,
+    JOB_NAME_PROBLEM,
     RECODING,
     HierarchyRecord,
     Job,
@@ -20,6 +22,8 @@ from sqlanon.catalog.records import (
 )
 
 __all__ = [
+    "JOB_NAME",
+    "JOB_NAME_PROBLEM",
     "RECODING",
     "SCHEMA",
     "Catalog",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -195,6 +196,10 @@ class HierarchyRecord:
     height: int
     leaves: int
     relation: str | None = None
+
+
+JOB_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
+JOB_NAME_PROBLEM = "A job's name is of at most 40 lower-case letters, digits and _, and begins with a letter."
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-from sqlanon.catalog import Catalog, Job, Run, Status
+from sqlanon.catalog import JOB_NAME, JOB_NAME_PROBLEM, Catalog, Job, Run, Status
 from sqlanon.catalog.location import database_of, is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import PolicyError
@@ -35,7 +34,6 @@ from sqlanon.runs.stored import ranges_warnings, require_same
 from sqlanon.sql import Relation, Statement, Text
 from sqlanon.support.environment import named, require_set
 
-NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 _OUTSIDE = "--no-procedure keeps a job that `sqlanon job run` carries out."
 
 
@@ -93,8 +91,8 @@ def export_procedure(engine: Engine, catalog: Catalog, run: Run, wanted: Freezin
 
 def _job(catalog: Catalog, run: Run, wanted: Freezing, policy: Policy) -> Job:
     """The job without a procedure."""
-    if not NAME.fullmatch(wanted.name):
-        raise PolicyError("A job's name is of at most 40 lower-case letters, digits and _, and begins with a letter.")
+    if not JOB_NAME.fullmatch(wanted.name):
+        raise PolicyError(JOB_NAME_PROBLEM)
     if run.status is not Status.PUBLISHED:
         raise PolicyError(f"Run {run.id} published nothing: its status is {run.status.value}.")
     older = next(iter(catalog.jobs(wanted.name)), None)

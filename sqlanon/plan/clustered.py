@@ -20,6 +20,7 @@ GATHERED_COLUMNS = ("cluster", "rows", "radius")  # beside the centre
 MOST_STRATA = 1_000  # values of a target, each of which is divided into blocks by itself
 MOST_NUMBERS = 28  # whose covariances and factors a row of 8 kB, the most of PostgreSQL, can hold
 LARGEST = 1e150  # numbers whose squares doubles can hold
+LARGEST_STREAMED = 1e45  # numbers that the search for an eigenvector can multiply six times
 _CENTRED = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.TEXT, Kind.BOOLEAN, Kind.UUID, Kind.ENUM)
 
 
@@ -27,13 +28,14 @@ _CENTRED = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.TEXT, Kind.BOOLEAN, Kin
 class Uncountable:
     """The rows in which a column holds nothing that clusters can reckon with.
 
-    infinite, huge: of numbers; unordered: of categories that the policy's order lacks.
+    infinite, huge (beyond `largest`): of numbers; unordered: of categories that the policy's order lacks.
     """
 
     nulls: int
     infinite: int
     huge: int
     unordered: int
+    largest: float = LARGEST
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def measure_strata(engine: Engine, source: Relation, policy: Policy, columns: Se
 
 
 def measure_uncountable(
-    engine: Engine, source: Relation, policy: Policy, columns: Sequence[Column]
+    engine: Engine, source: Relation, policy: Policy, columns: Sequence[Column], largest: float = LARGEST
 ) -> dict[str, Uncountable]:
     """Count the values of quasi-identifiers that clusters can't reckon with, in one scan; none for other algorithms."""
     given = {column.name: policy.attributes.get(column.name) for column in columns}
@@ -71,15 +73,16 @@ def measure_uncountable(
     ]
     if policy.algorithm.recodes is not Recodes.CLUSTERS or not looked_at:
         return {}
-    row = engine.query_one(
+    counts = engine.query_one(
         "plan/count_uncountable",
         source=source,
-        largest=LARGEST,
+        largest=largest,
         columns=[_counted(engine, column, attribute) for column, attribute in looked_at],
     )
+    by_column = zip(*[map(int, counts)] * 4, strict=True)
     return {
-        column.name: Uncountable(*map(int, row[4 * place : 4 * place + 4]))
-        for place, (column, _) in enumerate(looked_at)
+        column.name: Uncountable(nulls, infinite, huge, unordered, largest)
+        for (column, _), (nulls, infinite, huge, unordered) in zip(looked_at, by_column, strict=True)
     }
 
 
@@ -112,14 +115,14 @@ def cluster_problems(
         if not clusters:
             yield from (f"{place}: {problem}" for problem in _foreign_problems(name, attribute))
             continue
-        yield from (f"{place}: {problem}" for problem in _column_problems(name, column, attribute))
+        yield from (f"{place}: {problem}" for problem in column_problems(name, column, attribute))
         yield from (f"{place}: {problem}" for problem in value_problems(uncountable.get(column.name)))
     algorithm = policy.algorithm
     if algorithm.releases_clusters:
         yield from gathering_problems(policy, [column for column, _ in attributes], rows)
         return
     if algorithm.draws_numbers:
-        yield from _condensation_problems(attributes)
+        yield from condensation_problems(attributes)
         yield from _strata_problems(policy, attributes, strata)
     if clusters and algorithm.suppresses:
         yield from _suppression_problems(policy)
@@ -182,7 +185,7 @@ def gathering_problems(policy: Policy, columns: Sequence[Column], rows: int) -> 
             yield f"{place}: r-gather has a column '{column.name}' of its own; rename it in a view."
 
 
-def _condensation_problems(attributes: Sequence[tuple[Column, Attribute]]) -> Iterator[str]:
+def condensation_problems(attributes: Sequence[tuple[Column, Attribute]]) -> Iterator[str]:
     """Say what keeps synthetic rows from being drawn."""
     numbers = _count_numbers(attributes)
     if not numbers:
@@ -237,7 +240,7 @@ def _foreign_problems(name: str, attribute: Attribute) -> Iterator[str]:
         yield f"show: {attribute.show.value} is the centre of a cluster; use it with microaggregation."
 
 
-def _column_problems(name: str, column: Column, attribute: Attribute) -> Iterator[str]:
+def column_problems(name: str, column: Column, attribute: Attribute) -> Iterator[str]:
     if name == "r-gather":
         yield from _gathered_problems(column, attribute)
         return
@@ -297,8 +300,8 @@ def value_problems(uncountable: Uncountable | None) -> Iterator[str]:
         yield f"{_rows(uncountable.infinite)} NaN or an infinity, which have no mean; leave them out in a view."
     if uncountable.huge:
         yield (
-            f"{_rows(uncountable.huge)} numbers beyond {LARGEST:g}, whose squares no double holds; scale them in a"
-            " view."
+            f"{_rows(uncountable.huge)} numbers beyond {uncountable.largest:g}, whose products no double holds;"
+            " scale them in a view."
         )
     if uncountable.unordered:
         yield f"{_rows(uncountable.unordered)} values that order lacks; it must list all of them."

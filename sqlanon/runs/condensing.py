@@ -17,8 +17,9 @@ from sqlanon.catalog import ReleaseKind, RunStart, Status
 from sqlanon.engines.base import Column, Engine, EngineOptions
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.models import models_of
-from sqlanon.plan.clustered import measure_uncountable, value_problems
+from sqlanon.plan.clustered import LARGEST_STREAMED, measure_uncountable, value_problems
 from sqlanon.plan.plan import find_release
+from sqlanon.plan.streams import stream_problems, table_problems
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.document import path_text
@@ -28,6 +29,7 @@ from sqlanon.results.measures import Check
 from sqlanon.runs.flow import interruptible
 from sqlanon.runs.recording import record_without_rules
 from sqlanon.sql import Identifier, Relation, checked_name
+from sqlanon.support.environment import named
 from sqlanon.values.expressions import double_of
 from sqlanon.work.journal import status_after
 from sqlanon.work.publish import guard_staging
@@ -83,7 +85,7 @@ def release_job(
 @contextlib.contextmanager
 def _open_job(policy: Policy, job: str, options: EngineOptions | None) -> Iterator[_Job]:
     """Open the databases of a job, whose statistics no other session changes meanwhile."""
-    problems = list(_policy_problems(policy))
+    problems = list(stream_problems(policy, job))
     if problems:
         raise PolicyError(problems)
     with open_session(policy, options or EngineOptions()) as session:
@@ -93,29 +95,6 @@ def _open_job(policy: Policy, job: str, options: EngineOptions | None) -> Iterat
         statistics = session.catalog.location.relation(checked_name(f"condensed_{job}"))
         with release_lock(session.engine, statistics):
             yield _Job(session, policy, job, statistics)
-
-
-def _policy_problems(policy: Policy) -> Iterator[str]:
-    algorithm = policy.algorithm
-    if not algorithm.draws_numbers:
-        yield f"algorithm: a stream is condensed by condensation, not by {algorithm.name}."
-    if policy.target is not None:
-        yield "algorithm.target: a stream has no target; condense the rows of each value as a job of its own."
-    if policy.release.table is None:
-        yield "release: a stream is released as a table; name one."
-    if policy.source.url is None:
-        yield "source.url: the rows of a stream come from tables of a database; name it."
-    if not all(model.decided_by_size for model in models_of(policy)):
-        yield "privacy: of a stream only the sizes of groups are known; ask for k-anonymity alone."
-    quasi = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
-    if not quasi:
-        yield "attributes: no attribute has role quasi-identifier; a stream keeps the numbers of these."
-    for name, one in policy.attributes.items():
-        if one.role in (Role.SENSITIVE, Role.INSENSITIVE) or one.order is not None:
-            yield (
-                f"{path_text(('attributes', name))}: a stream keeps statistics of numbers alone; make it a"
-                " quasi-identifier if it is a number, or an identifier, which is left out."
-            )
 
 
 @dataclass(frozen=True)
@@ -181,7 +160,8 @@ class _Job:
         engine, catalog = self.engine, self.session.catalog
         if not self._exists():
             raise PolicyError(f"There is no job '{self.job}'; `sqlanon condense update` begins one.")
-        release, errors = find_release(self.policy, None, engine, replace)
+        source = engine.resolve(Relation.parse(named(self.policy.source.table or "")))
+        release, errors = find_release(self.policy, source, engine, replace)
         if errors:
             raise PolicyError([str(error) for error in errors])
         run = catalog.start_run(
@@ -252,21 +232,12 @@ class _Job:
     def _columns(self, source: Relation) -> list[Column]:
         """Find the columns of the policy's numbers, with every problem at once."""
         columns = self.engine.columns(source)
-        by_name = {column.name: column for column in columns}
-        problems = [
-            f"{column.name}: {source} has this column, and the policy gives it no role."
-            for column in columns
-            if column.name not in self.policy.attributes
-        ]
-        problems += [f"{source} has no column '{name}'." for name in self.names if name not in by_name]
-        problems += [
-            f"{path_text(('attributes', name))}: a stream keeps statistics of numbers, and it is {by_name[name].type}."
-            for name in self.names
-            if name in by_name and not by_name[name].kind.is_numeric
-        ]
+        problems = list(table_problems(self.policy, str(source), columns))
         if not problems:
-            for name, uncountable in measure_uncountable(self.engine, source, self.policy, columns).items():
-                problems += [f"{path_text(('attributes', name))}: {one}" for one in value_problems(uncountable)]
+            uncountable = measure_uncountable(self.engine, source, self.policy, columns, LARGEST_STREAMED)
+            for name, one in uncountable.items():
+                problems += [f"{path_text(('attributes', name))}: {text}" for text in value_problems(one)]
         if problems:
             raise PolicyError(problems)
+        by_name = {column.name: column for column in columns}
         return [by_name[name] for name in self.names]

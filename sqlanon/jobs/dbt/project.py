@@ -15,13 +15,13 @@ from typing import Any
 from markupsafe import Markup
 from ruamel.yaml import YAML
 
-from sqlanon.catalog import Catalog, Run
+from sqlanon.catalog import JOB_NAME, Catalog, Run
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.dbt.describing import describe_columns
 from sqlanon.jobs.dbt.escaping import escaped, sayable
 from sqlanon.jobs.failing import failing_queries, sensitive_values
-from sqlanon.jobs.freezing import NAME, Freezing, decide, recoded_columns
+from sqlanon.jobs.freezing import Freezing, decide, recoded_columns
 from sqlanon.jobs.procedure import most_rows
 from sqlanon.jobs.recoded import cast_columns, class_column_name, names_of
 from sqlanon.models import PrivacyModel, models_of
@@ -240,7 +240,7 @@ def project_files(
 
     Raises PolicyError where the rules can't be said as one SELECT, or dbt can't be told of something.
     """
-    if not NAME.fullmatch(wanted.name):
+    if not JOB_NAME.fullmatch(wanted.name):
         raise PolicyError("A dbt model's name is of at most 40 lower-case letters, digits and _, and begins with one.")
     if source_model is not None:
         _require_model(source_model, wanted.name)
