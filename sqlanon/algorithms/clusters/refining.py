@@ -72,7 +72,8 @@ class _Refinement:
         run(
             "clusters/create_pairs",
             pairs=pairs,
-            classes=zoned,
+            zoned=zoned,
+            clusters=ZONE,
             neighbours=neighbours,
             coordinates=coordinates,
             has_strata=self._points.has_strata,
