@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlanon.encoding.coordinates import Coordinate
+from sqlanon.encoding.coordinates import Coordinate, Scale
 from sqlanon.engines.base import Engine
 from sqlanon.releases.clustering import Points
 from sqlanon.sql import Relation, Statement
@@ -14,9 +14,16 @@ from sqlanon.sql import Relation, Statement
 NUMBERS = tuple(Coordinate(number, None) for number in range(2))  # type: ignore[arg-type]
 
 
-def load_table(engine: Engine, table: Relation, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-    """Create a table anew, of doubles in columns `z…` and whole numbers in others."""
-    kinds = ", ".join(f"{one} {'FLOAT8' if one.startswith('z') else 'BIGINT'}" for one in columns)
+def load_table(
+    engine: Engine,
+    table: Relation,
+    columns: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
+    codes: Collection[str] = (),
+) -> None:
+    """Create a table anew, of doubles in columns `z…` and whole numbers in others; codes: columns `z…` of these."""
+    doubles = {one for one in columns if one.startswith("z") and one not in codes}
+    kinds = ", ".join(f"{one} {'FLOAT8' if one in doubles else 'BIGINT'}" for one in columns)
     engine.execute(Statement("test", f"DROP TABLE IF EXISTS {table}"))
     engine.execute(Statement("test", f"CREATE TABLE {table} ({kinds})"))
     engine.load(table, list(columns), list(rows))
@@ -32,7 +39,8 @@ def load_points(
     table, places = Relation("points"), blocks or [0] * len(rows)
     columns = ["point", "block", *(f"z{one.number}" for one in coordinates)]
     numbered = [(point, block, *row) for point, (block, row) in enumerate(zip(places, rows, strict=True))]
-    load_table(engine, table, columns, numbered)
+    codes = [f"z{one.number}" for one in coordinates if one.scale is Scale.HIERARCHICAL]
+    load_table(engine, table, columns, numbered, codes)
     sizes = Counter(places)
     return Points(table, (), coordinates, len(rows), len(sizes), max(sizes.values()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -13,16 +14,25 @@ from sqlanon.algorithms.clusters.methods import gather
 from sqlanon.algorithms.clusters.points import rows_of_block
 from sqlanon.encoding.coordinates import Coordinate, Scale
 from sqlanon.engines.base import Engine
-from sqlanon.errors import PolicyError
+from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.policy import Microaggregation
 from sqlanon.policy.cluster_algorithms import K_MEMBER_BLOCK
+from sqlanon.releases import centres
+from sqlanon.sql import Statement
+from sqlanon.staging.recode import Recoding
 from tests.oracle import clusters as oracle
 from tests.point_support import NUMBERS, clusters_of, load_points
 from tests.run_support import Database, PlainWorkspace, anonymize
 
 QUASI = "quasi-identifier"
 K_MEMBER = {"name": "microaggregation", "method": "k-member"}
-COORDINATES = (*NUMBERS, Coordinate(2, None, Scale.NOMINAL, weight=7))  # type: ignore[arg-type]
+SHIFTS = (0, 2)  # of codes of two bits within a group
+COORDINATES = (
+    *NUMBERS,
+    Coordinate(2, None, Scale.NOMINAL, weight=7),  # type: ignore[arg-type]
+    Coordinate(3, None, Scale.HIERARCHICAL, weight=7, shifts=SHIFTS),  # type: ignore[arg-type]
+)
+HIERARCHY = {"mapping": {"x": ["xy", "xyz"], "y": ["xy", "xyz"], "z": ["z_", "xyz"], "v": ["vw", "vw_"]}}
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -31,11 +41,11 @@ def test_clusters_are_those_of_a_plain_search(engine: Engine, seed: int, sizes: 
     """Ranges are powers of two, so that sums of shares are exact, and ties are ties."""
     draw = random.Random(seed)
     numbered = [
-        (block, draw.randrange(17), draw.randrange(-8, 9), draw.randrange(3))
+        (block, draw.randrange(17), draw.randrange(-8, 9), draw.randrange(3), draw.randrange(12))
         for block, n in enumerate(sizes)
         for _ in range(n)
     ]
-    numbered[0], numbered[1] = (0, 0, -8, 0), (0, 16, 8, 1)
+    numbered[0], numbered[1] = (0, 0, -8, 0, 4), (0, 16, 8, 1, 9)
     workspace = PlainWorkspace(engine)
     points = load_points(engine, [one[1:] for one in numbered], COORDINATES, [one[0] for one in numbered])
     clustered = gather(engine, workspace, points, k, Microaggregation.model_validate(K_MEMBER))
@@ -44,19 +54,82 @@ def test_clusters_are_those_of_a_plain_search(engine: Engine, seed: int, sizes: 
     expected: list[list[int]] = []
     for block in range(len(sizes)):
         own = [point for point, one in enumerate(numbered) if one[0] == block]
-        found = oracle.k_member([one[1:] for one in numbered], (False, False, True), k, own)
+        found = oracle.k_member([one[1:] for one in numbered], ((), (), (0,), SHIFTS), k, own)
         expected += [sorted(one) for one in found]
     assert sorted(map(sorted, groups.values())) == sorted(expected)
 
 
-def test_a_release_of_k_member_is_verified(database: Database) -> None:
-    rows = [(number * number % 50, "xyz"[number % 3], number) for number in range(40)]
-    table = database.create({"a": "INTEGER", "b": "VARCHAR", "id": "INTEGER"}, rows)
-    roles = {"a": QUASI, "b": QUASI, "id": "insensitive"}
-    result = anonymize(database.policy(table, roles, algorithm=K_MEMBER, privacy=[{"model": "k-anonymity", "k": 3}]))
-    assert result.published
-    assert result.release.rows == 40
-    assert result.algorithm.rounds == 1
+def test_clusters_show_the_label_of_their_lowest_common_ancestor(databases: tuple[Database, Database]) -> None:
+    draw = random.Random(7)
+    rows = [(draw.choice("xyzv") if n % 9 else None, draw.randrange(30), "pq"[n % 2], n) for n in range(40)]
+    columns = {"a": "VARCHAR", "b": "INTEGER", "c": "VARCHAR", "id": "INTEGER"}
+    attributes = {
+        "a": {"role": QUASI, "hierarchy": HIERARCHY},
+        "b": {"role": QUASI, "hierarchy": {"intervals": [5, 10]}},
+        "c": QUASI,
+        "id": "insensitive",
+    }
+    released = []
+    for database in databases:
+        table = database.create(columns, rows, "generalized")
+        released.append(database.release(table, attributes, algorithm=K_MEMBER))
+    assert released[0] == released[1]
+    shown = defaultdict(list)
+    for *centre, number in released[0]:
+        shown[tuple(centre)].append(rows[number][:2])
+    assert len(shown) > 5
+    for (a, b, _), members in shown.items():
+        assert a == _ancestor([_labels_of(one) for one, _ in members])
+        assert b == _ancestor([[str(number), _interval(number, 5), _interval(number, 10)] for _, number in members])
+
+
+def _interval(number: int, width: int) -> str:
+    return f"[{number // width * width}-{(number // width + 1) * width})"
+
+
+def _labels_of(value: str | None) -> list[str]:
+    return ["NULL"] * 3 if value is None else [value, *HIERARCHY["mapping"][value]]
+
+
+def _ancestor(labels: list[list[str]]) -> str:
+    levels = [{one[level] for one in labels} for level in range(3)]
+    return next((found.pop() for found in levels if len(found) == 1), "*")
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+@pytest.mark.parametrize("label", ["'*'", "'xyz'", "NULL"])
+def test_another_label_is_not_published(database: Database, monkeypatch: pytest.MonkeyPatch, label: str) -> None:
+    table = database.create({"a": "VARCHAR"}, [(one,) for one in "xxyyzzvv"])
+    create = centres.create_centres
+
+    def tampered(engine: Engine, *arguments: Any) -> Recoding:
+        made = create(engine, *arguments)
+        engine.execute(Statement("test", f"UPDATE {made.regions} SET c0 = {label} WHERE c0 = 'x'"))
+        return made
+
+    monkeypatch.setattr("sqlanon.releases.clusters.create_centres", tampered)
+    with pytest.raises(VerificationError, match="centres_true"):
+        anonymize(database.policy(table, {"a": {"role": QUASI, "hierarchy": HIERARCHY}}, algorithm=K_MEMBER))
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+@pytest.mark.parametrize(
+    ("algorithm", "attribute", "problem"),
+    [
+        ({"method": "mdav"}, {}, r"attributes\.a: .* takes a hierarchy with method: k-member alone"),
+        ({"refine": True}, {}, r"algorithm\.refine: .* groups of a hierarchy have none; leave refine out"),
+        ({}, {"order": ["x", "y", "z", "v"]}, r"attributes\.a: it has a hierarchy and an order"),
+        ({}, {"show": "mode"}, r"attributes\.a: clusters show the label of a group"),
+        ({"keep": "variance"}, {}, r"algorithm\.keep: variance is one of numbers"),
+    ],
+)
+def test_what_hierarchies_do_not_go_with_is_refused(
+    database: Database, algorithm: dict[str, Any], attribute: dict[str, Any], problem: str
+) -> None:
+    table = database.create({"a": "VARCHAR"}, [(one,) for one in "xxyyzzvv"])
+    quasi = {"role": QUASI, "hierarchy": HIERARCHY} | attribute
+    with pytest.raises(PolicyError, match=problem):
+        anonymize(database.policy(table, {"a": quasi}, algorithm=K_MEMBER | algorithm))
 
 
 @pytest.mark.parametrize("blocks", ["exact", 2500])

@@ -232,7 +232,12 @@ def test_clusters_that_violate_a_model_are_merged(
         ("DATE", ["2024-01-01"] * 5, {}, "attributes.q: microaggregation has no centre of values of type"),
         ("INTEGER", [1, 2, 3, 4, 5], {"show": "bounds"}, "attributes.q: .* shows this column by mean, not bounds"),
         ("VARCHAR", ["a"] * 5, {"show": "median"}, "by mode, not median; leave show out; categories have a median if"),
-        ("INTEGER", [1, 2, 3, 4, 5], {"hierarchy": {"intervals": [5]}}, "attributes.q: .* uses no hierarchy"),
+        (
+            "INTEGER",
+            [1, 2, 3, 4, 5],
+            {"hierarchy": {"intervals": [5]}},
+            "attributes.q: .* takes a hierarchy with method: k-member",
+        ),
         ("INTEGER", [1, 2, 3, 4, 5], {"top": 4}, "attributes.q: microaggregation has no top"),
         ("INTEGER", [1, 2, 3], {}, "needs at least 4 rows for clusters of 2, and the table holds 3"),
     ],

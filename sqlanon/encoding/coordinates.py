@@ -37,6 +37,7 @@ class Scale(StrEnum):
     CONTINUOUS = "continuous"  # squared differences; the mean
     ORDINAL = "ordinal"  # categories between; the median
     NOMINAL = "nominal"  # equal or not; the mode
+    HIERARCHICAL = "hierarchical"  # the height of the lowest common ancestor; its label
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,11 @@ class Coordinate:
     value: the number that a dictionary's entry holds.
 
     The coordinate of an ordinal value is its place in the order, from 0 on, times `weight`; that of a nominal value is
-    its code, and `weight` is the distance of two that differ.
+    its code, and `weight` is the distance of two that differ; that of a value with a hierarchy too, and `weight` is the
+    distance of two that have only the root in common.
 
     text, order: of an ordinal value, and those of all values in their order.
+    shifts: of a hierarchy, from level 0 to the one below the root: the last bits of codes that differ within a group.
     """
 
     number: int
@@ -67,6 +70,17 @@ class Coordinate:
     weight: int = 0
     text: Markup | None = None
     order: tuple[RedactedValue, ...] = ()
+    shifts: tuple[int, ...] = ()
+
+    @property
+    def is_coded(self) -> bool:
+        """Tell whether the coordinate is the value's code, and that of a centre the most frequent one."""
+        return self.scale in (Scale.NOMINAL, Scale.HIERARCHICAL)
+
+    @property
+    def steps(self) -> list[tuple[int, int]]:
+        """The shifts, with the distance of two values that have their lowest common ancestor at this level."""
+        return [(shift, self.weight * level // len(self.shifts)) for level, shift in enumerate(self.shifts)]
 
     @property
     def name(self) -> Identifier:
@@ -120,7 +134,7 @@ class Positions:
 def measure_positions(engine: Engine, coded: CodedTable) -> list[Positions]:
     """Measure the positions of every quasi-identifier, from exact sums over all rows."""
     nulls = [one for one in coded.quasi_identifiers if one.attribute.name in coded.with_nulls]
-    if any(one.attribute.show is not Show.MODE for one in nulls):
+    if any(one.attribute.show is not Show.MODE and one.coding.hierarchy is None for one in nulls):
         raise ConflictError(f"{', '.join(sorted(coded.with_nulls))}: NULLs were added after the run began.")
     placed = [_placed(engine, number, field) for number, field in enumerate(coded.quasi_identifiers)]
     numbers = any(one.scale is Scale.CONTINUOUS for one in placed)
@@ -158,6 +172,8 @@ def _scaled(one: Positions, unit: float, scale: float) -> Coordinate:
 def _placed(engine: Engine, number: int, field: Field) -> Coordinate:
     """Say how the position of a value follows from its code, or from the value in its dictionary."""
     coding, attribute = field.coding, field.attribute
+    if coding.hierarchy is not None:
+        return Coordinate(number, field, Scale.HIERARCHICAL, shifts=coding.hierarchy.shifts[:-1])
     if attribute.show is Show.MODE:
         return Coordinate(number, field, Scale.NOMINAL)
     if attribute.order is not None:

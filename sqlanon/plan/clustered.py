@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.models import models_of
-from sqlanon.policy import Attribute, Policy, Recodes, Role, Show
+from sqlanon.policy import AlgorithmParameters, Attribute, Policy, Recodes, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.values.expressions import comparable, double_of, text_of
@@ -69,6 +69,7 @@ def measure_uncountable(
         for column in columns
         if (attribute := given[column.name]) is not None
         and attribute.role is Role.QUASI_IDENTIFIER
+        and attribute.hierarchy is None
         and (column.kind.is_numeric or attribute.order is not None)
     ]
     if policy.algorithm.recodes is not Recodes.CLUSTERS or not looked_at:
@@ -115,7 +116,7 @@ def cluster_problems(
         if not clusters:
             yield from (f"{place}: {problem}" for problem in _foreign_problems(name, attribute))
             continue
-        yield from (f"{place}: {problem}" for problem in column_problems(name, column, attribute))
+        yield from (f"{place}: {problem}" for problem in column_problems(policy.algorithm, column, attribute))
         yield from (f"{place}: {problem}" for problem in value_problems(uncountable.get(column.name)))
     algorithm = policy.algorithm
     if algorithm.releases_clusters:
@@ -129,6 +130,9 @@ def cluster_problems(
     if clusters and algorithm.kept_statistic and not _count_numbers(attributes):
         kept = algorithm.kept_statistic
         yield f"algorithm.keep: {kept} is one of numbers, and no quasi-identifier is one; leave it out."
+    generalizes = algorithm.takes_hierarchies and any(one.hierarchy is not None for _, one in _quasi(attributes))
+    if clusters and algorithm.refines and generalizes:
+        yield "algorithm.refine: refinement lessens variance, and groups of a hierarchy have none; leave refine out."
     yield from algorithm.size_problems(rows)
     k = algorithm.rows_of(max(model.least_rows for model in models_of(policy)))
     if clusters and k <= rows < 2 * k:
@@ -229,8 +233,13 @@ def small_strata_problem(target: str, small: int, values: int, k: int) -> str:
 
 def _count_numbers(attributes: Sequence[tuple[Column, Attribute]]) -> int:
     """Count the quasi-identifiers whose centres are means."""
-    quasi = [(column, one) for column, one in attributes if one.role is Role.QUASI_IDENTIFIER]
-    return sum(column.kind.is_numeric and one.order is None for column, one in quasi)
+    return sum(
+        column.kind.is_numeric and one.order is None and one.hierarchy is None for column, one in _quasi(attributes)
+    )
+
+
+def _quasi(attributes: Sequence[tuple[Column, Attribute]]) -> list[tuple[Column, Attribute]]:
+    return [(column, one) for column, one in attributes if one.role is Role.QUASI_IDENTIFIER]
 
 
 def _foreign_problems(name: str, attribute: Attribute) -> Iterator[str]:
@@ -240,15 +249,19 @@ def _foreign_problems(name: str, attribute: Attribute) -> Iterator[str]:
         yield f"show: {attribute.show.value} is the centre of a cluster; use it with microaggregation."
 
 
-def column_problems(name: str, column: Column, attribute: Attribute) -> Iterator[str]:
-    if name == "r-gather":
+def column_problems(algorithm: AlgorithmParameters, column: Column, attribute: Attribute) -> Iterator[str]:
+    name = algorithm.name
+    if algorithm.releases_clusters:
         yield from _gathered_problems(column, attribute)
         return
-    if attribute.hierarchy is not None:
-        yield f"{name} uses no hierarchy; leave it out."
+    if attribute.hierarchy is not None and not algorithm.takes_hierarchies:
+        yield f"{name} takes a hierarchy with method: k-member alone; ask for that, or leave the hierarchy out."
     for key in ("bottom", "top"):
         if getattr(attribute, key) is not None:
             yield f"{name} has no {key}; limit the numbers in a view, with least() or greatest()."
+    if attribute.hierarchy is not None:
+        yield from _generalized_problems(attribute)
+        return
     if column.kind not in _CENTRED and attribute.order is None:
         yield (
             f"{name} has no centre of values of type {column.type}; cast them in a view: to numbers, or, to be shown"
@@ -260,6 +273,14 @@ def column_problems(name: str, column: Column, attribute: Attribute) -> Iterator
         shown = " or ".join(show.value for show in usual if show is not Show.LABEL)
         remedy = "" if attribute.order or column.kind.is_numeric else "; categories have a median if they have an order"
         yield f"{name} shows this column by {shown}, not {attribute.show.value}; leave show out{remedy}."
+
+
+def _generalized_problems(attribute: Attribute) -> Iterator[str]:
+    """Say what a column has beside a hierarchy whose labels clusters show."""
+    if attribute.order is not None:
+        yield "it has a hierarchy and an order; leave one of them out."
+    if attribute.show is not Show.LABEL:
+        yield "clusters show the label of a group of the hierarchy; leave show out, or the hierarchy."
 
 
 def _gathered_problems(column: Column, attribute: Attribute) -> Iterator[str]:

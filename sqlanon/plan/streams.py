@@ -67,5 +67,5 @@ def table_problems(policy: Policy, table: str, columns: Sequence[Column]) -> Ite
         elif not by_name[name].kind.is_numeric:
             yield f"{place}: a stream keeps statistics of numbers, and it is {by_name[name].type}."
         else:
-            yield from (f"{place}: {problem}" for problem in column_problems("condensation", by_name[name], one))
+            yield from (f"{place}: {problem}" for problem in column_problems(policy.algorithm, by_name[name], one))
     yield from condensation_problems([(by_name[name], one) for name, one in numbers if name in by_name])

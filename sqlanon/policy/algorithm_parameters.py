@@ -91,6 +91,16 @@ class AlgorithmParameters(Part):
         return self.recodes is Recodes.LEVELS
 
     @property
+    def refines(self) -> bool:
+        """Tell whether clusters are refined."""
+        return False
+
+    @property
+    def takes_hierarchies(self) -> bool:
+        """Tell whether quasi-identifiers may have hierarchies."""
+        return True
+
+    @property
     def needs_hierarchies(self) -> bool:
         """Tell whether every quasi-identifier must have a hierarchy."""
         return self.recodes in (Recodes.LEVELS, Recodes.CUTS)

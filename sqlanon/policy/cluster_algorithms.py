@@ -40,8 +40,11 @@ class Clustering(AlgorithmParameters):
 
     @property
     def refines(self) -> bool:
-        """Tell whether clusters are refined."""
         return self.refine
+
+    @property
+    def takes_hierarchies(self) -> bool:
+        return False
 
     @property
     def largest_block(self) -> int | None:
@@ -61,6 +64,8 @@ class Clustering(AlgorithmParameters):
     def show_of(self, attribute: Attribute, is_numeric: bool) -> Show:
         if attribute.role is not Role.QUASI_IDENTIFIER or attribute.show is not Show.LABEL:
             return attribute.show
+        if attribute.hierarchy is not None:
+            return Show.LABEL
         if attribute.order is not None:
             return Show.MEDIAN
         return Show.MEAN if is_numeric else Show.MODE
@@ -105,8 +110,8 @@ class Microaggregation(Clustering):
     """`mdav`: of the rows that are left, those nearest to the row farthest from their average, and those nearest to the
     row farthest from that one (Domingo-Ferrer, Torra, DMKD 2005). `v-mdav`: those nearest to the row farthest from the
     average, and up to k - 1 more that are near (Solanas, Martinez-Balleste, COMPSTAT 2006). `k-member`: the row
-    farthest from the last one, and one by one those that widen the cluster least (Byun et al., DASFAA 2007); not
-    refined unless `refine: true` is written."""
+    farthest from the last one, and one by one those that widen the cluster least (Byun et al., DASFAA 2007); it takes
+    hierarchies, and is not refined unless `refine: true` is written."""
     gamma: Number | None = Field(default=None, ge=0, le=1000)
     """With v-mdav, 0.2 if not given: a row joins a cluster of at least k if its distance from the nearest row in it is
     less than `gamma` times that from the nearest other one without a cluster. 1.1 suits tables of dense groups."""
@@ -128,6 +133,10 @@ class Microaggregation(Clustering):
     @property
     def largest_block(self) -> int | None:
         return K_MEMBER_BLOCK if self.method == "k-member" else None
+
+    @property
+    def takes_hierarchies(self) -> bool:
+        return self.method == "k-member"
 
     def size_problems(self, rows: int) -> Iterator[str]:
         asked = rows if self.blocks == "exact" else 0 if self.blocks == "auto" else min(rows, self.blocks)

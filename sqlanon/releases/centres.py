@@ -79,11 +79,23 @@ def _centre(engine: Engine, workspace: Workspace, clusters: Clusters, one: Coord
 
 
 def _categories(engine: Engine, workspace: Workspace, clusters: Clusters, one: Coordinate) -> Relation | None:
-    """Create the table of the central category of each cluster; None of numbers."""
+    """Create the table of what each cluster shows of its categories; None of numbers."""
     table, assigned = workspace.table("centre", one.number), clusters.assigned
     if one.scale is Scale.CONTINUOUS:
         return None
-    if one.scale is Scale.NOMINAL:
+    if one.scale is Scale.HIERARCHICAL:
+        axis = clusters.axes[one.number]
+        (cell,) = Shown(axis, engine).cells
+        engine.run(
+            "clusters/create_ancestors",
+            ancestors=table,
+            assigned=assigned,
+            axis=axis,
+            code=one.code,
+            dimension=axis.dimension,
+            label=cell.value,
+        )
+    elif one.scale is Scale.NOMINAL:
         engine.run("clusters/create_modes", modes=table, assigned=assigned, code=one.code)
     else:
         is_convex = one.field.attribute.show is Show.CONVEX_MEDIAN
@@ -94,5 +106,6 @@ def _categories(engine: Engine, workspace: Workspace, clusters: Clusters, one: C
 def _order(engine: Engine, one: Coordinate) -> Markup:
     """The key by which centres are ordered."""
     cell = Markup(cell_name(one.number))
-    is_text = one.scale is not Scale.CONTINUOUS and one.field.attribute.column.kind is Kind.TEXT
+    shows_values = one.scale in (Scale.ORDINAL, Scale.NOMINAL)
+    is_text = one.scale is Scale.HIERARCHICAL or (shows_values and one.field.attribute.column.kind is Kind.TEXT)
     return engine.render.macro("collate", cell) if is_text else cell

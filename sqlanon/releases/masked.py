@@ -43,10 +43,12 @@ def measure_groups(engine: Engine, recoding: Recoding, witness: Relation) -> Mas
 
 
 def _column(engine: Engine, recoding: Recoding, number: int) -> JoinedColumn:
-    """The raw values of a quasi-identifier, and its cells: doubles in place of numbers, otherwise values of its own."""
+    """The raw values of a quasi-identifier, and its cells: doubles in place of numbers, labels of groups, or values."""
     field = recoding.shown[number].axis.field
     raw, order = field.attribute.column, field.attribute.order or ()
     is_mean = raw.kind.is_numeric and not order
     kind, type_ = (Kind.FLOAT, engine.traits.types["float64"]) if is_mean else (raw.kind, raw.type)
+    if field.coding.hierarchy is not None:  # the label of a group
+        kind, type_ = Kind.TEXT, engine.traits.types["text"]
     before = Column(f"r{number}", raw.type, raw.kind)
     return JoinedColumn(field.attribute.name, before, Column(cell_name(number).name, type_, kind), tuple(order))

@@ -21,6 +21,7 @@ from sqlanon.staging.cells import Shown
 from sqlanon.staging.recode import Recoding, cell_name
 from sqlanon.staging.staging import Staged
 from sqlanon.values.expressions import comparable, double_of, text_of
+from sqlanon.verification.ancestors import count_untrue_ancestors
 from sqlanon.verification.checking import check_kept, count_misplaced
 from sqlanon.work.workspace import Workspace
 
@@ -38,7 +39,7 @@ def check_clusters(
     checks["centres_true"] = Check(_untrue(engine, plan, recoding, witness) + abs(rows - omitted - seen), seen)
     checks["classes_equal"] = Check(count_misplaced(engine, witness, staged.relation, recoding), seen)
     if plan.policy.algorithm.kept_statistic == "variance":
-        unequal = _count_unequal(engine, plan, recoding, witness, staged.relation)
+        unequal = _count_unequal(engine, recoding, witness, staged.relation)
         checks["variances_equal"] = Check(unequal * max(seen, 1), seen)  # of such a column every row
     workspace.drop(witness)
     return checks
@@ -64,11 +65,18 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
 
 
 def _untrue(engine: Engine, plan: Plan, recoding: Recoding, witness: Relation) -> int:
-    """Count the rows of clusters that show what is not the centre of their raw values."""
-    return sum(_count_untrue(engine, plan, number, shown, witness) for number, shown in enumerate(recoding.shown))
+    """Count the rows of clusters that show what is not the centre of their raw values, or not the label of these."""
+    given = {
+        number: (column.attribute.column, spec)
+        for number, column in enumerate(recoding.coded.quasi_identifiers)
+        if (spec := plan.policy.attributes[column.attribute.name].hierarchy) is not None
+    }
+    untrue = count_untrue_ancestors(engine, recoding.coded.witness, witness, given) if given else 0
+    others = [(number, shown) for number, shown in enumerate(recoding.shown) if number not in given]
+    return untrue + sum(_count_untrue(engine, plan, number, shown, witness) for number, shown in others)
 
 
-def _count_unequal(engine: Engine, plan: Plan, recoding: Recoding, witness: Relation, staged: Relation) -> int:
+def _count_unequal(engine: Engine, recoding: Recoding, witness: Relation, staged: Relation) -> int:
     """Count the columns of numbers whose mean or variance is not that of the raw values."""
     numbers = [
         {
@@ -76,7 +84,7 @@ def _count_unequal(engine: Engine, plan: Plan, recoding: Recoding, witness: Rela
             "published": Identifier(shown.name),
         }
         for number, shown in enumerate(recoding.shown)
-        if shown.kind.is_numeric and plan.policy.attributes[shown.name].order is None
+        if shown.show is Show.MEAN
     ]
     (unequal,) = engine.query_one("verify/count_unequal_spreads", witness=witness, staged=staged, numbers=numbers)
     return int(unequal)

@@ -31,7 +31,7 @@ def checked_hierarchies(
         for place, (name, hierarchy) in enumerate(built.items()):
             spec = policy.attributes[name].hierarchy
             assert spec is not None
-            if _count_wrong(engine, columns[name], spec, hierarchy, place):
+            if count_wrong_labels(engine, columns[name], spec, hierarchy, place):
                 raise VerificationError(
                     f"The hierarchy of '{name}' is not the policy's, so that no distance can be measured by it. Please"
                     " report this."
@@ -39,8 +39,8 @@ def checked_hierarchies(
         yield built
 
 
-def _count_wrong(engine: Engine, column: Column, spec: Hierarchy, hierarchy: HierarchyTable, place: int) -> int:
-    """The values, over all levels, with a label that the policy does not give them; and groups unlike their labels."""
+def count_wrong_labels(engine: Engine, column: Column, spec: Hierarchy, hierarchy: HierarchyTable, place: int) -> int:
+    """Count values, over all levels, with a label that is not the policy's; and groups unlike their labels."""
     if spec.mask is not None and spec.length is None:
         text = text_of(engine.render, Markup(Identifier("value")), column.kind, column.type)
         (longest,) = engine.query_one("verify/measure_length", witness=hierarchy.table, text=text)

@@ -110,20 +110,23 @@ def _squared(one: Point, other: Point) -> float:
     return sum((left - right) ** 2 for left, right in zip(one, other, strict=True))
 
 
-def k_member(points: Sequence[Point], nominal: Sequence[bool], k: int, some: Sequence[int]) -> list[set[int]]:
+def k_member(points: Sequence[Point], shifts: Sequence[Sequence[int]], k: int, some: Sequence[int]) -> list[set[int]]:
     """Clusters of some points, whose extents grow least (Byun et al., DASFAA 2007); of equal ones the first goes.
 
-    The points that are left in the end join clusters as these were before.
+    shifts: none of a number; of codes those of the levels of their hierarchy below the root, such as [0] where all
+    values are below the root. The points that are left in the end join clusters as these were before.
     """
     widths = [max(column) - min(column) for column in zip(*points, strict=True)]
 
     def extent(members: Sequence[int]) -> float:
         total = 0.0
-        for number, (width, is_nominal) in enumerate(zip(widths, nominal, strict=True)):
+        for number, (width, below) in enumerate(zip(widths, shifts, strict=True)):
             values = [points[one][number] for one in members]
-            spread = max(values) - min(values)
-            if width:
-                total += float(spread > 0) if is_nominal else spread / width
+            if below:
+                joined = [len({int(value) >> shift for value in values}) == 1 for shift in below]
+                total += (joined.index(True) if True in joined else len(below)) / len(below)
+            elif width:
+                total += (max(values) - min(values)) / width
         return total
 
     left, last, clusters = list(some), some[0], list[list[int]]()
