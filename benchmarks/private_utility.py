@@ -51,8 +51,12 @@ TARGET = "salary-class"
 
 @dataclass(frozen=True)
 class Split:
-    """A random division of the rows: their places in the public domains, and their classes."""
+    """A random division of the rows: their places in the public domains, and their classes.
 
+    table: of the rows that releases are drawn from.
+    """
+
+    table: str
     train: Numbers
     train_classes: Numbers
     test: Numbers
@@ -72,23 +76,21 @@ class Adult:
             [int(c) if n in DOMAINS else c for n, c in zip(header, row, strict=True)] for row in rows if "?" not in row
         ]
         self.directory = file.parent
-        kinds = ", ".join(f'"{name}" {"INTEGER" if name in DOMAINS else "VARCHAR"} NOT NULL' for name in header)
-        for table in ("train", "test"):
-            self.engine.execute(Statement("create", f"CREATE TABLE {table} ({kinds})"))
 
     def divide(self, number: int) -> Split:
-        """Fill the tables anew."""
+        """Make the tables of a division."""
         order = np.random.default_rng(number).permutation(len(self.rows))
         middle = len(order) * 2 // 3
         sides = []
-        for table, part in (("train", order[:middle]), ("test", order[middle:])):
-            self.engine.execute(Statement("empty", f"DELETE FROM {table}"))
+        kinds = ", ".join(f'"{name}" {"INTEGER" if name in DOMAINS else "VARCHAR"} NOT NULL' for name in self.names)
+        for table, part in ((f"train_{number}", order[:middle]), (f"test_{number}", order[middle:])):
+            self.engine.execute(Statement("create", f"CREATE TABLE {table} ({kinds})"))
             self.engine.load(Relation(table), self.names, [self.rows[place] for place in part])
             placed = Places.of(self.engine, self.workspace, self.plan(table, name="contingency")).rows
             found = np.array(self.engine.fetch(Statement("places", str(placed))))
             self.workspace.drop(self.workspace.table("places"))
             sides += [found[:, :-1], found[:, -1]]
-        return Split(*sides)
+        return Split(f"train_{number}", *sides)
 
     def plan(self, table: str, epsilon: float = 1, **algorithm: Any) -> PrivatePlan:
         attributes: dict[str, Any] = {
@@ -110,7 +112,7 @@ class Adult:
 def accuracies(plan: PrivatePlan, drawn: Drawn, split: Split) -> tuple[float, float]:
     """The shares of test rows whose class trees predict from all released cells, and from those above a threshold."""
     *cut, _ = drawn.counts.cut
-    counts = np.maximum(np.array(drawn.counts.counts), 0)
+    counts = np.maximum([count for _, count in drawn.counts.counts], 0)
     lookup = [np.repeat(range(len(nodes)), [node.high - node.low for node in nodes]) for nodes in cut]
     tested = np.stack([lookup[number][split.test[:, number]] for number in range(len(cut))], axis=1)
     scale = float(1 / schedule_of(plan).counts)
@@ -163,31 +165,27 @@ def main() -> None:
     parser.add_argument("--variant", nargs="+", default=["joint", "published"])
     given = parser.parse_args()
     adult = Adult(given.file)
-    measured: dict[tuple[float, int, str, str], list[tuple[float, float]]] = {}
-    bounds = []
-    for number in range(given.splits):
-        split = adult.divide(number)
-        common = max(np.mean(split.test_classes == one) for one in range(len(CLASSES)))
-        bounds.append((float(common), unanonymized(adult.plan("train", name="contingency"), split)))
-        for one in combinations(given):
-            epsilon, rounds, score, variant = one
-            plan = adult.plan("train", epsilon, name="diffgen", score=score, variant=variant, specializations=rounds)
-            measured.setdefault(one, []).append(accuracies(plan, adult.draw(plan), split))
-    common, raw = (100 * statistics.mean(bound) for bound in zip(*bounds, strict=True))
+    splits = [adult.divide(number) for number in range(given.splits)]
+    common = [max(float(np.mean(one.test_classes == place)) for place in range(len(CLASSES))) for one in splits]
+    raw = [unanonymized(adult.plan(one.table, name="contingency"), one) for one in splits]
     print(
-        f"{len(adult.rows):,} rows, {given.splits} splits; most common class {common:.1f} %, unanonymized {raw:.1f} %\n"
+        f"{len(adult.rows):,} rows, {given.splits} splits; most common class {percent(common)},"
+        f" unanonymized {percent(raw)}\n"
     )
-    print(
-        "| variant | score | epsilon | rounds | all cells | ± | threshold | ± |\n| --- | --- | ---: | ---: "
-        + "| ---: " * 4
-        + "|"
-    )
-    for (epsilon, rounds, score, variant), found in measured.items():
-        shown = []
-        for values in zip(*found, strict=True):
-            spread = statistics.stdev(values) if len(values) > 1 else 0.0
-            shown += [f"{100 * statistics.mean(values):.1f}", f"{100 * spread:.1f}"]
-        print(f"| {variant} | {score} | {epsilon:g} | {rounds} | {' | '.join(shown)} |")
+    print("| variant | score | epsilon | rounds | all cells | threshold |")
+    print("| --- | --- | ---: | ---: | ---: | ---: |")
+    for epsilon, rounds, score, variant in combinations(given):
+        options = {"name": "diffgen", "score": score, "variant": variant, "specializations": rounds}
+        plans = [adult.plan(one.table, epsilon, **options) for one in splits]
+        measured = [accuracies(plan, adult.draw(plan), one) for plan, one in zip(plans, splits, strict=True)]
+        shown = " | ".join(map(percent, zip(*measured, strict=True)))
+        print(f"| {variant} | {score} | {epsilon:g} | {rounds} | {shown} |", flush=True)
+
+
+def percent(shares: Sequence[float]) -> str:
+    """The mean of shares and their standard deviation."""
+    spread = statistics.stdev(shares) if len(shares) > 1 else 0.0
+    return f"{100 * statistics.mean(shares):.1f} ± {100 * spread:.1f}"
 
 
 if __name__ == "__main__":
