@@ -89,7 +89,8 @@ def private_policy(
     privacy: dict[str, Any] = {"model": "differential-privacy", "epsilon": epsilon}
     if unit is not None:
         privacy["unit"] = unit
-    whole = {"privacy": [privacy], "algorithm": {"name": "diffgen", "specializations": 3} | algorithm}
+    algorithm = algorithm if "name" in algorithm else {"name": "diffgen", "specializations": 3} | algorithm
+    whole = {"privacy": [privacy], "algorithm": algorithm}
     return database.policy(table, attributes, **whole, **({} if budget is None else {"budget": budget}))
 
 

@@ -115,6 +115,7 @@ def result_text(result: PrivateResult) -> str:
         f"Published {release.table}\n  from {result.source}: {release.cells:,} cells, {release.rows:,} rows"
         f" ({release.shown_as})\n  run {result.run} on {result.engine}",
         table(["column", "groups", "labels"], columns, widest=60),
+        "" if not result.pairs else f"Counted together: {', '.join(map(' and '.join, result.pairs))}.",
         f"{_promise(result.guarantee)}\n{_noise(release.likely_noise)}{_left_out(release.threshold)}",
         "" if budget is None else _budget(budget, "The run consumed"),
         "Checked: " + ", ".join(name.replace("_", " ") for name in result.checks) + "."

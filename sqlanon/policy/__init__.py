@@ -39,7 +39,7 @@ from sqlanon.policy.privacy import (
     Unit,
     VarianceDiversity,
 )
-from sqlanon.policy.private_algorithms import Contingency, DiffGen, Marginals, PrivateCounts
+from sqlanon.policy.private_algorithms import Contingency, DiffGen, Marginals, Mst, PrivateCounts, SyntheticRows
 from sqlanon.policy.tree_algorithms import Mondrian, RothkoS, RothkoT, Splits
 
 __all__ = [
@@ -70,6 +70,7 @@ __all__ = [
     "Model",
     "ModelParameters",
     "Mondrian",
+    "Mst",
     "Optimal",
     "Policy",
     "PrivacyBudget",
@@ -87,6 +88,7 @@ __all__ = [
     "Show",
     "Source",
     "Splits",
+    "SyntheticRows",
     "TCloseness",
     "TopDown",
     "Tree",

@@ -10,7 +10,7 @@ from pydantic import Field, SerializeAsAny, WrapValidator
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters
 from sqlanon.policy.cluster_algorithms import Condensation, Microaggregation, RGather
 from sqlanon.policy.lattice_algorithms import BottomUp, Datafly, Incognito, Optimal, Samarati, TopDown
-from sqlanon.policy.private_algorithms import Contingency, DiffGen, Marginals
+from sqlanon.policy.private_algorithms import Contingency, DiffGen, Marginals, Mst
 from sqlanon.policy.registry import Registry
 from sqlanon.policy.tree_algorithms import Mondrian, RothkoS, RothkoT
 from sqlanon.support.plugins import ALGORITHMS
@@ -28,7 +28,8 @@ _Own = Annotated[
     | Condensation
     | DiffGen
     | Contingency
-    | Marginals,
+    | Marginals
+    | Mst,
     Field(discriminator="name"),
 ]
 OWN_ALGORITHMS: Mapping[str, type[AlgorithmParameters]] = {

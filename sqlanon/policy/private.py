@@ -11,7 +11,7 @@ from sqlanon.policy.privacy import DifferentialPrivacy, Unit
 from sqlanon.policy.private_algorithms import Marginals, PrivateCounts
 from sqlanon.support.suggest import did_you_mean
 
-_NAMES = "diffgen, contingency or marginals"
+_NAMES = "diffgen, contingency, marginals or mst"
 _DOMAIN = "as reading it off the data would tell of single rows"
 _UNUSED = ("suppression", "remainder", "suppressed", "ranges", "subject")
 _UNUSED_OF_COLUMNS = ("show", "order", "bottom", "top", "sets")

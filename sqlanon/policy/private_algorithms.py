@@ -26,10 +26,10 @@ class PrivateCounts(AlgorithmParameters):
     """The form of the release: `counts`, a row a cell with its noisy count; `rows`, each cell as many times as its
     noisy count says, not at all where that is below 1."""
     cells: Whole = Field(default=100_000, ge=1, le=MOST_CELLS)
-    """The most cells that noise may be drawn for, empty ones included: of the release, or of all marginals. With a
-    threshold, the most empty ones that the release has on average."""
+    """The most cells that noise may be drawn for, empty ones included: of the release, or of all marginals, for `mst`
+    all pairs of columns. With a threshold, the most empty ones that the release has on average."""
     chooses: ClassVar[bool] = False
-    """True if part of the budget is for choices."""
+    """True if part of the budget is for choosing the groups that cells are made of."""
 
     @property
     def least_released(self) -> Literal["auto"] | int | None:
@@ -83,7 +83,19 @@ class Contingency(PrivateCells):
     name: Literal["contingency"]
 
 
-class Marginals(PrivateCounts):
+class SyntheticRows(PrivateCounts):
+    """Synthetic rows that are made from noisy marginals."""
+
+    as_: Literal["counts", "rows"] = Field(default="rows", alias="as")
+    """The form of the release: `rows`, the synthetic rows; `counts`, a row for each combination that they have, with
+    their number."""
+
+    @property
+    def least_released(self) -> int:
+        return 1
+
+
+class Marginals(SyntheticRows):
     """Counts the combinations of values of some columns at a time, with noise, and makes synthetic rows that have these
     counts: for many columns, of which few belong together."""
 
@@ -92,18 +104,11 @@ class Marginals(PrivateCounts):
         " The rows are synthetic: they were made from these counts alone."
     )
     name: Literal["marginals"]
-    as_: Literal["counts", "rows"] = Field(default="rows", alias="as")
-    """The form of the release: `rows`, the synthetic rows; `counts`, a row for each combination that they have, with
-    their number."""
     marginals: Annotated[tuple[tuple[str, ...], ...], Field(min_length=1, max_length=1000)]
     """The columns that are counted together, as `[[age, sex], [sex, job], [town]]`: each column in one of them or
     more, the target too. They must be a tree: what a marginal shares with all before it, it shares with one of them."""
     shares: tuple[Annotated[Whole, Field(ge=1, le=1000)], ...] | None = None
     """The shares of epsilon that the marginals get, as `[2, 1, 1]`; without, equal ones."""
-
-    @property
-    def least_released(self) -> int:
-        return 1
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -119,3 +124,16 @@ class Marginals(PrivateCounts):
                 " one of them; join those of a circle to one."
             )
         return self
+
+
+class Mst(SyntheticRows):
+    """Chooses the pairs of columns that depend on each other most, as a tree, by choices that are differentially
+    private, counts these with noise, and makes synthetic rows that have these counts (McKenna, Miklau, Sheldon,
+    "Winning the NIST Contest", 2021): for many columns of which nobody knows how they belong together."""
+
+    sentence: ClassVar[str] = (
+        "The values of every column were counted, and random noise was added. Random choices, likely good ones, said"
+        " which pairs of columns were counted together, with noise again. The rows are synthetic: they were made from"
+        " these counts alone."
+    )
+    name: Literal["mst"]

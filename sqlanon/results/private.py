@@ -84,7 +84,8 @@ class CellsResult:
 class PrivateResult:
     """The result of a run that drew a release by mechanisms of differential privacy.
 
-    labels: the groups that each attribute is shown by. choices: of the search, in their order.
+    labels: the groups that each attribute is shown by. choices: of the search, in their order. pairs: of columns, that
+    were chosen to be counted together; None of an algorithm that chooses none.
     """
 
     run: str
@@ -95,6 +96,7 @@ class PrivateResult:
     guarantee: Guarantee
     labels: Mapping[str, tuple[str, ...]]
     choices: tuple[Choice, ...]
+    pairs: tuple[tuple[str, ...], ...] | None = optional()
     checks: Mapping[str, Check]
     catalog: CatalogPlace
     budget: BudgetState | None = optional()

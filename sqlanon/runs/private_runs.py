@@ -162,6 +162,7 @@ class _PrivateRun:
             guarantee=guarantee_of(plan, schedule, self.mechanisms.library),
             labels=counts.labels,
             choices=drawn.choices,
+            pairs=drawn.pairs,
             checks=checks,
             catalog=CatalogPlace(redacted(named(catalog_place(self.policy)[0])), self.session.catalog.location.schema),
             budget=self.charged,

@@ -9,11 +9,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlanon.algorithms.private.scoring import Score, score_of
+from sqlanon.algorithms.private.scoring import Score, distance_score, score_of
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain
-from sqlanon.policy import DiffGen, Marginals
+from sqlanon.policy import DiffGen, Marginals, Mst
 from sqlanon.policy.private_algorithms import MOST_EMPTY_CELLS
 
 CHOICE = "noisy max"
@@ -40,7 +40,8 @@ class Schedule:
     """The shares of a run's epsilon: so many choices at `choice` each, and noisy counts at `counts`.
 
     factor: the least noise of a choice is so many times its sensitivity over its share.
-    marginals: the shares of noisy marginals, in place of one at `counts`, which is the least of them.
+    columns: the shares of the noisy counts of single columns, before the choices.
+    marginals: the shares of noisy marginals, in place of one at `counts`, which is the least of all.
     """
 
     choices: int
@@ -50,6 +51,7 @@ class Schedule:
     score: Score | None = None
     factor: int = 1
     marginals: tuple[Fraction, ...] = ()
+    columns: tuple[Fraction, ...] = ()
 
     @property
     def charges(self) -> list[Charge]:
@@ -58,9 +60,12 @@ class Schedule:
         if self.score is not None and self.choices:
             scale = self.factor * self.score.sensitivity / self.choice
             charged = [Charge(CHOICE, self.choice, self.score.sensitivity, scale)] * self.choices
-        shares = self.marginals or (self.counts,)
-        noise = [Charge(NOISE, share, self.contribution, self.contribution / share) for share in shares]
-        return [*charged, *noise]
+        before = [self._noise(share) for share in self.columns]
+        shares = self.marginals or (() if self.columns else (self.counts,))
+        return [*before, *charged, *map(self._noise, shares)]
+
+    def _noise(self, share: Fraction) -> Charge:
+        return Charge(NOISE, share, self.contribution, self.contribution / share)
 
     def threshold(self, plan: PrivatePlan, cells: int) -> int | None:
         """Return the least noisy count that is released of so many cells; None where all are."""
@@ -108,7 +113,7 @@ def schedule_of(plan: PrivatePlan) -> Schedule:
 def _divided(plan: PrivatePlan) -> Schedule:
     """Divide the epsilon of a plan: all of it for counts where nothing is chosen, or else half and half.
 
-    Marginals have their shares of it.
+    Marginals have their shares of it; those of a spanning tree a third, as have columns and choices.
 
     The published variant (section 3.4 of the paper) pays for a cut of each attribute of numbers at first, and for two
     choices a round: a group, and a cut of each of its parts, which share no row. A person with several rows can be in
@@ -119,6 +124,8 @@ def _divided(plan: PrivatePlan) -> Schedule:
         weights = algorithm.shares or (1,) * len(algorithm.marginals)
         shares = tuple(plan.epsilon * weight / sum(weights) for weight in weights)
         return Schedule(0, Fraction(0), min(shares), plan.contribution, marginals=shares)
+    if isinstance(algorithm, Mst):
+        return _tree(plan, len(plan.shown))
     if not isinstance(algorithm, DiffGen) or not algorithm.specializations:
         return Schedule(0, Fraction(0), plan.epsilon, plan.contribution)
     numbers = sum(isinstance(domain, NumberDomain) for domain in plan.domains.values())
@@ -129,3 +136,20 @@ def _divided(plan: PrivatePlan) -> Schedule:
     factor = 1 if algorithm.variant == "joint" and score.is_monotone else 2
     half = plan.epsilon / 2
     return Schedule(choices, half / choices, half, plan.contribution, score, factor)
+
+
+def _tree(plan: PrivatePlan, columns: int) -> Schedule:
+    """Divide the epsilon of a spanning tree of columns: a third each for columns, choices and pairs."""
+    if columns == 1:
+        return Schedule(0, Fraction(0), plan.epsilon, plan.contribution, columns=(plan.epsilon,))
+    third, pairs = plan.epsilon / 3, columns - 1
+    return Schedule(
+        pairs,
+        third / pairs,
+        third / columns,
+        plan.contribution,
+        distance_score(plan.contribution),
+        factor=2,
+        marginals=(third / pairs,) * pairs,
+        columns=(third / columns,) * columns,
+    )

@@ -10,13 +10,15 @@ import numpy as np
 
 from sqlanon.algorithms.private.accounting import Schedule, schedule_of
 from sqlanon.algorithms.private.counting import Places
-from sqlanon.algorithms.private.marginals import draw_synthetic, require_marginals
+from sqlanon.algorithms.private.marginals import draw_marginals, require_marginals
 from sqlanon.algorithms.private.mechanisms import Mechanisms
-from sqlanon.algorithms.private.specializing import Histograms, Rounds, Specialization, finest_cut
+from sqlanon.algorithms.private.rounds import Rounds
+from sqlanon.algorithms.private.spanning_tree import draw_tree
+from sqlanon.algorithms.private.specializing import Histograms, Specialization, finest_cut
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan
-from sqlanon.policy import Marginals
+from sqlanon.policy import SyntheticRows
 from sqlanon.policy.private_algorithms import MOST_EMPTY_CELLS
 from sqlanon.releases.counts import Cut, NoisyCounts, cells_of
 from sqlanon.results.private import Choice
@@ -27,10 +29,14 @@ _MOST_NOISE_ROWS = 100_000_000
 
 @dataclass(frozen=True)
 class Drawn:
-    """The counts of all cells as they were drawn, and the choices by which the cells came about."""
+    """The counts of all cells as they were drawn, and the choices by which the cells came about.
+
+    pairs: of columns, that were chosen to be counted together; None of an algorithm that chooses none.
+    """
 
     counts: NoisyCounts
-    choices: tuple[Choice, ...]
+    choices: tuple[Choice, ...] = ()
+    pairs: tuple[tuple[str, ...], ...] | None = None
 
 
 def draw_counts(
@@ -48,9 +54,14 @@ def draw_counts(
     Run it in a transaction, after everything in the schedule was charged.
     """
     places = Places.of(engine, workspace, plan)
-    if schedule.marginals:
-        synthetic = draw_synthetic(places, plan, schedule, mechanisms)
-        return Drawn(NoisyCounts(plan, _shown(plan, finest_cut(plan)), synthetic, 1), ())
+    if isinstance(plan.algorithm, SyntheticRows):
+        pairs = None
+        if schedule.columns:
+            rows, chosen = draw_tree(places, plan, schedule, mechanisms, report)
+            pairs = tuple(tuple(plan.shown[column] for column in pair) for pair in chosen)
+        else:
+            rows = draw_marginals(places, plan, schedule, mechanisms)
+        return Drawn(NoisyCounts(plan, _shown(plan, finest_cut(plan)), rows, 1), pairs=pairs)
     cut, choices = _choose(places, plan, schedule, mechanisms, report)
     counted = places.count_cells(cut)
     shown = _shown(plan, cut)
@@ -119,7 +130,7 @@ def most_cells(plan: PrivatePlan, schedule: Schedule) -> int:
 
 def require_cells(plan: PrivatePlan) -> None:
     """Refuse a table of all values that has too many cells, or too many rows by noise alone; a search stops before."""
-    if isinstance(plan.algorithm, Marginals):
+    if isinstance(plan.algorithm, SyntheticRows):
         require_marginals(plan)
         return
     schedule = schedule_of(plan)

@@ -1,4 +1,4 @@
-"""Scores of specializations: whole numbers, with the most by which a unit can change them."""
+"""Scores of choices: whole numbers, with the most by which a unit can change them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 Counts = NDArray[np.int64]
 _GRAIN = 1024  # of a row: offsets of scores are rounded to it
+_MOST_ROWS = 2**40  # of what is expected, whatever noise made of it: scores are numbers of 64 bits
 _BITS = 20  # of the information gain behind the point
 
 
 @dataclass(frozen=True)
-class Score(ABC):
-    """A score of parts that would take the place of a group.
+class Score:
+    """A score of what may be chosen.
 
     sensitivity: the most by which it changes when a unit is added or removed.
     is_monotone: whether adding a unit never lowers the score of any group.
@@ -28,12 +29,16 @@ class Score(ABC):
     is_monotone: bool
     is_per_row: bool
 
+
+class PartsScore(Score, ABC):
+    """A score of parts that would take the place of a group."""
+
     @abstractmethod
     def of(self, parts: Counts) -> Counts:
         """Score specializations, given their rows as (specialization, part, class)."""
 
 
-class MostFrequent(Score):
+class MostFrequent(PartsScore):
     """The rows of the most frequent class of each part, together (`max` in the paper).
 
     A row is in one part and one class, so it adds at most 1, and never takes away.
@@ -44,7 +49,7 @@ class MostFrequent(Score):
         return scored
 
 
-class InformationGain(Score):
+class InformationGain(PartsScore):
     """The information of the parts about the class.
 
     It lies between 0 and log2 of the number of classes, which is all that is used of it: no change is larger.
@@ -58,6 +63,23 @@ class InformationGain(Score):
         return fixed
 
 
+class DistanceFromExpected(Score):
+    """The rows by which the counts of a marginal are off those that are expected of it, less its cells' noise.
+
+    A row is in one cell, whose distance from a public number it changes by 1 at most, up or down. The noise that is
+    taken off is public.
+    """
+
+    def of(self, counts: Counts, expected: NDArray[np.float64], noise: float) -> int:
+        """Score a marginal.
+
+        expected: rows by cell, from what is public already. noise: that a count will get on average, in rows.
+        """
+        scale = min(1.0, _MOST_ROWS / max(1.0, float(expected.sum())))
+        whole = np.rint(expected * scale * _GRAIN).astype(np.int64)
+        return int(np.abs(counts * _GRAIN - whole).sum()) - round(min(_MOST_ROWS, noise * counts.size) * _GRAIN)
+
+
 def _entropy(counts: Counts) -> NDArray[np.float64]:
     """The entropy of the last axis, in bits; 0 where there are no rows."""
     rows = counts.sum(axis=-1, keepdims=True)
@@ -67,8 +89,13 @@ def _entropy(counts: Counts) -> NDArray[np.float64]:
     return entropy
 
 
-def score_of(name: str, classes: int, contribution: int) -> Score:
+def score_of(name: str, classes: int, contribution: int) -> PartsScore:
     """Make the score that a policy names, for a target with so many classes and units of so many rows."""
     if name == "max":
         return MostFrequent(_GRAIN * contribution, is_monotone=True, is_per_row=True)
     return InformationGain(math.ceil(2**_BITS * math.log2(max(2, classes))), is_monotone=False, is_per_row=False)
+
+
+def distance_score(contribution: int) -> DistanceFromExpected:
+    """Make the score of marginals, for units of so many rows."""
+    return DistanceFromExpected(_GRAIN * contribution, is_monotone=False, is_per_row=True)

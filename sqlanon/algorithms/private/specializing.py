@@ -14,7 +14,8 @@ import numpy as np
 
 from sqlanon.algorithms.private.accounting import Schedule
 from sqlanon.algorithms.private.mechanisms import Mechanisms
-from sqlanon.algorithms.private.scoring import Counts, Score
+from sqlanon.algorithms.private.rounds import Rounds
+from sqlanon.algorithms.private.scoring import Counts, PartsScore
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import Node, PublicDomain
 from sqlanon.policy import DiffGen
@@ -22,18 +23,6 @@ from sqlanon.releases.counts import Cut
 from sqlanon.results.private import Choice
 
 Chosen = dict[tuple[int, Node], int]
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """The progress of a search by rounds, whose number is public."""
-
-    rounds: int
-    of: int
-
-    @property
-    def text(self) -> str:
-        return f"round {self.rounds:,} of {self.of:,}"
 
 
 @dataclass(frozen=True)
@@ -91,9 +80,9 @@ class Specialization:
         report: Callable[[Rounds], None],
     ) -> None:
         assert isinstance(plan.algorithm, DiffGen)
-        assert schedule.score is not None
+        assert isinstance(schedule.score, PartsScore)
         self.algorithm = plan.algorithm
-        self.score: Score = schedule.score
+        self.score: PartsScore = schedule.score
         self.domains = list(plan.domains.values())
         self.names = list(plan.domains)
         self.cut: list[list[Node]] = [[domain.root] for domain in self.domains]

@@ -24,16 +24,26 @@ MOST_ROWS = 10_000_000
 
 @dataclass(frozen=True)
 class NoisyMarginal:
-    """Counts by the places of some columns, an axis each; and the variance of each count, in any unit."""
+    """Counts by the places of some columns, an axis each.
+
+    variance: of the counts, in any unit: one number, or one for each as an array of the same shape.
+    """
 
     columns: tuple[int, ...]
     counts: Numbers
-    variance: float
+    variance: Numbers | float
 
     def project(self, shared: frozenset[int]) -> Numbers:
         """Sum over all columns that are not shared; the axes of these stay, with a length of 1."""
+        return self._sum(self.counts, shared)
+
+    def project_variance(self, shared: frozenset[int]) -> Numbers:
+        """Return the variances of what `project` gives."""
+        return self._sum(np.broadcast_to(self.variance, self.counts.shape), shared)
+
+    def _sum(self, numbers: Numbers, shared: frozenset[int]) -> Numbers:
         axes = tuple(axis for axis, column in enumerate(self.columns) if column not in shared)
-        summed: Numbers = self.counts.sum(axis=axes, keepdims=True)
+        summed: Numbers = numbers.sum(axis=axes, keepdims=True)
         return summed
 
     def adjust(self, sums: Numbers, shared: frozenset[int]) -> NoisyMarginal:
@@ -52,7 +62,7 @@ def consistent(noisy: Sequence[NoisyMarginal]) -> list[NoisyMarginal]:
     for one in reversed(tree[1:]):
         child, parent = tables[one.place], tables[_parent(one)]
         below, above = _flat(child, one), _flat(parent, one)
-        variances = [table.variance * table.counts.size / below.size for table in (child, parent)]
+        variances = [table.project_variance(one.shared).ravel() for table in (child, parent)]
         weight = variances[1] / (variances[0] + variances[1])
         agreed = weight * below + (1 - weight) * above
         tables[_parent(one)] = parent.adjust(agreed.reshape(parent.project(one.shared).shape), one.shared)
@@ -75,11 +85,11 @@ def synthesize(marginals: Sequence[NoisyMarginal], columns: int) -> Rows:
 
     marginals: consistent ones, that hold all columns. Of more than ten million rows so many are made.
     """
-    draw = np.random.default_rng(secrets.randbits(128))  # protects nothing: the counts may be known
+    draw = random_numbers()
     root = marginals[0]
     total = min(MOST_ROWS, round(float(root.counts.sum())))
     rows = np.zeros((total, columns), dtype=np.int64)
-    cells = np.repeat(np.arange(root.counts.size), _whole(root.counts.ravel(), total, draw))
+    cells = np.repeat(np.arange(root.counts.size), divide(root.counts.ravel(), total, draw))
     rows[:, list(root.columns)] = np.stack(np.unravel_index(cells, root.counts.shape), axis=1)
     for one in join_tree([marginal.columns for marginal in marginals])[1:]:
         child = marginals[one.place]
@@ -94,10 +104,29 @@ def synthesize(marginals: Sequence[NoisyMarginal], columns: int) -> Rows:
         numbers, starts = np.unique(known[turns], return_index=True)
         parts = np.split(turns, starts[1:]) if total else []
         for number, part in zip(numbers, parts, strict=True):
-            chosen[part] = np.repeat(np.arange(given.shape[1]), _whole(given[number], len(part), draw))
+            chosen[part] = np.repeat(np.arange(given.shape[1]), divide(given[number], len(part), draw))
         if new:
             found = np.unravel_index(chosen, [child.counts.shape[axis] for axis in new])
             rows[:, [child.columns[axis] for axis in new]] = np.stack(found, axis=1)
+    return rows
+
+
+def random_numbers() -> np.random.Generator:
+    """Return numbers that protect nothing: what they divide may be known."""
+    return np.random.default_rng(secrets.randbits(128))
+
+
+def divide(counts: Numbers, total: int, draw: np.random.Generator) -> Rows:
+    """Divide a number of rows in proportion to counts: whole parts first, the rest at random by what is left over."""
+    whole = counts.sum()
+    shares = counts * (total / whole) if whole > 0 else np.full(counts.size, total / counts.size)
+    rows: Rows = np.floor(shares).astype(np.int64)
+    missing = total - int(rows.sum())
+    if missing > 0:
+        left = shares - rows + 1e-12 * (shares > 0)
+        most = min(missing, int(np.count_nonzero(left)))
+        rows[draw.choice(counts.size, size=most, replace=False, p=left / left.sum())] += 1
+        rows[int(np.argmax(counts))] += missing - most
     return rows
 
 
@@ -142,17 +171,3 @@ def _non_negative(counts: Numbers, sums: Numbers) -> Numbers:
     taken = excess[np.arange(len(counts)), kept - 1]
     left: Numbers = np.maximum(counts - taken[:, None], 0.0)
     return left
-
-
-def _whole(counts: Numbers, total: int, draw: np.random.Generator) -> Rows:
-    """Divide a number of rows in proportion to counts: whole parts first, the rest at random by what is left over."""
-    whole = counts.sum()
-    shares = counts * (total / whole) if whole > 0 else np.full(counts.size, total / counts.size)
-    rows: Rows = np.floor(shares).astype(np.int64)
-    missing = total - int(rows.sum())
-    if missing > 0:
-        left = shares - rows + 1e-12 * (shares > 0)
-        most = min(missing, int(np.count_nonzero(left)))
-        rows[draw.choice(counts.size, size=most, replace=False, p=left / left.sum())] += 1
-        rows[int(np.argmax(counts))] += missing - most
-    return rows
