@@ -1,0 +1,196 @@
+"""Small runs of every algorithm, rules and jobs, and the statements that they render, for tests of these statements."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from sqlanon.sql import Renderer, Statement
+from tests.jobs_support import frozen
+from tests.private_support import draw
+from tests.rules_support import apply
+from tests.run_support import Database, anonymize
+
+Rendered = list[list[tuple[str, str]]]
+"""For each run the templates and the texts of its statements, in their order."""
+
+QUASI = {"role": "quasi-identifier"}
+COLUMNS = {
+    "age": "INTEGER",
+    "zipcode": "VARCHAR(9)",
+    "job": "VARCHAR(9)",
+    "ward": "VARCHAR(9)",
+    "admitted": "DATE",
+    "cost": "DECIMAL(9,2)",
+    "income": "DOUBLE PRECISION",
+    "weight": "INTEGER",
+    "height": "INTEGER",
+    "disease": "VARCHAR(9)",
+    "days": "INTEGER",
+}
+JOBS = {"nurse": ["health", "*"], "doctor": ["health", "*"], "clerk": ["office", "*"], "sales": ["office", "*"]}
+DISEASES = {"flu": ["airway", "*"], "burn": ["skin", "*"], "rash": ["skin", "*"]}
+KEPT: dict[str, Any] = dict.fromkeys(COLUMNS, "insensitive") | {
+    "disease": {"role": "sensitive"},
+    "days": {"role": "sensitive"},
+}
+SHOWN = {
+    "age": QUASI | {"top": {"quantile": 0.9}},
+    "job": QUASI,
+    "zipcode": QUASI | {"sets": "range"},
+    "cost": QUASI | {"show": "mean"},
+    "income": QUASI | {"show": "midpoint"},
+    "weight": QUASI | {"show": "bounds"},
+    "height": QUASI | {"show": "mean", "nulls": "unknown"},
+}
+LEVELED = {
+    "age": QUASI | {"hierarchy": {"intervals": [5, 20]}},
+    "zipcode": QUASI | {"hierarchy": {"mask": "right"}},
+    "job": QUASI | {"hierarchy": {"mapping": JOBS}},
+    "admitted": QUASI | {"hierarchy": {"date": ["month", "year"]}},
+}
+_HIDDEN: dict[str, Any] = dict.fromkeys(COLUMNS, "identifier")
+NUMBERS = dict.fromkeys(("age", "cost", "income"), QUASI)
+DIVERSE = [{"model": "k-anonymity", "k": 3}, {"model": "distinct-l-diversity", "attribute": "disease", "l": 2}]
+ANONYMOUS = [{"model": "k-anonymity", "k": 8}]
+POLICIES: list[dict[str, Any]] = [
+    {"attributes": KEPT | SHOWN, "privacy": DIVERSE},
+    {
+        "attributes": KEPT | SHOWN,
+        "privacy": DIVERSE[:1],
+        "ranges": "cuts",
+        "algorithm": {"name": "rothko-t", "split": "information-gain", "target": "disease"},
+    },
+    {
+        "attributes": KEPT | LEVELED,
+        "privacy": DIVERSE,
+        "algorithm": {
+            "name": "rothko-s",
+            "sample": 60,
+            "exact_below": 20,
+            "split": "information-gain",
+            "target": "disease",
+        },
+    },
+    {
+        "attributes": KEPT | LEVELED,
+        "privacy": DIVERSE,
+        "algorithm": {"name": "optimal"},
+        "suppression": 0.3,
+        "suppressed": "star",
+    },
+    {
+        "attributes": KEPT
+        | {name: LEVELED[name] for name in ("age", "job")}
+        | {"disease": {"role": "sensitive", "hierarchy": {"mapping": DISEASES}}},
+        "privacy": [{"model": "t-closeness", "attribute": "disease", "distance": "hierarchical", "t": 0.4}, DIVERSE[0]],
+        "algorithm": {"name": "incognito"},
+        "suppression": 0.3,
+    },
+    {
+        "attributes": KEPT | LEVELED,
+        "privacy": DIVERSE[:1],
+        "algorithm": {"name": "top-down", "quality": "information-gain", "target": "disease"},
+    },
+]
+CLUSTERED: list[dict[str, Any]] = [
+    {
+        "attributes": KEPT | NUMBERS | {"job": QUASI},
+        "privacy": [ANONYMOUS[0], DIVERSE[1]],
+        "algorithm": {"name": "microaggregation", "blocks": 40, "refine": True},
+    },
+    {
+        "attributes": KEPT | NUMBERS,
+        "privacy": ANONYMOUS,
+        "algorithm": {"name": "microaggregation", "method": "v-mdav", "gamma": 0.2, "keep": "variance"},
+    },
+    {
+        "attributes": KEPT | NUMBERS | {"job": QUASI},
+        "privacy": ANONYMOUS,
+        "algorithm": {"name": "microaggregation", "method": "k-member"},
+    },
+    {
+        "attributes": _HIDDEN | NUMBERS | {"disease": {"role": "sensitive"}},
+        "privacy": ANONYMOUS,
+        "algorithm": {"name": "r-gather", "radius": "least"},
+        "subject": "none",
+    },
+    {
+        "attributes": KEPT | NUMBERS | {"job": QUASI},
+        "privacy": ANONYMOUS,
+        "algorithm": {"name": "condensation", "groups": "nearest", "blocks": 40, "target": "ward"},
+    },
+]
+_PUBLIC: dict[str, Any] = {
+    "age": QUASI | {"domain": {"from": 20, "below": 80, "step": 20}},
+    "job": QUASI | {"hierarchy": {"mapping": JOBS, "unknown": "OTHER"}},
+    "ward": {"role": "sensitive", "values": ["A", "B"]},
+}
+PRIVATE: list[dict[str, Any]] = [
+    {"name": "diffgen", "specializations": 3, "target": "ward"},
+    {"name": "marginals", "marginals": [["age", "ward"], ["job"]], "target": "ward", "as": "rows"},
+]
+
+
+def rows(number: int) -> Iterator[tuple[Any, ...]]:
+    """Yield rows that depend on their number alone, with NULLs."""
+    for n in range(number):
+        job, day = list(JOBS)[n % 7 % 4], f"20{10 + n % 3}-0{1 + n % 9}-15"
+        disease = ("flu", "burn", "rash", None)[n % 5 % 4]
+        quasi = (20 + n * 7 % 50, str(10000 + n * 37 % 90), job, "AB"[n % 2], day, n % 80 + 0.25, n * 1.5)
+        yield (*quasi, 50 + n % 40, None if n % 11 == 0 else 150 + n % 30, disease, n % 9)
+
+
+def statements_of_runs(database: Database) -> Rendered:
+    """The statements of searches and releases of all kinds, and of rules that are applied again."""
+    table, small = (database.create(COLUMNS, list(rows(number))) for number in (150, 60))
+
+    def search(policy: dict[str, Any], table: str = table, again: bool = False) -> Callable[[], None]:
+        def run() -> None:
+            result = anonymize(database.policy(table, **policy), replace=True)
+            if again:
+                apply(database, result.run, table, f"{table}_again", replace=True, budget=0.9)
+
+        return run
+
+    shared: dict[str, Any] = {
+        "attributes": _HIDDEN | _PUBLIC,
+        "privacy": [{"model": "differential-privacy", "epsilon": 1}],
+    }
+    private = [database.policy(small, **shared, algorithm=algorithm) for algorithm in PRIVATE]
+    runs = [
+        *(search(policy, again=number in (0, 3, 5)) for number, policy in enumerate(POLICIES)),
+        *(search(policy, small) for policy in CLUSTERED),
+        *(functools.partial(draw, policy) for policy in private),
+    ]
+    return [_rendered_by(run) for run in runs]
+
+
+def statements_of_jobs(database: Database) -> Rendered:
+    """The statements of procedures whose rules are labels by boxes, and whose rules are one SELECT."""
+    table = database.create(COLUMNS, list(rows(60)))
+    found = []
+    for policy in (POLICIES[0], POLICIES[3]):
+        fitting = policy | {"attributes": policy["attributes"] | {"height": "insensitive"}, "suppressed": "omit"}
+        run = anonymize(database.policy(table, **fitting), replace=True).run
+        found.append(_rendered_by(functools.partial(frozen, database, run, on_violation="suppress", budget=0.9)))
+    return found
+
+
+def _rendered_by(call: Callable[[], Any]) -> list[tuple[str, str]]:
+    """The statements that a call renders."""
+    found: list[tuple[str, str]] = []
+    render = Renderer.__call__
+
+    def listening(self: Renderer, template: str, **values: Any) -> Statement:
+        statement = render(self, template, **values)
+        found.append((template, statement.text))
+        return statement
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Renderer, "__call__", listening)
+        call()
+    return found
