@@ -25,6 +25,7 @@ _GIVES = re.compile(r"\s*\bGives: ([^.]*)\.")
 _NUMBER = re.compile(r"(.*?)[0-9]+")
 _TABLE = re.compile(r"\ACREATE [A-Z ]*TABLE (?:\"\w+\"\.)*\"(\w+)\"")
 _NUMBERS = re.compile(r"[0-9]+")
+_WORK = re.compile(r'"w_[0-9a-f]{8}_')  # as each run calls its work tables
 
 IN_JOBS = "jobs/"
 LEFT_OUT = ("catalog/", "engine/", "publish/")  # tables of the catalog, written out as they are, and those of engines
@@ -34,33 +35,41 @@ def columns_given(runs: Rendered, dialect: str) -> dict[str, list[str]]:
     """List what each template's statement gives: columns of the source and the release apart."""
     given: dict[str, list[str]] = {}
     released = {f"{name}{ending}" for name in COLUMNS for ending in ("", "_min", "_max")}
-    made: dict[str, list[str]] = {}
+    parsed: dict[str, exp.Expression | None] = {}
+    made: dict[str, list[str]] = {}  # by earlier runs too: hierarchies are kept
     for run in runs:
-        parsed: dict[str, list[str]] = {}
-        for template, text in run:
-            if (key := _NUMBERS.sub("", text)) not in parsed:  # rounds of a search are alike
-                parsed[key] = _columns(text, made, dialect)
-            if found := parsed[key]:
-                made.update(dict.fromkeys(_TABLE.findall(text), found))
-                listed = list(dict.fromkeys("columns of the release" if name in released else name for name in found))
-                given[template] = list(dict.fromkeys([*given.get(template, []), *listed]))
+        columns: dict[str, list[str]] = {}
+        for template, written in run:
+            text = _WORK.sub('"w_', written)
+            if (key := _NUMBERS.sub("", text)) not in parsed:  # rounds of a search differ in numbers
+                parsed[key] = _parsed(text, dialect)
+            if (statement := parsed[key]) is None:
+                continue
+            if key not in columns:
+                columns[key] = _columns(statement, made)
+            found = columns[key]
+            made.update(dict.fromkeys(_TABLE.findall(text), found))
+            listed = ("columns of the release" if name in released else name for name in found)
+            given[template] = list(dict.fromkeys([*given.get(template, []), *listed]))
     return {template: _in_series(names) for template, names in given.items()}
 
 
-def _columns(text: str, made: dict[str, list[str]], dialect: str) -> list[str]:
-    """The names of the columns that a statement gives, none where it only changes or drops something.
+def _parsed(text: str, dialect: str) -> exp.Expression | None:
+    """A statement that gives columns; None for one that only changes or drops something, or before a query."""
+    if not re.match(r"SELECT|WITH|CREATE [A-Z ]*(?:TABLE|VIEW)", text) or text.endswith(" AS"):
+        return None
+    return sqlglot.parse_one(text.replace(" ON COMMIT DROP", ""), dialect=dialect)
 
-    made: the columns of tables that earlier statements made.
+
+def _columns(statement: exp.Expression, made: dict[str, list[str]]) -> list[str]:
+    """The names of the columns that a statement gives.
+
+    made: the columns of tables that earlier statements of the run made.
     """
-    if not re.match(r"SELECT|WITH|CREATE [A-Z ]*(?:TABLE|VIEW)", text) or text.endswith(" AS"):  # a query comes behind
-        return []
-    statement = sqlglot.parse_one(text.replace(" ON COMMIT DROP", ""), dialect=dialect)
     query = statement.expression if isinstance(statement, exp.Create) else statement
     if isinstance(query, exp.Query):
-        names = _names(query, made)
-    else:
-        names = [column.name for column in statement.find_all(exp.ColumnDef)]
-    return names
+        return _names(query, made)
+    return [column.name for column in statement.find_all(exp.ColumnDef)]
 
 
 def _names(query: exp.Query, made: dict[str, list[str]]) -> list[str]:
