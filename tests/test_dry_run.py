@@ -266,6 +266,26 @@ def test_full_domain_searches_parse(database: Database, algorithm: dict[str, Any
     assert database.leftovers() == []
 
 
+CLUSTERS: list[dict[str, Any]] = [
+    {"name": "microaggregation", "keep": "variance"},
+    {"name": "microaggregation", "method": "k-member"},
+    {"name": "condensation", "groups": "nearest"},
+    {"name": "r-gather"},
+]
+
+
+@pytest.mark.parametrize("algorithm", CLUSTERS, ids=lambda a: "-".join(a.values()))
+def test_searches_for_clusters_parse(database: Database, algorithm: dict[str, Any]) -> None:
+    table = database.create(
+        {"a": "INTEGER", "b": "VARCHAR", "kept": "VARCHAR"}, [(n, "xyz"[n % 3], "k") for n in range(9)]
+    )
+    ordered = {"role": "quasi-identifier", "order": ["x", "y", "z"]}
+    grouped = {"role": "quasi-identifier", "hierarchy": "suppress"}
+    by_name = {"r-gather": "insensitive", "microaggregation": grouped if "method" in algorithm else ordered}
+    attributes = {"a": "quasi-identifier", "b": by_name.get(algorithm["name"], "quasi-identifier"), "kept": "sensitive"}
+    assert _wrong(run_dry(database.policy(table, attributes, algorithm=algorithm), OPTIONS), database.engine) == []
+
+
 def test_the_recoding_of_a_remainder_parses(database: Database) -> None:
     attributes = {**PLAIN, **{name: STAR for name, role in PLAIN.items() if role == "quasi-identifier"}}
     attributes["disease"] = {"role": "sensitive", "hierarchy": "suppress"}

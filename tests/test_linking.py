@@ -15,7 +15,7 @@ from sqlanon.catalog.sources import identify_source
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.linking import check_earlier_releases, check_run
+from sqlanon.runs.linking import check_earlier_releases, check_run, linked_warning
 from sqlanon.sql import Relation
 from sqlanon.work.journal import Silent
 from tests.jobs_support import COLUMNS, ROLES, K, carry_out, frozen, linked, released, simple, table
@@ -25,6 +25,7 @@ from tests.run_support import Database, anonymize, open_database
 pytestmark = pytest.mark.either_engine
 
 SAME = "same-recoding"
+MDAV = {"name": "microaggregation", "refine": False}
 STRICTER = [{"model": "k-anonymity", "k": 5}]
 
 
@@ -54,6 +55,17 @@ def test_a_recoding_beside_one_that_is_to_be_the_only_one_is_refused(republish: 
     assert "as run 2 released t" in str(refused.value)
     assert "`sqlanon apply 1`" in str(refused.value)
     assert "`republish: allow`" in str(refused.value)
+
+
+def test_the_same_clusters_are_no_other_rules(database: Database) -> None:
+    table = database.create({"a": "INTEGER"}, [(number * number,) for number in range(20)])
+    policies = [
+        database.policy(table, {"a": "quasi-identifier"}, algorithm=MDAV, privacy=privacy)
+        for privacy in (STRICTER, STRICTER, [{"model": "k-anonymity", "k": 4}])
+    ]
+    first, again, other = (anonymize(policy, replace=True) for policy in policies)
+    assert linked(first.warnings) == linked(again.warnings) == []
+    assert linked(other.warnings) == [linked_warning(again.run, again.source.table)]
 
 
 def counted(database: Database) -> int:

@@ -270,7 +270,7 @@ def _unique(result: RunResult) -> str:
 def comparison_text(comparison: SampleComparison) -> str:
     """The quasi-identifiers before and after, and what some classes show."""
     changes = [[c.name, c.type, "many" if c.before is None else c.before, c.after] for c in comparison.changes]
-    parts = ["Quasi-identifiers:\n" + table(["column", "type before", "values before", "labels after"], changes)]
+    parts = ["Quasi-identifiers:\n" + table(["column", "type before", "values before", "shown after"], changes)]
     if comparison.classes:
         columns = comparison.columns[:MOST_COLUMNS]
         rows = [[*["NULL" if v is None else v for v in shown[:MOST_COLUMNS]], n] for shown, n in comparison.classes]

@@ -101,6 +101,10 @@ class Release(ABC):
         """Store the rules by which new rows are recoded alike; None where that has no meaning."""
         return None
 
+    def digest_recoding(self, engine: Engine) -> str | None:  # noqa: ARG002
+        """Digest what says that another release recodes alike, where no rules do; None where nothing says so."""
+        return None
+
     def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:  # noqa: ARG002
         """Measure the information loss, `left_out` more rows suppressed; None where it can't be known."""
         return None

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sqlanon.catalog import RECODING
 from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.coordinates import Coordinate
+from sqlanon.engines.base import Engine
 from sqlanon.results.facts import ClusterFacts
 from sqlanon.sql import Relation
+from sqlanon.values.digest import table_digest
 
 
 @dataclass(frozen=True)
@@ -75,3 +81,12 @@ class Gathered:
     def factor(self) -> float:
         """Bound how many times the least possible radius the greatest one is."""
         return 1.0 if not self.radius else max(1.0, 2 * self.radius / self.width) if self.width else math.inf
+
+
+def digest_clusters(engine: Engine, attributes: Sequence[str], regions: Relation) -> str:
+    """Digest all clusters with their rows and centres: who holds two releases of the same learns nothing from both.
+
+    attributes: the names of the quasi-identifiers. regions: the clusters, as the release shows them.
+    """
+    content = json.dumps([list(attributes), table_digest(engine, regions)], ensure_ascii=False)
+    return RECODING + hashlib.sha256(content.encode()).hexdigest()

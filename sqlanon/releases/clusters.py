@@ -8,7 +8,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.releases.centres import create_centres
-from sqlanon.releases.clustering import Clusters
+from sqlanon.releases.clustering import Clusters, digest_clusters
 from sqlanon.releases.equivalence_classes import EquivalenceClasses
 from sqlanon.releases.masked import measure_centres
 from sqlanon.results.masking import Masking
@@ -32,6 +32,9 @@ class Centres(EquivalenceClasses):
 
     def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
         return check_clusters(engine, workspace, plan, self.recoding, staged)
+
+    def digest_recoding(self, engine: Engine) -> str | None:
+        return digest_clusters(engine, [one.name for one in self.recoding.shown], self.recoding.regions)
 
     def measure_masking(self, engine: Engine, workspace: Workspace) -> Masking | None:
         witness = create_witness(engine, workspace, self.recoding)

@@ -49,6 +49,9 @@ class Condensed(Centres):
         yield Judged(engine, relation, [group])
         workspace.drop(relation)
 
+    def digest_recoding(self, engine: Engine) -> str | None:  # noqa: ARG002
+        return None  # no two draws are alike
+
     def measure_masking(self, engine: Engine, workspace: Workspace) -> Masking | None:
         """Measure the tables as wholes, and groups: a synthetic row stands for no row of the source."""
         witness = create_witness(engine, workspace, self.drawn)

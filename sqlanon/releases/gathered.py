@@ -11,7 +11,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import RGather
 from sqlanon.releases.base import Judged, Release
-from sqlanon.releases.clustering import Gathered
+from sqlanon.releases.clustering import Gathered, digest_clusters
 from sqlanon.releases.showing import describe_clusters
 from sqlanon.results.facts import GatheredFacts
 from sqlanon.results.measures import Check
@@ -133,6 +133,10 @@ class GatheredClusters(Release):
         rows = expand_clusters(engine, workspace, plan, staged.final, staged.values)
         yield Judged(engine, rows, self.shown_columns)
         workspace.drop(rows)
+
+    def digest_recoding(self, engine: Engine) -> str | None:
+        names = [field.attribute.name for field in self.coded.quasi_identifiers]
+        return digest_clusters(engine, names, self.regions)
 
     def count_labels(self, engine: Engine) -> dict[str, int]:
         cells = [cell_name(number) for number in range(len(self.coded.quasi_identifiers))]

@@ -88,7 +88,8 @@ class Publish(Sink):
                 with run.journal.during("verify"):
                     run.outcome.digest = staged.digest()
             source.require_staged(run, staged)
-            _publish(run, source, staged, rules)
+            recoding = rules.digest if rules is not None else source.rules_digest or release.digest_recoding(run.engine)
+            _publish(run, source, staged, rules, recoding)
 
     def _stage(self, run: RunExecution, release: Release, stack: contextlib.ExitStack) -> Staged:
         """Build the release where nobody sees it yet; what is not published goes with `stack`."""
@@ -136,10 +137,11 @@ def _verify(run: RunExecution, release: Release, staged: Staged) -> None:
         )
 
 
-def _publish(run: RunExecution, source: ReleaseSource, staged: Staged, rules: StoredRules | None) -> None:
+def _publish(
+    run: RunExecution, source: ReleaseSource, staged: Staged, rules: StoredRules | None, digest: str | None
+) -> None:
     """Let the staged release take its place, and record it in the same transaction where there is one."""
     outcome, catalog = run.outcome, run.catalog
-    digest = source.rules_digest if rules is None else rules.digest
     released = release_record(outcome, digest, run.plan)
     record = PublishedRecord(catalog, outcome.run, run.plan.release, released, rules)
 

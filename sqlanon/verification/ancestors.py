@@ -7,6 +7,7 @@ a cluster's is compared with it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from markupsafe import Markup
 
@@ -30,7 +31,9 @@ def count_untrue_ancestors(
     given: column and hierarchy of quasi-identifiers, by number.
     """
     raw = {number: f"r{number}" for number in given}
-    with scratch_hierarchies(engine, values, {raw[number]: spec for number, (_, spec) in given.items()}) as built:
+    specs = {raw[number]: spec for number, (_, spec) in given.items()}
+    columns = {raw[number]: replace(column, name=raw[number]) for number, (column, _) in given.items()}
+    with scratch_hierarchies(engine, values, specs, columns) as built:
         untrue = 0
         for number, (column, spec) in given.items():
             hierarchy = built[raw[number]]

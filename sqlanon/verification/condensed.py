@@ -6,6 +6,7 @@ the source, in raw values.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -13,7 +14,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, RedactedValue, Relation, macro
+from sqlanon.sql import Identifier, RedactedValue, Relation, free_name, macro
 from sqlanon.staging.recode import Recoding, cell_name
 from sqlanon.staging.staging import Staged
 from sqlanon.values.expressions import double_of, exact
@@ -101,13 +102,13 @@ def create_judged(engine: Engine, workspace: Workspace, drawn: Drawn) -> tuple[R
 
 
 def _group(recoding: Recoding) -> Identifier:
-    """A name that no column of the release has."""
     coded = recoding.coded
-    taken = {field.attribute.name.lower() for field in (*coded.quasi_identifiers, *coded.kept)}
-    name = "group_number"
-    while name in taken:
-        name += "_"
-    return Identifier(name)
+    return group_column([field.attribute.name for field in (*coded.quasi_identifiers, *coded.kept)])
+
+
+def group_column(names: Iterable[str]) -> Identifier:
+    """Name the column of groups beside columns of a release with these names."""
+    return free_name("group_number", names)
 
 
 def create_witness(engine: Engine, workspace: Workspace, drawn: Drawn) -> Relation:

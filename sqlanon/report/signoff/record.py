@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlanon.catalog import Catalog, ReleaseRecord, Run, Status
+from sqlanon.catalog import RECODING, Catalog, ReleaseRecord, Run, Status
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.releases.rules.store_rules import read_rules
@@ -122,7 +122,8 @@ def _origin(catalog: Catalog, run: Run, release: ReleaseRecord) -> Run:
 def _recoding(catalog: Catalog, run: str, release: ReleaseRecord) -> dict[str, Any]:
     """Describe the recoding function by its rules' record and tables, and by their digest."""
     if catalog.rules(run) is None:
-        return {"kind": release.kind.value, "digest": FILE + release.digest}
+        digest = release.digest.removeprefix(RECODING)  # of clusters, as of rules
+        return {"kind": release.kind.value, "digest": FILE + digest}
     stored = read_rules(catalog, run)
     parts = [stored.record.content, *(table_digest(catalog.store, table) for table in stored.relations)]
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()

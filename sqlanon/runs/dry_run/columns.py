@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sqlanon.engines.base import Column, Kind
 from sqlanon.engines.dialects import Dialect
@@ -12,6 +13,7 @@ from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Show
 from sqlanon.sql import Relation
 from sqlanon.staging.recode import cell_name
+from sqlanon.verification.condensed import group_column
 from sqlanon.work.publish.companion import COLUMNS, companion_of
 
 _RULES = {
@@ -25,13 +27,18 @@ def columns_of(relation: Relation, plan: Plan, dialect: type[Dialect]) -> list[C
     """The columns of a work table, as far as a run asks for them, or of a staged release."""
     part = relation.name.rpartition("_")[2] if relation.name.startswith("w_") else "release"
     cells = [cell for attribute in plan.quasi_identifiers for cell in _cells(attribute, plan, dialect)]
-    if part == "regions":
+    if part in ("regions", "rescaled"):
         return [Column(cell_name(i).name, one.type, one.kind) for i, one in enumerate(cells)]
     if "_rule_" in relation.name and part in (*_RULES, "leaves"):
         return _rule_columns(part, plan, dialect)
     number = Column(CLASS_NUMBER, dialect.types["int64"], Kind.INTEGER)
     if plan.policy.algorithm.releases_clusters:
         return _gathered_columns(relation, part, plan, dialect)
+    if part == "judged":
+        return [
+            replace(number, name=group_column(one.name for one in plan.attributes).name),
+            *(one.column for one in plan.kept),
+        ]
     if plan.policy.release.layout == "star" and part in ("rows", "classes"):
         return [number, *(cells if part == "classes" else (one.column for one in plan.kept))]
     return [
