@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from sqlanon.api.calls import check_table
 from sqlanon.catalog import Catalog
-from sqlanon.cli.commands import program
 from sqlanon.cli.summary import disclosure_text
 from sqlanon.engines import connect
 from sqlanon.models.k_anonymity import KAnonymity
@@ -135,7 +133,7 @@ def test_the_command_counts_columns_that_no_model_is_about(database_url: str) ->
     with open_database(database_url) as database:
         table = database.create(COLUMNS, people(1))
     arguments = ["verify", database_url, table, "--qi", "age", "--k", "1", "--sensitive", "disease", "--json"]
-    result = CliRunner().invoke(program(), arguments)
+    result = call(*arguments)
     assert result.exit_code == 0, result.output
     assert '"protected": false' in result.output
 

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from sqlanon import run_record
-from sqlanon.cli.commands import program
 from sqlanon.cli.record import record_text
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError, VerificationError
@@ -28,6 +26,7 @@ from sqlanon.results.facts import GatheredFacts
 from sqlanon.runs.exploring.sweeping import sweep
 from sqlanon.sql import Statement
 from sqlanon.values.digest import digests_of
+from tests.cli.support import call
 from tests.oracle.gathering import least_radius
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 from tests.test_gathering import POINTS
@@ -366,14 +365,14 @@ def test_the_command_runs_and_shows_its_statements(tmp_path: Path) -> None:
         f"attributes:\n{attributes}\nprivacy: [{{model: k-anonymity, k: 4}}]\n"
         "algorithm: {name: r-gather, radius: least}\n"
     )
-    shown = CliRunner().invoke(program(), ["run", str(policy), "--dry-run"])
+    shown = call("run", str(policy), "--dry-run")
     assert shown.exit_code == 0, shown.output
     assert '"released_values"' in shown.output
-    done = CliRunner().invoke(program(), ["run", str(policy), "--json"])
+    done = call("run", str(policy), "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["algorithm"]["factor"] <= 2
-    shown = CliRunner().invoke(program(), ["run", str(policy), "--replace"])
+    shown = call("run", str(policy), "--replace")
     assert re.search(r"Released are \d+ clusters of 4 to .* at most [12][.\d]* times the least possible", shown.output)
     for more in (["--dry-run"],):
-        again = CliRunner().invoke(program(), ["run", str(policy), "--replace", *more])
+        again = call("run", str(policy), "--replace", *more)
         assert again.exit_code == 0, again.output

@@ -94,8 +94,9 @@ REPLACEABLE = {
 
 
 def call(*arguments: object, environment: dict[str, str] | None = None) -> Result:
-    """Call the program inside this process."""
-    return CliRunner().invoke(program(), [str(argument) for argument in arguments], env=environment)
+    """Call the program inside this process; of its commands only those are built that it would build."""
+    given = [str(argument) for argument in arguments]
+    return CliRunner().invoke(program(given[0] if given else None), given, env=environment)
 
 
 def call_main(
