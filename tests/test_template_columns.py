@@ -125,7 +125,7 @@ def said(file: str) -> list[str]:
 
 
 def of_runs(database: Database) -> dict[str, list[str]]:
-    """What the statements of runs give, by file, but for those of jobs."""
+    """Columns that the statements of runs give, by file; those of jobs apart."""
     given = columns_given(statements_of_runs(database), "duckdb")
     return {
         _file_of(name): names
@@ -135,7 +135,7 @@ def of_runs(database: Database) -> dict[str, list[str]]:
 
 
 def of_jobs(database: Database) -> dict[str, list[str]]:
-    """What the statements of jobs give, by file."""
+    """Columns that the statements of jobs give, by file."""
     given = columns_given(statements_of_jobs(database), "postgres")
     return {_file_of(name, "postgres"): names for name, names in given.items() if name.startswith(IN_JOBS)}
 
