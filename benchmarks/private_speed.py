@@ -26,6 +26,7 @@ from sqlanon.algorithms.private.drawing import require_cells
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.plan.private import PrivatePlan
+from sqlanon.releases.synthetic import secret_key
 from sqlanon.sql import Statement
 
 STEPS = {
@@ -62,7 +63,7 @@ def drawer(engine: Engine, wanted: PrivatePlan) -> Callable[[], int]:
 
 def count_pairs(engine: Engine, wanted: PrivatePlan) -> int:
     workspace = PlainWorkspace(engine)
-    counted = Places.of(engine, workspace, wanted).count_marginals(PAIRS)
+    counted = Places.of(engine, workspace, wanted, secret_key()).count_marginals(PAIRS)
     workspace.drop(workspace.table("places"))
     return sum(map(len, counted))
 

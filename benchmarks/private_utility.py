@@ -32,6 +32,7 @@ from sqlanon.algorithms.private.drawing import Drawn
 from sqlanon.engines import connect
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain
+from sqlanon.releases.synthetic import secret_key
 from sqlanon.sql import Relation, Statement
 
 Numbers = NDArray[Any]
@@ -86,7 +87,7 @@ class Adult:
         for table, part in ((f"train_{number}", order[:middle]), (f"test_{number}", order[middle:])):
             self.engine.execute(Statement("create", f"CREATE TABLE {table} ({kinds})"))
             self.engine.load(Relation(table), self.names, [self.rows[place] for place in part])
-            placed = Places.of(self.engine, self.workspace, self.plan(table, name="contingency")).rows
+            placed = Places.of(self.engine, self.workspace, self.plan(table, name="contingency"), secret_key()).rows
             found = np.array(self.engine.fetch(Statement("places", str(placed))))
             self.workspace.drop(self.workspace.table("places"))
             sides += [found[:, :-1], found[:, -1]]

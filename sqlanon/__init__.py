@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from sqlanon.results.masking import Masking
     from sqlanon.results.private import PrivateResult
     from sqlanon.results.run_result import RunResult
+    from sqlanon.runs.auditing.audit import audit_mechanisms
+    from sqlanon.runs.auditing.findings import MechanismsAudit
     from sqlanon.runs.exploring.exploration import Exploration
     from sqlanon.runs.exploring.explorer import explore
     from sqlanon.runs.exploring.sweeping import Sweep, sweep
@@ -83,6 +85,8 @@ _HOMES = {
         "SqlanonError",
         "VerificationError",
     ),
+    "runs.auditing.audit": ("audit_mechanisms",),
+    "runs.auditing.findings": ("MechanismsAudit",),
     "runs.exploring.exploration": ("Exploration",),
     "runs.exploring.explorer": ("explore",),
     "api.frames.anonymizing": ("anonymize",),
@@ -137,6 +141,7 @@ __all__ = [
     "KAnonymity",
     "KlTCloseness",
     "Masking",
+    "MechanismsAudit",
     "Observer",
     "OrderedTCloseness",
     "Plan",
@@ -157,6 +162,7 @@ __all__ = [
     "VerificationError",
     "__version__",
     "anonymize",
+    "audit_mechanisms",
     "audit_release",
     "build_policy",
     "check_policy",

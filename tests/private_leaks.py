@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,8 @@ import pytest
 
 from sqlanon.catalog.tables import Tables
 from sqlanon.runs import private_check, private_runs
+from sqlanon.runs.auditing.own_database import nameless
+from sqlanon.runs.auditing.recording import ConstantDraws
 from sqlanon.sql import Relation
 from tests.cli.support import call
 from tests.run_support import Database, Row
@@ -36,32 +36,6 @@ MANY: list[Row] = [
     *((8, 987654321, "spy", "low") for _ in range(5)),
     *((None, None, None, None) for _ in range(3)),
 ]
-_CHANGING = {
-    "RUN": r"\d{6}-\d{6}-[0-9a-f]{8}",
-    "TIME": r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?( UTC|[+-]\d\d(:?\d\d)?)?",
-    "OBJECT": r"object [\d/]+|\b(1[6-9]|[2-9]\d)\d{3}\b",
-    "_NAME": r"_[0-9a-f]{8}(?![0-9a-f])",
-    "KEY": r"-?\d{15,20}",
-}
-
-
-class Blind:
-    """Mechanisms whose draws depend on nothing but how many are asked for."""
-
-    library = "blind 1.0"
-
-    def add_noise(self, counts: Sequence[int], _epsilon: Fraction, _sensitivity: int) -> list[int]:
-        return [place * 7 % 5 for place in range(len(counts))]
-
-    def choose(self, scores: Sequence[int], _epsilon: Fraction, _sensitivity: int, **_: Any) -> int:
-        return len(scores) // 2
-
-
-def nameless(text: str) -> str:
-    """Write the same for what every run has of its own: its name, times, numbers of objects."""
-    for name, pattern in _CHANGING.items():
-        text = re.sub(pattern, name, text)
-    return text
 
 
 def _lines(database: Database, query: str) -> list[str]:
@@ -80,7 +54,7 @@ def left_behind(
     The table, the catalog and the release before are dropped first.
     """
     for one in (private_runs, private_check):
-        monkeypatch.setattr(one, "OpenDP", Blind)
+        monkeypatch.setattr(one, "OpenDP", ConstantDraws)
     for dropped in ("SCHEMA IF EXISTS sqlanon CASCADE", "TABLE IF EXISTS people", "TABLE IF EXISTS people_dp"):
         database.sql(f"DROP {dropped}")
     database.create(COLUMNS, rows, "people")

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from sqlanon.algorithms.private.accounting import Charge
 from sqlanon.engines.base import Engine
 from sqlanon.plan.private import PrivatePlan, resolve_private
@@ -19,7 +21,7 @@ from sqlanon.policy.loading import build_policy
 from sqlanon.releases.counts import NoisyCounts, load_counts, load_labels
 from sqlanon.results.private import BudgetState, PrivateResult
 from sqlanon.runs.private_runs import run_private
-from sqlanon.sql import Relation, Statement
+from sqlanon.sql import RedactedValue, Relation, Statement
 from sqlanon.verification.counts import check_counts, check_drawn
 from sqlanon.work.session import Session
 from tests.run_support import OPTIONS, Database, PlainWorkspace, quoted
@@ -45,6 +47,12 @@ class Known:
     asked: list[tuple[list[int], Fraction, int, bool]] = field(default_factory=list)
     counted: list[tuple[list[int], Fraction, int]] = field(default_factory=list)
     library: str = "known 1.0"
+
+    def draw_key(self) -> RedactedValue:
+        return RedactedValue("known")
+
+    def random_numbers(self) -> np.random.Generator:
+        return np.random.default_rng(1)
 
     def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
         self.counted.append((list(counts), epsilon, sensitivity))

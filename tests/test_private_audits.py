@@ -1,79 +1,123 @@
-"""Audits of differential privacy: what neighbouring tables change, and how far the noise as it is drawn hides it."""
+"""Audits of differential privacy: of each algorithm, on both engines, and of mutants, which all must be found."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
-from sqlanon.algorithms.private import accounting, counting, drawing, mechanisms, scoring
+from sqlanon.algorithms.private.accounting import NOISE, schedule_of
+from sqlanon.algorithms.private.drawing import draw_counts
 from sqlanon.algorithms.private.mechanisms import OpenDP
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.errors import VerificationError
+from sqlanon.engines.embedded import EMBEDDED
+from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.plan.private import PrivatePlan
-from sqlanon.plan.public_domain import NumberDomain
-from sqlanon.policy import Policy
 from sqlanon.releases import counts
 from sqlanon.releases.counts import NoisyCounts
-from sqlanon.runs import private_runs
-from sqlanon.sql import RedactedValue, Relation, Statement
-from tests.private_support import Ample, Known, draw, private_policy
-from tests.run_support import Database
+from sqlanon.runs.auditing.accounts import audit_account, audit_schedule
+from sqlanon.runs.auditing.audit import audit_mechanisms
+from sqlanon.runs.auditing.bounds import least_probability, lower_bound
+from sqlanon.runs.auditing.findings import Finding
+from sqlanon.runs.auditing.generating import GeneratedTable, generate_table
+from sqlanon.runs.auditing.neighbours import audit_changes, audit_charges, audit_neighbours
+from sqlanon.runs.auditing.recording import ConstantDraws, Request, change
+from sqlanon.runs.auditing.sampling import audit_samples
+from sqlanon.sql import Relation
+from tests.private_mutants import MUTANTS
+from tests.private_support import Ample, Known, draw, planned, private_policy
+from tests.run_support import OPTIONS, Database, PlainWorkspace
 from tests.test_private import ATTRIBUTES, CLASSES, COLUMNS, rows_of
 
-SAMPLES = 20_000
-CERTAIN = 5.0  # standard errors
+DIFFGEN = {"name": "diffgen", "target": "pay", "specializations": 4}
+PERSONS = {"column": "person", "rows": 2}
 
 
-def check_neighbours(database: Database, rows: list[Any], fewer: list[Any], **more: Any) -> None:
-    """The same draws on both tables: as many choices over as many candidates, and changes within the sensitivities."""
-    seen = []
-    for part in (rows, fewer):
-        draws = random.Random(5)
-        known = Known(lambda scores, draws=draws: draws.randrange(len(scores)))  # type: ignore[misc]
-        account = Ample()
-        columns, attributes = more.get("columns", COLUMNS), more.get("attributes", ATTRIBUTES)
-        table = database.create(columns, part)
-        options = {"target": "pay", "specializations": 4, **more.get("algorithm", {})}
-        result = draw(private_policy(database, table, attributes, unit=more.get("unit"), **options), known, account)
-        seen.append((known, account, result.labels))
-    (one, account, labels), (other, _, other_labels) = seen
-    assert labels == other_labels
-    (*choices, noise) = account.charged[0]
-    assert len(one.asked) == len(other.asked) <= len(choices)
-    for (scores, epsilon, sensitivity, monotone), (changed, *_), charged in zip(
-        one.asked, other.asked, choices, strict=False
-    ):
-        assert epsilon == charged.epsilon
-        assert len(scores) == len(changed)
-        assert all(abs(here - there) <= sensitivity for here, there in zip(scores, changed, strict=True))
-        assert not monotone or all(here >= there for here, there in zip(scores, changed, strict=True))
-    ((counts, epsilon, sensitivity),), ((fewer_counts, *_),) = one.counted, other.counted
-    assert epsilon == noise.epsilon
-    assert sum(abs(here - there) for here, there in zip(counts, fewer_counts, strict=True)) <= sensitivity
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Engine]:
+    with connect("duckdb:///:memory:") as engine:
+        yield engine
+
+
+def failed(findings: Sequence[Finding]) -> list[str]:
+    return [f"{one.tried}: {one.measured}" for one in findings if not one.passed]
+
+
+def requests_of(
+    engine: Engine, columns: Mapping[str, str], rows: list[Any], attributes: Mapping[str, Any], **more: Any
+) -> list[Request]:
+    """All that a draw over these rows asks for, each of it charged."""
+    draws, workspace = ConstantDraws(), PlainWorkspace(engine)
+    with planned(engine, columns, rows, attributes, **more) as plan:
+        draw_counts(engine, workspace, plan, schedule_of(plan), draws, lambda _: None)
+        workspace.drop(workspace.table("places"))
+        assert failed([audit_charges(schedule_of(plan), draws.requests)]) == []
+    return draws.requests
 
 
 @pytest.mark.parametrize("algorithm", [{}, {"variant": "published"}, {"score": "information-gain"}])
-def test_one_row_changes_no_more_than_the_sensitivities(database: Database, algorithm: dict[str, Any]) -> None:
-    for seed in range(3):
+def test_one_row_changes_no_more_than_the_sensitivities(
+    engines: tuple[Engine, Engine], algorithm: dict[str, Any]
+) -> None:
+    for seed, engine in enumerate(engines):
         rows = rows_of(30, seed)
         left_out = random.Random(seed).randrange(len(rows))
-        check_neighbours(database, rows, rows[:left_out] + rows[left_out + 1 :], algorithm=algorithm)
+        whole, fewer = (
+            requests_of(engine, COLUMNS, part, ATTRIBUTES, **DIFFGEN | algorithm)
+            for part in (rows, rows[:left_out] + rows[left_out + 1 :])
+        )
+        assert failed(audit_changes(whole, {"one": fewer})) == []
 
 
-def test_one_person_changes_no_more_than_its_rows(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "secret_key", lambda: RedactedValue("one key for both"))  # it depends on no row
+def test_one_person_changes_no_more_than_its_rows(engines: tuple[Engine, Engine]) -> None:
     columns, attributes = {"person": "INTEGER", **COLUMNS}, {"person": "identifier", **ATTRIBUTES}
     rows = [(None if number % 7 == 0 else number % 6, *row) for number, row in enumerate(rows_of(60, 2))]
     without = [row for row in rows if row[0] != 3]
-    more = {"columns": columns, "attributes": attributes, "unit": {"column": "person", "rows": 2}}
-    check_neighbours(database, rows, without, **more)
+    for engine in engines:
+        whole, fewer = (
+            requests_of(engine, columns, part, attributes, unit=PERSONS, **DIFFGEN) for part in (rows, without)
+        )
+        assert failed(audit_changes(whole, {"one": fewer})) == []
+
+
+def test_changes_are_measured_in_sensitivities() -> None:
+    def noise(*numbers: int, **more: Any) -> Request:
+        return Request(NOISE, numbers, Fraction(1), 2, **more)
+
+    def scores(*numbers: int) -> Request:
+        return Request("noisy max", numbers, Fraction(1), 4, monotone=True)
+
+    assert change(noise(3, 0, 1), noise(1, 0, 2)) == Fraction(3, 2)
+    assert change(noise(3, 1), noise(3, 1, 0)) is None
+    assert change(noise(3, 1, is_complete=False), noise(3, is_complete=False)) == Fraction(1, 2)
+    assert change(scores(5, 9), scores(5, 3)) == Fraction(3, 2)
+    assert change(scores(5, 3), scores(5, 9)) is None  # a score fell by a row more
+    assert change(noise(1), replace(noise(1), epsilon=Fraction(2))) is None
+
+
+def test_probabilities_are_bounded_as_clopper_and_pearson_do() -> None:
+    assert least_probability(10, 10, 0.025) == pytest.approx(0.025**0.1)
+    assert least_probability(0, 10, 0.025) == 0
+    assert least_probability(5, 10, 0.025) == pytest.approx(0.1870860)  # of the table of the binomial distribution
+
+
+def test_lower_bounds_hold_and_are_near() -> None:
+    """Of geometric noise of epsilon 1, whose every event has probabilities that are known."""
+    draw = np.random.default_rng(3)
+
+    def noisy(value: int) -> Any:
+        return (value + draw.geometric(1 - math.exp(-1), 8_000) - draw.geometric(1 - math.exp(-1), 8_000))[:, None]
+
+    assert 0.7 < lower_bound(noisy(1), noisy(0), 1e-6) <= 1
+    assert lower_bound(noisy(0), noisy(0), 1e-6) <= 0.1
+    assert lower_bound(noisy(0), noisy(40), 1e-6) > 5
 
 
 def test_a_person_in_both_parts_of_a_range_pays_for_the_cut_of_each(database: Database) -> None:
@@ -103,40 +147,6 @@ def test_a_person_in_both_parts_of_a_range_pays_for_the_cut_of_each(database: Da
     assert sum(one.epsilon for one in choices) == Fraction(1, 2)
 
 
-def lower_bound(sample: Callable[[bool], int]) -> float:
-    """Bound from below, with great certainty, the epsilon of a draw on a table and its neighbour."""
-    drawn = [Counter(sample(more) for _ in range(SAMPLES)) for more in (False, True)]
-    best = 0.0
-    for threshold in range(-8, 9):
-        for sign in (1, -1):
-            shares = [
-                sum(n for value, n in counts.items() if sign * value >= sign * threshold) / SAMPLES for counts in drawn
-            ]
-            errors = [math.sqrt(max(share * (1 - share), 1 / SAMPLES) / SAMPLES) for share in shares]
-            for high, low in ((0, 1), (1, 0)):
-                least, most = shares[high] - CERTAIN * errors[high], shares[low] + CERTAIN * errors[low]
-                if least > 0:
-                    best = max(best, math.log(least / most))
-    return best
-
-
-def check_noise() -> None:
-    mechanism = OpenDP()
-    drawn = {more: iter(mechanism.add_noise([int(more)] * SAMPLES, Fraction(1), 1)) for more in (False, True)}
-    assert 0.7 < lower_bound(lambda more: next(drawn[more])) <= 1
-
-
-def check_choice() -> None:
-    choose, _ = OpenDP()._noisy_max(Fraction(1), 1, True)  # made once, which takes longer than all draws
-    scores = {False: [0, 0], True: [1, 0]}
-    assert lower_bound(lambda more: int(choose(scores[more]))) <= 1
-
-
-def check_freshness() -> None:
-    first, second = (OpenDP().add_noise([0] * 200, Fraction(1), 1) for _ in range(2))
-    assert first != second
-
-
 def test_no_mechanism_costs_more_than_its_share_by_the_account_of_the_library() -> None:
     """Scales are doubles: one that is rounded down would cost too much."""
     mechanism = OpenDP()
@@ -146,83 +156,83 @@ def test_no_mechanism_costs_more_than_its_share_by_the_account_of_the_library() 
         assert all(Fraction(mechanism._noisy_max(share, 3, monotone)[0].map(3)) <= share for monotone in (True, False))
 
 
-def test_noise_hides_one_row_and_no_more_than_that() -> None:
-    check_noise()
+ALGORITHMS: dict[str, dict[str, Any]] = {
+    "diffgen": DIFFGEN,
+    "published": {**DIFFGEN, "variant": "published", "score": "information-gain", "as": "rows"},
+    "contingency": {"name": "contingency", "target": "pay"},
+    "threshold": {"name": "contingency", "target": "pay", "threshold": "auto"},
+    "marginals": {"name": "marginals", "target": "pay", "marginals": [["age", "job"], ["job", "pay"]]},
+    "mst": {"name": "mst", "target": "pay"},
+}
 
 
-def test_choices_hide_one_row() -> None:
-    check_choice()
+def generated(plan: PrivatePlan, units: int = 2) -> GeneratedTable:
+    """A table with some neighbours, those with the most and the undeclared values among them."""
+    table = generate_table(plan, EMBEDDED)
+    return replace(table, units=[one for one in table.units if one[0] in _FIRST[:units]])
 
 
-def test_each_draw_is_fresh() -> None:
-    check_freshness()
+_FIRST = ("more than the domains", "usual values", "undeclared values", "less than the domains", "NULL")
 
 
-def test_half_of_the_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = mechanisms._measurement
-
-    def half(make: Any, epsilon: Fraction, sensitivity: int, scale: Fraction) -> tuple[Any, Fraction]:
-        return whole(make, 2 * epsilon, sensitivity, scale / 2)
-
-    monkeypatch.setattr(mechanisms, "_measurement", half)
-    with pytest.raises(AssertionError):
-        check_noise()
-
-
-def test_noise_that_is_reused_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: list[int] = []
-
-    def reused(_self: OpenDP, counts: Sequence[int], *_: Any) -> list[int]:
-        kept.extend(random.choices((-1, 0, 1), k=len(counts)) if not kept else ())
-        return [count + noise for count, noise in zip(counts, kept, strict=False)]
-
-    monkeypatch.setattr(OpenDP, "add_noise", reused)
-    with pytest.raises(AssertionError):
-        check_freshness()
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_no_audit_fails(memory: Engine, name: str) -> None:
+    unit = PERSONS if name in ("diffgen", "threshold") else "row"
+    columns, attributes = {"person": "INTEGER", **COLUMNS}, {"person": "identifier", **ATTRIBUTES}
+    with planned(memory, columns, [], attributes, unit=unit, **ALGORITHMS[name]) as plan:
+        schedule, table = schedule_of(plan), generated(plan)
+        findings = audit_schedule(plan, schedule)
+        findings += audit_account(plan, schedule, table, OPTIONS)
+        findings += audit_neighbours(plan, schedule, table, OPTIONS)
+        findings += audit_samples(plan, schedule, OpenDP(), 2_000)
+    assert failed(findings) == []
 
 
-def test_a_fixed_seed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def seeded(_self: OpenDP, counts: Sequence[int], *_: Any) -> list[int]:
-        draws = random.Random(7)
-        return [count + draws.choice((-1, 0, 1)) for count in counts]
-
-    monkeypatch.setattr(OpenDP, "add_noise", seeded)
-    with pytest.raises(AssertionError):
-        check_freshness()
-
-
-def test_half_of_a_sensitivity_is_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounting, "score_of", lambda *_: scoring.MostFrequent(scoring._GRAIN // 2, True, True))
-    rows = [(30, "clerk", CLASSES[0])] * 5
-    with pytest.raises(AssertionError):
-        check_neighbours(database, rows, rows[1:])
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutants_are_found(memory: Engine, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    mutate, audit = MUTANTS[name]
+    algorithm = "threshold" if audit == "threshold" else "diffgen" if audit == "neighbours" else "contingency"
+    with planned(memory, COLUMNS, [], ATTRIBUTES, **ALGORITHMS[algorithm]) as plan:
+        mutate(monkeypatch)
+        schedule, table = schedule_of(plan), generated(plan, 1)
+        found = {
+            "schedule": lambda: audit_schedule(plan, schedule),
+            "account": lambda: audit_account(plan, schedule, table, OPTIONS),
+            "neighbours": lambda: audit_neighbours(plan, schedule, table, OPTIONS),
+        }.get(audit, lambda: audit_samples(plan, schedule, OpenDP(), 8_000))()
+    assert failed(found) != []
 
 
-def test_a_domain_that_is_looked_up_is_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its ends, the least and the greatest value, show in the labels, and are the values of single rows."""
-    resolve = private_runs.resolve_private
+def test_generated_tables_have_what_lies_beyond_the_domains(memory: Engine) -> None:
+    columns = {"n": "INTEGER NOT NULL", "x": "DECIMAL(9,2)", "day": "DATE", "pay": "VARCHAR"}
+    attributes = {
+        "n": {"role": "quasi-identifier", "domain": {"from": 0, "below": 30, "step": 10}},
+        "x": {"role": "quasi-identifier", "domain": {"from": 0.5, "below": 2, "step": 0.25}},
+        "day": {"role": "quasi-identifier", "values": ["2024-02-29", "never"]},
+        "pay": ATTRIBUTES["pay"],
+    }
+    with planned(memory, columns, [], attributes, target="pay") as plan:
+        table = generate_table(plan, EMBEDDED)
+    assert [(one.name, one.type, one.nullable) for one in table.columns] == [
+        ("n", "BIGINT", False),
+        ("x", "DECIMAL(38,2)", True),
+        ("day", "DATE", True),
+        ("pay", "VARCHAR", False),
+    ]
+    kinds = {what: table.rows[places[0]] for what, places in table.units}
+    assert kinds["usual values"] == ("0", "0.50", "2024-02-29", "low")
+    assert kinds["less than the domains"] == ("-100", "-2.00", "2024-02-29", "low")
+    assert kinds["more than the domains"] == ("130", "4.50", "2024-02-29", "low")
+    assert kinds["undeclared values"] == ("0", "0.50", "1876-05-04", "low")
+    assert kinds["NULL"] == ("0", None, None, "low")
+    assert kinds["another class"] == ("0", "0.50", "2024-02-29", "an undeclared value")
+    assert {len(rows) for _, rows in table.neighbours()} == {len(table.rows) - 1}
 
-    def look_up(policy: Policy, engine: Engine, **more: Any) -> PrivatePlan:
-        plan = resolve(policy, engine, **more)
-        ((least, greatest),) = engine.fetch(Statement("test", f"SELECT min(age), max(age) FROM {plan.source}"))
-        age = plan.domains["age"]
-        assert isinstance(age, NumberDomain)
-        width = (greatest - least) // age.steps + 1
-        return replace(plan, domains={**plan.domains, "age": replace(age, first=least, width=width)})
 
-    monkeypatch.setattr(private_runs, "resolve_private", look_up)
-    rows = [(age, "clerk", CLASSES[0]) for age in (20, 35, 59, 110)]
-    with pytest.raises(AssertionError):
-        check_neighbours(database, rows, rows[:-1])
-
-
-def test_empty_cells_that_are_left_out_are_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = drawing._all_cells
-    monkeypatch.setattr(drawing, "_all_cells", lambda *given: [one for one in whole(*given) if one[1]])
-    table = database.create(COLUMNS, rows_of(20, 1))
-    with pytest.raises(VerificationError, match="cells_complete"):
-        draw(private_policy(database, table, ATTRIBUTES, target="pay"))
-    assert database.leftovers() == []
+def test_what_is_not_private_is_not_audited(database: Database) -> None:
+    table = database.create(COLUMNS, [])
+    with pytest.raises(PolicyError, match="sqlanon verify"):
+        audit_mechanisms(database.policy(table, dict.fromkeys(COLUMNS, "quasi-identifier")))
 
 
 @pytest.mark.parametrize(

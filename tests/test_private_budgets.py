@@ -7,24 +7,22 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from sqlanon.catalog import Catalog, Released, Run, budgets
+from sqlanon.catalog import Catalog, Released, Run
 from sqlanon.engines import connect
 from sqlanon.errors import BudgetError, Cancelled, EngineError, PolicyError, SqlanonError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.policy.writer import policy_text
 from sqlanon.results.private import BudgetState, PrivateResult
-from sqlanon.runs import private_runs
 from sqlanon.runs.private_check import PrivateCheck, check_private
 from sqlanon.runs.private_runs import run_private
 from sqlanon.sql import Relation
-from tests.budgets_support import sql
 from tests.private_support import Known, private_policy
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 from tests.test_private import ATTRIBUTES, COLUMNS, rows_of
@@ -245,76 +243,6 @@ def test_a_killed_run_has_spent(database_url: str) -> None:
     assert killed.returncode == -signal.SIGKILL
     with open_database(database_url) as database, ledger(database) as catalog:
         assert catalog.budget("people").consumed == 1
-
-
-def check_account(database: Database) -> None:
-    """A run that fails after the draw, one that ends, one that the rest does not cover: each draw has its entry."""
-    grant(database)
-    drawn: list[int] = []
-
-    def fail_first(counts: Sequence[int]) -> list[int]:
-        drawn.append(len(counts))
-        if len(drawn) == 1:
-            raise EngineError("lost")
-        return list(counts)
-
-    known, policy = Known(noise=fail_first), asking(database, 1.25)
-    with pytest.raises(EngineError, match="lost"):
-        release(policy, known)
-    release(policy, known)
-    with contextlib.suppress(BudgetError):
-        release(policy, known)
-    with ledger(database) as catalog:
-        entries = catalog.budget_entries("people")
-    assert sum(one.epsilon for one in entries) == Fraction(5, 2)
-    assert len(drawn) == sum(one.mechanism == "discrete laplace" for one in entries) == 2
-
-
-def spend_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budgets, "require_covered", lambda *_: None)
-
-
-def refund(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = private_runs._PrivateRun._work
-
-    def work(self: Any, *given: Any) -> Any:
-        try:
-            return whole(self, *given)
-        except EngineError:
-            sql(self.engine, "DELETE FROM sqlanon.budget_entries")
-            sql(self.engine, "UPDATE sqlanon.budgets SET entries = 0")
-            raise
-
-    monkeypatch.setattr(private_runs._PrivateRun, "_work", work)
-
-
-def draw_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the noise of a run that failed for the one that tries again."""
-    whole, kept = Known.add_noise, []
-
-    def add_noise(self: Known, counts: Sequence[int], *given: Any) -> list[int]:
-        if not kept:
-            kept.append(list(counts))
-            return whole(self, counts, *given)
-        return kept[0]
-
-    monkeypatch.setattr(Known, "add_noise", add_noise)
-
-
-@pytest.mark.either_engine
-def test_each_draw_has_its_entry(people: Database) -> None:
-    check_account(people)
-
-
-@pytest.mark.parametrize("mutate", [spend_twice, refund, draw_once])
-@pytest.mark.either_engine
-def test_accounts_that_lie_are_found(
-    people: Database, monkeypatch: pytest.MonkeyPatch, mutate: Callable[[pytest.MonkeyPatch], None]
-) -> None:
-    """A budget that is consumed twice, one that a failed run gets back, noise that is used again."""
-    mutate(monkeypatch)
-    with pytest.raises(AssertionError):
-        check_account(people)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_noisy_marginals_agree_and_are_non_negative(seed: int) -> None:
     for one, other in itertools.combinations(agreed, 2):
         shared = frozenset(one.columns) & frozenset(other.columns)
         assert one.project(shared).ravel() == pytest.approx(other.project(shared).ravel(), abs=1e-6)
-    rows = synthesize(agreed, len(sizes))
+    rows = synthesize(agreed, len(sizes), np.random.default_rng(1))
     assert len(rows) == round(agreed[0].counts.sum())
     for one in agreed:
         counted = Counter(map(tuple, rows[:, list(one.columns)].tolist()))

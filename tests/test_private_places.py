@@ -19,6 +19,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.releases.counts import NoisyCounts
+from sqlanon.releases.synthetic import secret_key
 from tests.private_support import planned, staged_rows
 from tests.run_support import PlainWorkspace
 
@@ -29,7 +30,7 @@ Row = tuple[Any, ...]
 def counted_places(engine: Engine, plan: PrivatePlan) -> Counter[tuple[int, int, int]]:
     workspace = PlainWorkspace(engine)
     try:
-        return Counter(Places.of(engine, workspace, plan).count_places())
+        return Counter(Places.of(engine, workspace, plan, secret_key()).count_places())
     finally:
         workspace.drop(workspace.table("places"))
 

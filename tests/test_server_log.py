@@ -17,10 +17,11 @@ import pytest
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.postgres.engine import PostgresEngine
 from sqlanon.errors import AccessError, EngineError
+from sqlanon.runs.auditing.own_database import nameless
 from sqlanon.sql import RedactedValue, Statement
 from tests.cli.support import call
 from tests.postgres_server import PostgresServer, find_binaries, start
-from tests.private_leaks import FEW, MANY, left_behind, nameless
+from tests.private_leaks import FEW, MANY, left_behind
 from tests.run_support import Row, open_database
 
 LOUD = {"log_statement": "all", "log_min_duration_statement": "0", "log_min_messages": "notice"}

@@ -99,6 +99,7 @@ MODULES = {
     "linking": "sqlanon.runs.linking",
     "loading": "sqlanon.policy.loading",
     "location": "sqlanon.catalog.location",
+    "mechanisms_audit": "sqlanon.runs.auditing.audit",
     "material": "sqlanon.report.material",
     "models": "sqlanon.models",
     "options": "sqlanon.algorithms.lattice.options",

@@ -21,6 +21,9 @@ _WORDS = {
     "verify": "verifying",
     "publish": "publishing",
     "procedure": "running the procedure",
+    "ledger": "auditing the ledger",
+    "neighbours": "running over neighbouring tables",
+    "samples": "sampling mechanisms",
 }
 
 EVENTS_VERSION = 1

@@ -13,7 +13,7 @@ from sqlanon.algorithms.private.drawing import Drawn, draw_counts, require_cells
 from sqlanon.algorithms.private.mechanisms import Mechanisms, OpenDP
 from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.engines import redacted
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine, EngineOptions, StatementListener
 from sqlanon.errors import BudgetError, PolicyError, SqlanonError, VerificationError
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.plan.trust import hold_trusted
@@ -36,6 +36,7 @@ from sqlanon.runs.charging import NO_BUDGET, Account, LedgerAccount, consumed_no
 from sqlanon.runs.flow import interruptible
 from sqlanon.runs.linking import check_earlier_releases
 from sqlanon.runs.recording import PublishedRecord, record_without_rules
+from sqlanon.sql import Statement
 from sqlanon.staging.staging import Staged
 from sqlanon.support.environment import named
 from sqlanon.values.digest import table_digest
@@ -71,14 +72,12 @@ def run_private(
         raise PolicyError(NO_BUDGET)
     drawing = mechanisms or OpenDP()
     with interruptible(), open_session(policy, options or EngineOptions()) as session:
-        return _PrivateRun(
-            session, policy, observer or Silent(), account or LedgerAccount(), drawing, replace
-        ).carry_out()
+        return PrivateRun(session, policy, observer or Silent(), account or LedgerAccount(), drawing, replace).release()
 
 
 @dataclass
-class _PrivateRun:
-    """A run while it is carried out."""
+class PrivateRun:
+    """A run while it is carried out, in a session that is open."""
 
     session: Session
     policy: Policy
@@ -93,7 +92,7 @@ class _PrivateRun:
         self.published = False
         self.charged: BudgetState | None = None
 
-    def carry_out(self) -> PrivateResult:
+    def release(self) -> PrivateResult:
         """Carry out the run, and record how it ended."""
         self.engine.require_writable()
         with self.journal.during("plan"):
@@ -136,7 +135,7 @@ class _PrivateRun:
             Workspace(self.engine, self.session.catalog, run, home) as workspace,
             Control(self.session.catalog.channel(run), self.journal, self.engine) as control,
         ):
-            self.engine.listener = lambda *_: self.journal.require_wanted()
+            self.engine.listener = self._listener(self.engine.listener)
             self.charged = self.account.spend(self.session, plan, run, schedule.charges)
             drawn = self._draw(workspace, plan, schedule)
             with drawn.counts.stage(self.engine, workspace, replace=self.replace) as staged:
@@ -170,6 +169,16 @@ class _PrivateRun:
             warnings=plan.warnings,
             notes=notes,
         )
+
+    def _listener(self, earlier: StatementListener | None) -> StatementListener:
+        """Listen to statements for whether the run is still wanted; who listened before goes on."""
+
+        def listen(statement: Statement, seconds: float, rows: int) -> None:
+            if earlier is not None:
+                earlier(statement, seconds, rows)
+            self.journal.require_wanted()
+
+        return listen
 
     def _draw(self, workspace: Workspace, plan: PrivatePlan, schedule: Schedule) -> Drawn:
         """Draw what is released, in one snapshot of the source."""

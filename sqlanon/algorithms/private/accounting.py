@@ -67,6 +67,11 @@ class Schedule:
     def _noise(self, share: Fraction) -> Charge:
         return Charge(NOISE, share, self.contribution, self.contribution / share)
 
+    @property
+    def counts_marginals(self) -> bool:
+        """Tell whether noise is added to marginals, in place of cells."""
+        return bool(self.marginals or self.columns)
+
     def threshold(self, plan: PrivatePlan, cells: int) -> int | None:
         """Return the least noisy count that is released of so many cells; None where all are."""
         wanted = plan.algorithm.least_released

@@ -12,8 +12,7 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain, PublicDomain, TaxonomyDomain
 from sqlanon.releases.counts import Cut, strides_of
-from sqlanon.releases.synthetic import secret_key
-from sqlanon.sql import Identifier
+from sqlanon.sql import Identifier, RedactedValue
 from sqlanon.values.expressions import double_of, text_of
 from sqlanon.work.workspace import Workspace
 
@@ -28,8 +27,11 @@ class Places:
     rows: Markup
 
     @classmethod
-    def of(cls, engine: Engine, workspace: Workspace, plan: PrivatePlan) -> Places:
-        """Load the declared values, and write the SELECT; the source is not read yet."""
+    def of(cls, engine: Engine, workspace: Workspace, plan: PrivatePlan, key: RedactedValue) -> Places:
+        """Load the declared values, and write the SELECT; the source is not read yet.
+
+        key: by which the rows of a person that count are chosen.
+        """
         places = workspace.table("places")
         engine.run("private/create_places", places=places)
         target = len(plan.domains)
@@ -44,7 +46,7 @@ class Places:
             target=None if plan.target is None else {"number": target, "value": _text(engine, plan.target[1].column)},
             persons=None if plan.persons is None else Identifier(plan.persons),
             contribution=plan.contribution,
-            key=secret_key(),
+            key=key,
         )
         return cls(engine, workspace, plan, Markup(rows.text))
 

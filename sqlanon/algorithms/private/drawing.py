@@ -53,7 +53,7 @@ def draw_counts(
 
     Run it in a transaction, after everything in the schedule was charged.
     """
-    places = Places.of(engine, workspace, plan)
+    places = Places.of(engine, workspace, plan, mechanisms.draw_key())
     if isinstance(plan.algorithm, SyntheticRows):
         pairs = None
         if schedule.columns:
@@ -67,16 +67,21 @@ def draw_counts(
     shown = _shown(plan, cut)
     cells = cells_of(shown)
     threshold = schedule.threshold(plan, cells)
-    noisy = (
-        _all_cells(counted, cells, schedule, mechanisms)
-        if threshold is None
-        else _cells_above(counted, cells, threshold, schedule, mechanisms)
-    )
+    noisy = noisy_cells(counted, cells, threshold, schedule, mechanisms)
     return Drawn(NoisyCounts(plan, shown, noisy, threshold), choices)
 
 
 def _shown(plan: PrivatePlan, cut: Cut) -> Cut:
     return cut if plan.target is None else (*cut, plan.target[1].leaves())
+
+
+def noisy_cells(
+    counted: Mapping[int, int], cells: int, threshold: int | None, schedule: Schedule, mechanisms: Mechanisms
+) -> list[tuple[int, int]]:
+    """Add noise to the counts of all cells, given those that are not 0; with a threshold, keep what reaches it."""
+    if threshold is None:
+        return _all_cells(counted, cells, schedule, mechanisms)
+    return _cells_above(counted, cells, threshold, schedule, mechanisms)
 
 
 def _all_cells(

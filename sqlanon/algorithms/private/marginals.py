@@ -74,7 +74,7 @@ def draw_marginals(
         add_noise(numbers, dense(counted, [sizes[number] for number in numbers]), share, schedule, mechanisms)
         for numbers, counted, share in zip(columns, places.count_marginals(columns), schedule.marginals, strict=True)
     ]
-    return cells_of_rows(synthesize(consistent(noisy), len(sizes)), sizes)
+    return cells_of_rows(synthesize(consistent(noisy), len(sizes), mechanisms.random_numbers()), sizes)
 
 
 def dense(counted: Mapping[tuple[int, ...], int], shape: Sequence[int]) -> Rows:

@@ -11,13 +11,21 @@ from __future__ import annotations
 
 import importlib
 import math
+import secrets
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from importlib.metadata import version
 from typing import Any, Protocol
 
+import numpy as np
+
+from sqlanon.algorithms.private.accounting import CHOICE, NOISE
 from sqlanon.algorithms.private.exact_draws import Noise, reaching
 from sqlanon.errors import PolicyError
+from sqlanon.releases.synthetic import secret_key
+from sqlanon.sql import RedactedValue
+
+_SEED_BITS = 128
 
 
 class Mechanisms(Protocol):
@@ -28,6 +36,12 @@ class Mechanisms(Protocol):
 
     @property
     def library(self) -> str: ...
+
+    def draw_key(self) -> RedactedValue:
+        """Draw the key by which the rows of a person that count are chosen."""
+
+    def random_numbers(self) -> np.random.Generator:
+        """Return random numbers that protect nothing: what they divide was drawn with noise, and may be known."""
 
     def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
         """Add noise to counts whose sum of changes is at most the sensitivity when a unit is added or removed."""
@@ -55,10 +69,17 @@ class OpenDP:
                 "Differential privacy draws its noise by OpenDP, which is not installed: pip install 'sqlanon[dp]'."
             ) from None
         self._dp.enable_features("contrib")
+        self._made: dict[tuple[str, Fraction, int, bool], tuple[Any, Fraction]] = {}
 
     @property
     def library(self) -> str:
         return f"opendp {version('opendp')}"
+
+    def draw_key(self) -> RedactedValue:
+        return secret_key()
+
+    def random_numbers(self) -> np.random.Generator:
+        return np.random.default_rng(secrets.randbits(_SEED_BITS))
 
     def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
         return [int(count) for count in self._laplace(epsilon, sensitivity)[0](list(counts))]
@@ -71,11 +92,25 @@ class OpenDP:
         return int(self._noisy_max(epsilon, sensitivity, monotone)[0](list(scores)))
 
     def _laplace(self, epsilon: Fraction, sensitivity: int) -> tuple[Any, Fraction]:
+        """Make the discrete Laplace mechanism, once for all draws of a share: that takes longer than a draw."""
+        key = (NOISE, epsilon, sensitivity, False)
+        if key not in self._made:
+            self._made[key] = self._make_laplace(epsilon, sensitivity)
+        return self._made[key]
+
+    def _noisy_max(self, epsilon: Fraction, sensitivity: int, monotone: bool) -> tuple[Any, Fraction]:
+        """Make the choice of a greatest noisy score, once for all draws of a share."""
+        key = (CHOICE, epsilon, sensitivity, monotone)
+        if key not in self._made:
+            self._made[key] = self._make_noisy_max(epsilon, sensitivity, monotone)
+        return self._made[key]
+
+    def _make_laplace(self, epsilon: Fraction, sensitivity: int) -> tuple[Any, Fraction]:
         dp = self._dp
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
         return _measurement(lambda scale: dp.m.make_laplace(*space, scale), epsilon, sensitivity, sensitivity / epsilon)
 
-    def _noisy_max(self, epsilon: Fraction, sensitivity: int, monotone: bool) -> tuple[Any, Fraction]:
+    def _make_noisy_max(self, epsilon: Fraction, sensitivity: int, monotone: bool) -> tuple[Any, Fraction]:
         dp = self._dp
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=monotone)
         scale = (1 if monotone else 2) * sensitivity / epsilon

@@ -30,7 +30,6 @@ from sqlanon.algorithms.private.synthesizing import (
     Rows,
     consistent,
     divide,
-    random_numbers,
     synthesize,
 )
 from sqlanon.plan.private import PrivatePlan
@@ -104,8 +103,8 @@ def draw_tree(
         for pair, share in zip(chosen, schedule.marginals, strict=True)
     ]
     agreed = consistent([*noisy, *(one.marginal for one in merged)])[: max(1, len(noisy))]
-    draw = random_numbers()
-    rows = synthesize(agreed, len(sizes))
+    draw = mechanisms.random_numbers()
+    rows = synthesize(agreed, len(sizes), draw)
     rows = np.stack([one.places(rows[:, column], draw) for column, one in enumerate(merged)], axis=1)
     return cells_of_rows(rows, sizes), chosen
 

@@ -8,7 +8,6 @@ agreement. Rows are made from the root on, too: columns of a marginal follow its
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -80,12 +79,12 @@ def consistent(noisy: Sequence[NoisyMarginal]) -> list[NoisyMarginal]:
     return tables
 
 
-def synthesize(marginals: Sequence[NoisyMarginal], columns: int) -> Rows:
+def synthesize(marginals: Sequence[NoisyMarginal], columns: int, draw: np.random.Generator) -> Rows:
     """Make rows of places whose marginals are those given, but for fractions of rows: an array (row, column).
 
     marginals: consistent ones, that hold all columns. Of more than ten million rows so many are made.
+    draw: random numbers that protect nothing, as the counts may be known.
     """
-    draw = random_numbers()
     root = marginals[0]
     total = min(MOST_ROWS, round(float(root.counts.sum())))
     rows = np.zeros((total, columns), dtype=np.int64)
@@ -109,11 +108,6 @@ def synthesize(marginals: Sequence[NoisyMarginal], columns: int) -> Rows:
             found = np.unravel_index(chosen, [child.counts.shape[axis] for axis in new])
             rows[:, [child.columns[axis] for axis in new]] = np.stack(found, axis=1)
     return rows
-
-
-def random_numbers() -> np.random.Generator:
-    """Return numbers that protect nothing: what they divide may be known."""
-    return np.random.default_rng(secrets.randbits(128))
 
 
 def divide(counts: Numbers, total: int, draw: np.random.Generator) -> Rows:

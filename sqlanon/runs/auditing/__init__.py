@@ -1,0 +1,1 @@
+"""Audits of differential privacy: its mechanisms, accounts and runs, tried on generated tables."""

@@ -1,0 +1,156 @@
+"""Mutants of differentially private runs, each a mistake that breaks the guarantee: audits must find all of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from sqlanon.algorithms.private import accounting, drawing, mechanisms, scoring
+from sqlanon.algorithms.private.mechanisms import OpenDP
+from sqlanon.catalog import budgets
+from sqlanon.engines.base import Engine
+from sqlanon.errors import EngineError
+from sqlanon.plan.private import PrivatePlan
+from sqlanon.plan.public_domain import NumberDomain
+from sqlanon.policy import Policy
+from sqlanon.runs import private_runs
+from sqlanon.sql import Statement
+from tests.budgets_support import sql
+
+Mutate = Callable[[pytest.MonkeyPatch], None]
+
+
+def half_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = mechanisms._measurement
+
+    def half(make: Any, epsilon: Fraction, sensitivity: int, scale: Fraction) -> tuple[Any, Fraction]:
+        return whole(make, 2 * epsilon, sensitivity, scale / 2)
+
+    monkeypatch.setattr(mechanisms, "_measurement", half)
+
+
+def half_the_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the account, too."""
+    whole = accounting.Schedule.charges.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        accounting.Schedule,
+        "charges",
+        property(lambda schedule: [replace(one, scale=one.scale / 2) for one in whole(schedule)]),
+    )
+
+
+def same_noise_in_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = OpenDP.add_noise
+
+    def add_noise(self: OpenDP, counts: Sequence[int], *share: Any) -> list[int]:
+        (noise,) = whole(self, [0], *share)
+        return [count + noise for count in counts]
+
+    monkeypatch.setattr(OpenDP, "add_noise", add_noise)
+
+
+def reused_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a run that failed, for the one that tries again."""
+    kept: list[int] = []
+    whole = OpenDP.add_noise
+
+    def add_noise(self: OpenDP, counts: Sequence[int], *share: Any) -> list[int]:
+        if len(kept) < len(counts):
+            kept[:] = whole(self, [0] * len(counts), *share)
+        return [count + noise for count, noise in zip(counts, kept, strict=False)]
+
+    monkeypatch.setattr(OpenDP, "add_noise", add_noise)
+
+
+def fixed_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def add_noise(_self: OpenDP, counts: Sequence[int], *_: Any) -> list[int]:
+        draws = random.Random(7)
+        return [count + int(draws.expovariate(1)) - int(draws.expovariate(1)) for count in counts]
+
+    monkeypatch.setattr(OpenDP, "add_noise", add_noise)
+
+
+def half_the_sensitivity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounting, "score_of", lambda *_: scoring.MostFrequent(scoring._GRAIN // 2, True, True))
+
+
+def looked_up_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its ends, the least and the greatest value, show in the labels, and are the values of single rows."""
+    resolve = private_runs.resolve_private
+
+    def look_up(policy: Policy, engine: Engine, **more: Any) -> PrivatePlan:
+        plan = resolve(policy, engine, **more)
+        name = next(name for name, domain in plan.domains.items() if isinstance(domain, NumberDomain))
+        ((least, greatest),) = engine.fetch(Statement("test", f"SELECT min({name}), max({name}) FROM {plan.source}"))
+        domain = plan.domains[name]
+        assert isinstance(domain, NumberDomain)
+        width = ((greatest or 0) - (least or 0)) // domain.steps + 1
+        looked_up = replace(domain, first=least or 0, width=width)
+        return replace(plan, domains={**plan.domains, name: looked_up})
+
+    monkeypatch.setattr(private_runs, "resolve_private", look_up)
+
+
+def no_empty_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = drawing._all_cells
+
+    def leave_out(counted: Any, *given: Any) -> list[tuple[int, int]]:
+        return [one for one in whole(counted, *given) if one[0] in counted]
+
+    monkeypatch.setattr(drawing, "_all_cells", leave_out)
+
+
+def no_empty_cells_above_a_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OpenDP, "reach", lambda *_: [])
+
+
+def budget_consumed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budgets, "require_covered", lambda *_: None)
+
+
+def refund(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = private_runs.PrivateRun._work
+
+    def work(self: Any, *given: Any) -> Any:
+        try:
+            return whole(self, *given)
+        except EngineError:
+            sql(self.engine, "DELETE FROM sqlanon.budget_entries")
+            sql(self.engine, "UPDATE sqlanon.budgets SET entries = 0")
+            raise
+
+    monkeypatch.setattr(private_runs.PrivateRun, "_work", work)
+
+
+def count_of_rows_in_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result tells how many rows the source has."""
+    whole = private_runs.PrivateRun._publish
+
+    def publish(self: Any, run: str, plan: PrivatePlan, *given: Any) -> tuple[str, ...]:
+        ((rows,),) = self.engine.fetch(Statement("test", f"SELECT count(*) FROM {plan.source}"))
+        return (*whole(self, run, plan, *given), f"{rows} rows were read.")
+
+    monkeypatch.setattr(private_runs.PrivateRun, "_publish", publish)
+
+
+MUTANTS: dict[str, tuple[Mutate, str]] = {
+    "half the noise": (half_the_noise, "samples"),
+    "half the scale, in the account too": (half_the_scale, "schedule"),
+    "the same noise in all cells": (same_noise_in_all_cells, "samples"),
+    "noise reused on retry": (reused_noise, "samples"),
+    "a fixed seed": (fixed_seed, "samples"),
+    "half the sensitivity": (half_the_sensitivity, "neighbours"),
+    "MIN and MAX as domain": (looked_up_domain, "neighbours"),
+    "no empty cells": (no_empty_cells, "samples"),
+    "no empty cells, by the run's own check": (no_empty_cells, "neighbours"),
+    "no empty cells above a threshold": (no_empty_cells_above_a_threshold, "threshold"),
+    "a budget consumed twice": (budget_consumed_twice, "account"),
+    "a refund after an error": (refund, "account"),
+    "the number of rows in a note": (count_of_rows_in_a_warning, "neighbours"),
+}
+"""Each mutant with the audit that must find it."""
