@@ -220,12 +220,12 @@ def test_a_catalog_of_before_there_were_budgets_has_none(people: Database) -> No
 
 KILLED = """
 import os, signal, sys
+from sqlanon.algorithms.private.mechanisms import OpenDP
 from sqlanon.engines.base import EngineOptions
 from sqlanon.policy.loading import parse_stored
 from sqlanon.runs.private_runs import run_private
 
-class Killing:
-    library = "killing 1.0"
+class Killing(OpenDP):
     def choose(self, scores, *_, **__):
         os.kill(os.getpid(), signal.SIGKILL)
 

@@ -74,10 +74,10 @@ def least_probability(happened: int, samples: int, error: float) -> float:
 def _at_least(happened: int, samples: int, probability: float) -> float:
     """Return the chance that an event of this probability happens so often or more often."""
     counts = np.arange(happened, samples + 1)
-    ways = math.lgamma(samples + 1) - _log_factorials(counts) - _log_factorials(samples - counts)
+    chosen = math.lgamma(samples + 1) - _log_factorials(counts) - _log_factorials(samples - counts)
     if probability == 0.0:
         return 0.0
-    logarithms = ways + counts * math.log(probability) + (samples - counts) * math.log1p(-probability)
+    logarithms = chosen + counts * math.log(probability) + (samples - counts) * math.log1p(-probability)
     return float(np.exp(logarithms).sum())
 
 

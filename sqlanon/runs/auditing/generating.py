@@ -16,7 +16,7 @@ from sqlanon.plan.public_domain import NumberDomain, PublicDomain, TaxonomyDomai
 Row = tuple[str | None, ...]
 _ROWS = 40
 _PERSONS = 15
-_ALIKE = 5
+_EQUAL_ROWS = 5
 _MOST_VALUES = 8  # values of a column
 _MOST_COPIES = 50  # of a person's rows
 _OTHERS = {
@@ -83,7 +83,7 @@ def generate_table(plan: PrivatePlan, dialect: type[Dialect]) -> GeneratedTable:
     units: list[tuple[str, list[int]]] = []
     copies = min(plan.contribution + 1, _MOST_COPIES) if persons else 1
     first = [column.usual[0] for column in shown]
-    kinds: dict[str, Sequence[Sequence[str | None]]] = {"usual values": [first] * _ALIKE} | {
+    kinds: dict[str, Sequence[Sequence[str | None]]] = {"usual values": [first] * _EQUAL_ROWS} | {
         what: [_unusual(what, shown, first, is_target=plan.target is not None)]
         for what in ("less than the domains", "more than the domains", "undeclared values", "NULL", "another class")
     }
@@ -127,7 +127,7 @@ def _column(name: str, domain: PublicDomain, dialect: type[Dialect]) -> Generate
         assert isinstance(domain, TaxonomyDomain)
         kind = Kind.TEXT if column.kind is Kind.ENUM else column.kind
         type_ = dialect.types["int64" if kind is Kind.INTEGER else kind.value]
-        usual, unusual = _fitting(kind, domain)[:_MOST_VALUES], {}
+        usual, unusual = _representable(kind, domain)[:_MOST_VALUES], {}
         if column.kind in _OTHERS and _OTHERS[column.kind] not in domain.places:
             unusual["undeclared values"] = _OTHERS[column.kind]
     if column.nullable:
@@ -135,7 +135,7 @@ def _column(name: str, domain: PublicDomain, dialect: type[Dialect]) -> Generate
     return GeneratedColumn(name, type_, column.nullable, usual, unusual)
 
 
-def _fitting(kind: Kind, domain: TaxonomyDomain) -> list[str]:
+def _representable(kind: Kind, domain: TaxonomyDomain) -> list[str]:
     """List the declared values that a type can hold: others are in no row."""
     return [value for value in domain.places if kind not in _FORMS or _FORMS[kind].fullmatch(value)]
 
