@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from sqlanon.algorithms.private.accounting import NOISE, Schedule
 from sqlanon.engines.base import EngineOptions
-from sqlanon.errors import BudgetError, EngineError
+from sqlanon.errors import EngineError, SqlanonError
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.runs.auditing.findings import Finding
 from sqlanon.runs.auditing.generating import GeneratedTable
@@ -56,6 +56,6 @@ def audit_account(
 def _outcome(run: Callable[[], object]) -> str:
     try:
         run()
-    except (EngineError, BudgetError) as error:
+    except SqlanonError as error:
         return type(error).__name__
     return "ended"
