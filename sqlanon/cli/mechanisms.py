@@ -46,11 +46,11 @@ def audit_command(
     if call.json:
         call.emit(audit.as_json())
     else:
-        print(_text(audit))
+        print(audit_text(audit))
     return 0 if audit.passed else _FAILED
 
 
-def _text(audit: MechanismsAudit) -> str:
+def audit_text(audit: MechanismsAudit) -> str:
     """The findings as a table, and what they amount to."""
     rows = [
         [one.audit, one.tried, one.measured, one.allowed, "passed" if one.passed else "FAILED"]

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from sqlanon.cli import mechanisms
+from sqlanon.results import codec
+from sqlanon.runs.auditing.findings import MechanismsAudit
 from tests.cli.support import call, execute
+from tests.private_mutants import half_the_scale
 
 POLICY = """
 source: {{url: "{url}", table: people}}
@@ -59,3 +63,19 @@ def test_what_a_release_lost_is_not_measured(policy: Path, database_url: str) ->
     refused = call("utility", policy, "--target", "pay")
     assert refused.exit_code == 2
     assert "can't be measured against its source" in refused.output
+
+
+@pytest.mark.either_engine
+def test_audit_ends_with_1_if_an_audit_fails(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("audit", policy, "--samples", "10").exit_code == 2
+    policy.write_text(policy.read_text().replace("diffgen", "contingency"))
+    half_the_scale(monkeypatch)
+    audit = call("audit", policy, "--samples", "1000", "--json")
+    assert audit.exit_code == 1, audit.output
+    found = json.loads(audit.stdout)
+    assert (found["passed"], found["epsilon"], found["samples"]) == (False, "1", 1000)
+    assert [one["measured"] for one in found["findings"] if not one["passed"]] == ["1/2"]
+    assert {one["audit"] for one in found["findings"]} == {"ledger", "neighbours", "structure", "samples"}
+    text = mechanisms.audit_text(codec.from_json(MechanismsAudit, found))
+    assert "1/2" in text
+    assert f"1 of {len(found['findings'])} audits FAILED" in text
