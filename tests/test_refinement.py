@@ -35,16 +35,23 @@ def load(
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 2**32), rows=st.integers(9, 40), k=st.integers(2, 4))
-def test_a_round_accepts_what_a_plain_one_does(engine: Engine, seed: int, rows: int, k: int) -> None:
+@given(
+    seed=st.integers(0, 2**32),
+    rows=st.integers(9, 40),
+    k=st.integers(2, 4),
+    effort=st.sampled_from([refining.THOROUGH, refining.QUICK]),
+)
+def test_a_round_accepts_what_a_plain_one_does(
+    engine: Engine, seed: int, rows: int, k: int, effort: refining.Effort
+) -> None:
     draw = random.Random(seed)
     points = [(float(draw.randrange(10**6)), float(draw.randrange(10**6))) for _ in range(rows)]
     workspace = PlainWorkspace(engine)
     at, clustered = load(engine, points, NUMBERS, k)
-    refinement = refining._Refinement(engine, workspace, at, k, clustered)
+    refinement = refining._Refinement(engine, workspace, at, k, clustered, effort)
     expected = clusters_of(engine, clustered)
     for _ in range(3):
-        expected = oracle.change(points, expected, k, refining.NEIGHBOURS, refining.TRIED)
+        expected = oracle.change(points, expected, k, effort)
         refinement.change([])
         changed = clusters_of(engine, refinement.clustered)
         assert sorted(map(sorted, changed.values())) == sorted(map(sorted, expected.values()))

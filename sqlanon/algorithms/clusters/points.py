@@ -23,8 +23,9 @@ from sqlanon.work.workspace import Workspace
 
 EXACT_ROWS = 4_000  # of a table that `blocks: auto` takes for one block
 MOST_ROWS = 2_000  # of a block, about, of a table of `FAST_ROWS`
-FAST_ROWS = 100_000  # larger tables get smaller blocks
-LEAST_ROWS = 500  # about, of a block of any table
+FAST_ROWS = 25_000  # larger tables get smaller blocks
+LEAST_ROWS = 250  # about, of a block of any table
+SLOW_ROWS = 500  # about, of a block, where a method takes longer
 
 
 def create_points(
@@ -147,7 +148,7 @@ def rows_of_block(algorithm: Clustering, rows: int, k: int) -> int | None:
     if algorithm.blocks == "exact" or (algorithm.blocks == "auto" and rows <= exact):
         return None
     fast = algorithm.largest_block is None
-    auto = max(LEAST_ROWS, MOST_ROWS * FAST_ROWS // max(rows, FAST_ROWS)) if fast else LEAST_ROWS
+    auto = max(LEAST_ROWS, MOST_ROWS * FAST_ROWS // max(rows, FAST_ROWS)) if fast else SLOW_ROWS
     about = auto if algorithm.blocks == "auto" else int(algorithm.blocks)
     smallest = max(2 * about // 3, 2 * k)
     return smallest if 2 * smallest <= rows else None

@@ -2,13 +2,14 @@
 
 In each round, clusters of at least 2k points are halved; neighbouring clusters divide their points anew, or two of
 these change places, or one changes sides; and clusters dissolve, whose points go to the neighbours. Of all offers that
-lower the loss, those are accepted that gain most for every cluster they touch: so no cluster changes twice, and the
-loss falls by the sum of their gains. Neighbours are looked for in zones of clusters, whose borders are others in every
-round.
+lower the loss, those are accepted that gain most for every cluster they touch, then more of those that touch no such
+cluster: so none changes twice, and the loss falls by the sum of their gains. Neighbours are looked for in zones of
+clusters, whose borders are others in every round.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from sqlanon.algorithms.clusters.classes import create_classes
@@ -17,13 +18,38 @@ from sqlanon.releases.clustering import Points
 from sqlanon.sql import Identifier, Relation
 from sqlanon.work.workspace import Workspace
 
-ZONE = 64  # clusters, at most, among which neighbours are looked for
-NEIGHBOURS = 6  # of each cluster, that it may exchange rows with
-FEW_NEIGHBOURS = 4  # where rounds are few: almost as good a round, in two thirds of the time
-TRIED = 3  # points of either cluster that may change places
-WORK = 200_000  # rows that all rounds together look at, about
+WORK = 400_000  # rows that all rounds together look at, about
 MOST_ROUNDS = 60
+THOROUGH_ROWS = 5_000  # of the largest table that is refined thoroughly
 REFINED_ROWS = 1_000_000  # of the largest table that has a round at all
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Bounds of what a round tries.
+
+    zone: the most clusters among which neighbours are looked for, a power of two. passes: over the offers, each of
+    which accepts some. neighbours: of each cluster, that it may exchange points with. tried: points of either cluster
+    that may change places. way: the least share of the way from its own centre to that of the other cluster at which a
+    point is looked at; None for all points.
+    """
+
+    zone: int
+    passes: int
+    neighbours: int
+    tried: int
+    way: float | None = None
+
+    @property
+    def dissolves(self) -> bool:
+        """Tell whether clusters may dissolve, for which each of their points must be looked at."""
+        return self.way is None
+
+
+THOROUGH = Effort(zone=64, passes=1, neighbours=6, tried=3)
+QUICK = Effort(
+    zone=256, passes=4, neighbours=3, tried=2, way=0.125
+)  # gains almost as much in a round, in a quarter of the time
 
 
 def rounds_for(rows: int) -> int:
@@ -50,14 +76,23 @@ class _Refinement:
     clustered: `(point, cluster)`; classes: clusters with their centres, of which the largest has so many points.
     """
 
-    def __init__(self, engine: Engine, workspace: Workspace, points: Points, k: int, clustered: Relation) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        workspace: Workspace,
+        points: Points,
+        k: int,
+        clustered: Relation,
+        effort: Effort | None = None,
+    ) -> None:
         self._engine, self._workspace, self._points, self._k = engine, workspace, points, k
+        self._effort = effort or (THOROUGH if points.rows <= THOROUGH_ROWS else QUICK)
         self._made = 0
         self._describe(clustered)
 
     def splits(self, number: int) -> list[Identifier]:
         """The columns by whose medians zones are halved in a round, until one holds few clusters."""
-        halvings = max(0, (self._clusters - 1) // ZONE).bit_length()
+        halvings = max(0, (self._clusters - 1) // self._effort.zone).bit_length()
         columns = [one.name for one in self._points.coordinates]
         return [columns[(place + number) % len(columns)] for place in range(halvings)]
 
@@ -67,24 +102,37 @@ class _Refinement:
         run, coordinates = self._engine.run, self._points.coordinates
         run("clusters/create_zones", zoned=zoned, classes=self.classes, splits=splits)
         self._engine.analyze(zoned)
-        few = rounds_for(self._points.rows) < MOST_ROUNDS
-        neighbours = FEW_NEIGHBOURS if few else NEIGHBOURS
         run(
             "clusters/create_pairs",
             pairs=pairs,
             zoned=zoned,
-            clusters=ZONE,
-            neighbours=neighbours,
+            clusters=self._effort.zone,
+            neighbours=self._effort.neighbours,
             coordinates=coordinates,
             has_strata=self._points.has_strata,
         )
         self._engine.analyze(pairs)
-        run("clusters/compare_members", members=members, pairs=pairs, **self._current)
+        run("clusters/compare_members", members=members, pairs=pairs, way=self._effort.way, **self._current)
         self._engine.analyze(members)
         shared = {"points": self._points.table, "coordinates": coordinates}
-        run("clusters/create_offers", offers=offers, members=members, k=self._k, tried=TRIED, **shared)
+        run(
+            "clusters/create_offers",
+            offers=offers,
+            members=members,
+            k=self._k,
+            tried=self._effort.tried,
+            dissolves=self._effort.dissolves,
+            **shared,
+        )
         self._engine.analyze(offers)
-        run("clusters/choose_offers", chosen=chosen, offers=offers, classes=self.classes, **shared)
+        run(
+            "clusters/choose_offers",
+            chosen=chosen,
+            offers=offers,
+            classes=self.classes,
+            passes=self._effort.passes,
+            **shared,
+        )
         self._workspace.drop(zoned, pairs, members, offers)
         return self._move(chosen)
 
