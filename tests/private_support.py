@@ -58,6 +58,9 @@ class Known:
         self.counted.append((list(counts), epsilon, sensitivity))
         return self.noise(counts)
 
+    def add_noise_to_many(self, counts: Any, epsilon: Fraction, sensitivity: int) -> Any:
+        return np.array(self.add_noise(counts.tolist(), epsilon, sensitivity), dtype=np.int64)
+
     def reach(self, threshold: int, cells: int, epsilon: Fraction, sensitivity: int) -> list[tuple[int, int]]:  # noqa: ARG002
         noisy = self.noise([0] * cells)
         return [(cell, count) for cell, count in enumerate(noisy) if count >= threshold]

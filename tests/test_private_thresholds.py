@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sqlanon.algorithms.private import drawing
@@ -81,6 +82,17 @@ def test_what_is_above_the_digits_is_drawn_too(low: int) -> None:
     """In a release there are so many digits that hardly a number is."""
     drawn, decay = Geometric(Noise(Fraction(3)).decay, low).draw(10_000), math.exp(-1 / 3)
     assert fits(Counter(drawn.tolist()), {value: (1 - decay) * decay**value for value in range(60)}, 10_000)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1), Fraction(7, 2), Fraction(1, 9)])
+def test_noise_of_many_counts_is_discrete_laplace(scale: Fraction) -> None:
+    samples = 60_000
+    counts = OpenDP().add_noise_to_many(np.arange(samples), 1 / scale, 1) - np.arange(samples)
+    expected = {value: noise_of(value, float(scale)) for value in range(-90, 91)}
+    assert fits(Counter(counts.tolist()), expected, samples)
+    neighbours = Counter(zip(counts[::2].tolist(), counts[1::2].tolist(), strict=True))
+    pairs = {(one, other): p * q for one, p in expected.items() for other, q in expected.items()}
+    assert fits(neighbours, pairs, samples // 2)
 
 
 BLOCK = {1: 2, 3: 1}  # the rows of cells of a block of five

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.plan.private import PrivatePlan
-from sqlanon.plan.public_domain import NumberDomain, PublicDomain, TaxonomyDomain
+from sqlanon.plan.public_domain import Node, NumberDomain, PublicDomain, TaxonomyDomain
 from sqlanon.releases.counts import Cut, strides_of
 from sqlanon.sql import Identifier, RedactedValue
 from sqlanon.values.expressions import double_of, text_of
@@ -58,22 +58,22 @@ class Places:
 
     def count_cells(self, cut: Cut) -> dict[int, int]:
         """Count the rows of each cell of a cut that has some."""
-        groups = self.workspace.table("groups")
-        self.engine.run("private/create_groups", groups=groups)
-        members = [
-            (attribute, place, number)
-            for attribute, nodes in enumerate(cut)
-            for number, node in enumerate(nodes)
-            for place in range(node.low, node.high)
+        attributes = [
+            {"group": self._group(number, nodes), "stride": stride}
+            for number, (nodes, stride) in enumerate(zip(cut, strides_of([len(one) for one in cut]), strict=True))
+            if len(nodes) > 1
         ]
-        self.engine.load(groups, ["attribute", "place", "number"], members)
-        self.engine.analyze(groups)
-        attributes = [{"number": n, "stride": stride} for n, stride in enumerate(strides_of([len(one) for one in cut]))]
         counted = self.engine.query(
-            "private/count_cells", rows=self.rows, groups=groups, attributes=attributes, classes=self.plan.classes
+            "private/count_cells", rows=self.rows, attributes=attributes, classes=self.plan.classes
         )
-        self.workspace.drop(groups)
         return {int(cell): int(rows) for cell, rows in counted}
+
+    def _group(self, attribute: int, nodes: Sequence[Node]) -> Markup:
+        """Write the number of the group that a row is in."""
+        place = Identifier(f"a{attribute}")
+        if all(node.high - node.low == 1 for node in nodes):
+            return Markup(place)
+        return self.engine.render.macro("private.group_of", place, [node.low for node in nodes[1:]])
 
     def count_marginals(self, marginals: Sequence[Sequence[int]]) -> list[dict[tuple[int, ...], int]]:
         """Count rows by the places of some attributes at a time, all of these in one scan.

@@ -96,15 +96,18 @@ def _cells_above(
     counted: Mapping[int, int], cells: int, threshold: int, schedule: Schedule, mechanisms: Mechanisms
 ) -> list[tuple[int, int]]:
     """Draw the cells whose noisy counts are at least a threshold, as if noise had been added to all."""
-    occupied = sorted(counted)
-    exact = [counted[cell] for cell in occupied]
-    noisy = mechanisms.add_noise(exact, schedule.counts, schedule.contribution)
+    occupied = np.fromiter(counted.keys(), np.int64, len(counted))
+    exact = np.fromiter(counted.values(), np.int64, len(counted))
+    order = np.argsort(occupied)
+    occupied, exact = occupied[order], exact[order]
+    noisy = mechanisms.add_noise_to_many(exact, schedule.counts, schedule.contribution)
     empty = list(mechanisms.reach(threshold, cells - len(occupied), schedule.counts, schedule.contribution))
-    passed = np.array(occupied, dtype=np.int64) - np.arange(len(occupied))  # empty cells before each occupied one
-    ranks = np.array([rank for rank, _ in empty], dtype=np.int64)
-    places = ranks + np.searchsorted(passed, ranks, side="right")
-    above = [(cell, count) for cell, count in zip(occupied, noisy, strict=True) if count >= threshold]
-    return sorted([*above, *zip(places.tolist(), (count for _, count in empty), strict=True)])
+    passed = occupied - np.arange(len(occupied))  # empty cells before each occupied one
+    ranks, raised = np.array(empty, dtype=np.int64).reshape(-1, 2).transpose()
+    places = np.concatenate([occupied[noisy >= threshold], ranks + np.searchsorted(passed, ranks, side="right")])
+    counts = np.concatenate([noisy[noisy >= threshold], raised])
+    order = np.argsort(places)
+    return list(zip(places[order].tolist(), counts[order].tolist(), strict=True))
 
 
 def _choose(

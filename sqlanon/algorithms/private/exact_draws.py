@@ -35,7 +35,10 @@ class Bounded(Protocol):
 
 @dataclass(frozen=True)
 class Noise:
-    """The upper tail of discrete Laplace noise: P(Z >= t) = p^t / (1 + p) for t from 1 on, with p = e^(-1 / scale)."""
+    """Discrete Laplace noise: P(Z = z) = (1 - p) / (1 + p) p^|z|, with p = e^(-1 / scale).
+
+    Its upper tail is P(Z >= t) = p^t / (1 + p) for t from 1 on.
+    """
 
     scale: Fraction
 
@@ -46,6 +49,17 @@ class Noise:
     def reach(self, threshold: int, digits: int) -> Interval:
         """Bound the probability of noise that is at least a threshold."""
         return Interval.exponential(threshold / self.scale, digits) / self.decay(digits).plus_one
+
+    def draw(self, size: int) -> Draws:
+        """Draw so many: the difference of two geometric numbers (Inusah, Kozubowski, J. Stat. Plan. Inference 2006)."""
+        geometric = Geometric(self.decay, self.digits)
+        sizes = [min(_BATCH, size - first) for first in range(0, size, _BATCH)]
+        return np.concatenate([np.zeros(0, np.int64), *(geometric.draw(one) - geometric.draw(one) for one in sizes)])
+
+    @property
+    def digits(self) -> int:
+        """Count the binary digits of a geometric number that are worth a draw of their own."""
+        return int(16 * self.scale + 1).bit_length()
 
     def odds_against(self, threshold: int, digits: int) -> Interval:
         """Bound the probability of noise below a threshold."""
@@ -62,7 +76,7 @@ def reaching(noise: Noise, threshold: int, cells: int) -> Iterator[tuple[int, in
     """
     passed = Geometric(functools.partial(noise.odds_against, threshold), cells.bit_length())
     expected = float(noise.reach(threshold, _WORD // 2).high) * cells
-    excess = Geometric(noise.decay, int(16 * noise.scale + 1).bit_length())
+    excess = Geometric(noise.decay, noise.digits)
     last = -1
     while last < cells:
         size = min(_BATCH, int(1.01 * expected) + 16)

@@ -20,12 +20,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from sqlanon.algorithms.private.accounting import CHOICE, NOISE
-from sqlanon.algorithms.private.exact_draws import Noise, reaching
+from sqlanon.algorithms.private.exact_draws import Draws, Noise, reaching
 from sqlanon.errors import PolicyError
 from sqlanon.releases.synthetic import secret_key
 from sqlanon.sql import RedactedValue
 
 _SEED_BITS = 128
+_PARTS = ("measurements", "domains", "metrics", "measures", "mod")  # without its prelude, which loads all of sklearn
+
+
+def _part(name: str) -> Any:
+    return importlib.import_module(f"opendp.{name}")
 
 
 class Mechanisms(Protocol):
@@ -46,6 +51,9 @@ class Mechanisms(Protocol):
     def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
         """Add noise to counts whose sum of changes is at most the sensitivity when a unit is added or removed."""
 
+    def add_noise_to_many(self, counts: Draws, epsilon: Fraction, sensitivity: int) -> Draws:
+        """Add noise as `add_noise` does, by the sampler of `reach`, which draws for all counts at once."""
+
     def reach(self, threshold: int, cells: int, epsilon: Fraction, sensitivity: int) -> Iterable[tuple[int, int]]:
         """Add noise to the counts of empty cells; return the places and values of those that reach the threshold."""
 
@@ -63,12 +71,12 @@ class OpenDP:
     def __init__(self) -> None:
         """Load the library; raises PolicyError where it is not installed."""
         try:
-            self._dp: Any = importlib.import_module("opendp.prelude")
+            self._measurements, self._domains, self._metrics, self._measures, features = map(_part, _PARTS)
         except ImportError:
             raise PolicyError(
                 "Differential privacy draws its noise by OpenDP, which is not installed: pip install 'sqlanon[dp]'."
             ) from None
-        self._dp.enable_features("contrib")
+        features.enable_features("contrib")
         self._made: dict[tuple[str, Fraction, int, bool], tuple[Any, Fraction]] = {}
 
     @property
@@ -83,6 +91,10 @@ class OpenDP:
 
     def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
         return [int(count) for count in self._laplace(epsilon, sensitivity)[0](list(counts))]
+
+    def add_noise_to_many(self, counts: Draws, epsilon: Fraction, sensitivity: int) -> Draws:
+        _, scale = self._laplace(epsilon, sensitivity)
+        return counts + Noise(scale).draw(len(counts))
 
     def reach(self, threshold: int, cells: int, epsilon: Fraction, sensitivity: int) -> Iterable[tuple[int, int]]:
         _, scale = self._laplace(epsilon, sensitivity)
@@ -106,17 +118,20 @@ class OpenDP:
         return self._made[key]
 
     def _make_laplace(self, epsilon: Fraction, sensitivity: int) -> tuple[Any, Fraction]:
-        dp = self._dp
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-        return _measurement(lambda scale: dp.m.make_laplace(*space, scale), epsilon, sensitivity, sensitivity / epsilon)
+        space = self._numbers, self._metrics.l1_distance(T="i64")
+        make = self._measurements.make_laplace
+        return _measurement(lambda scale: make(*space, scale), epsilon, sensitivity, sensitivity / epsilon)
 
     def _make_noisy_max(self, epsilon: Fraction, sensitivity: int, monotone: bool) -> tuple[Any, Fraction]:
-        dp = self._dp
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=monotone)
+        space = self._numbers, self._metrics.linf_distance(T="i64", monotonic=monotone)
+        make, measure = self._measurements.make_noisy_max, self._measures.max_divergence()
         scale = (1 if monotone else 2) * sensitivity / epsilon
-        return _measurement(
-            lambda wide: dp.m.make_noisy_max(*space, dp.max_divergence(), wide), epsilon, sensitivity, scale
-        )
+        return _measurement(lambda wide: make(*space, measure, wide), epsilon, sensitivity, scale)
+
+    @property
+    def _numbers(self) -> Any:
+        """Lists of whole numbers."""
+        return self._domains.vector_domain(self._domains.atom_domain(T="i64"))
 
 
 def _measurement(make: Any, epsilon: Fraction, sensitivity: int, scale: Fraction) -> tuple[Any, Fraction]:

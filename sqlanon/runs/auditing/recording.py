@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 
 from sqlanon.algorithms.private.accounting import CHOICE, NOISE
+from sqlanon.algorithms.private.exact_draws import Draws
 from sqlanon.sql import RedactedValue
 
 _KEY = RedactedValue("the same in all runs")
@@ -59,10 +60,14 @@ class ConstantDraws:
         step = math.ceil(2 * sensitivity / epsilon) if self.shows else 0
         return [step * (place * 7 % _KINDS_OF_NOISE) for place in range(len(counts))]
 
-    def reach(self, threshold: int, cells: int, epsilon: Fraction, sensitivity: int) -> list[tuple[int, int]]:  # noqa: ARG002
-        """Let no empty cell reach the threshold; cells with rows were asked for before."""
-        last = self.requests[-1]
-        self.requests[-1] = Request(NOISE, last.numbers, epsilon, sensitivity, is_complete=False)
+    def add_noise_to_many(self, counts: Draws, epsilon: Fraction, sensitivity: int) -> Draws:
+        """Add noise to the counts of cells that have rows, of which none reaches the threshold."""
+        noisy = self.add_noise(counts.tolist(), epsilon, sensitivity)
+        self.requests[-1] = replace(self.requests[-1], is_complete=False)
+        return np.array(noisy, dtype=np.int64)
+
+    def reach(self, *_: object) -> list[tuple[int, int]]:
+        """Let no empty cell reach the threshold; what is drawn of them is charged with those that have rows."""
         return []
 
     def choose(self, scores: Sequence[int], epsilon: Fraction, sensitivity: int, *, monotone: bool) -> int:
