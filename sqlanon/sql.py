@@ -14,7 +14,7 @@ import hashlib
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib import resources
@@ -35,6 +35,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from sqlanon.errors import PolicyError
+from sqlanon.support.folding import fold
 
 MAX_IDENTIFIER_BYTES = 63
 Number = int | float | Decimal
@@ -280,8 +281,12 @@ class Renderer:
 
     def __call__(self, template: str, **values: Any) -> Statement:
         """Render the template `template` (its name without the ending)."""
-        text = self._template(template).render(**values)
-        return Statement(template, _LAYOUT.sub(lambda part: part["kept"] or "\n", text).strip())
+        return Statement(template, fold(self.unfolded(template, values)))
+
+    def unfolded(self, template: str, values: Mapping[str, Any]) -> str:
+        """Render a template, and leave lines as long as they come."""
+        text = self._template(template).render(values)
+        return _LAYOUT.sub(lambda part: part["kept"] or "\n", text).strip()
 
     def _template(self, name: str) -> Template:
         if name not in self._templates:

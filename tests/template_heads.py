@@ -9,12 +9,13 @@ import functools
 import re
 import sys
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 from jinja2 import Environment, meta, nodes
 from jinja2.visitor import NodeTransformer
 
-from sqlanon.sql import Renderer, Statement, listed, template_directory
+from sqlanon.sql import Renderer, listed, template_directory
 
 WIDTH = 140
 ENDING = ".sql.j2"
@@ -121,14 +122,14 @@ def refuse_unneeded_values() -> None:
 
     The statements of a step may be handed the same values: what another template of the folder needs is let pass.
     """
-    render = Renderer.__call__
+    render = Renderer.unfolded
 
-    def checked(self: Renderer, template: str, **values: Any) -> Statement:
+    def checked(self: Renderer, template: str, values: Mapping[str, Any]) -> str:
         unneeded = _unneeded(template, tuple(values))
         assert not unneeded, f"{template} has no use for {', '.join(unneeded)}"
-        return render(self, template, **values)
+        return render(self, template, values)
 
-    Renderer.__call__ = checked  # type: ignore[method-assign]
+    Renderer.unfolded = checked  # type: ignore[method-assign]
 
 
 def main() -> None:

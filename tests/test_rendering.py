@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.sql import Identifier, Text, expression, indent, listed, renderer
+from sqlanon.sql import Identifier, RedactedValue, Text, expression, indent, listed, renderer
 from sqlanon.support.folding import fold
 from tests.run_support import Database
 
@@ -47,9 +47,18 @@ def test_long_lines_are_broken_within_few_brackets() -> None:
     text = "  WHERE aaa = bbb AND NOT (ccc = 1 OR ddd) AND e"
     assert fold(text, 38) == "  WHERE aaa = bbb\n      AND NOT (ccc = 1 OR ddd) AND e"
     assert fold(text, 100) == text
-    assert fold("MESSAGE = 'One sentence, and it''s another of them';", 44) == (
+    assert fold("MESSAGE = 'One sentence, and it''s another of them';", 44, sentences=True) == (
         "MESSAGE = 'One sentence, and it''s another '\n    'of them';"
     )
+
+
+@pytest.mark.parametrize("value", [RedactedValue(0.1234), RedactedValue(-12345), RedactedValue("it's so")])
+def test_values_that_records_hide_stay_whole(value: RedactedValue) -> None:
+    many = expression(" + ").join([expression("{value}", value=value)] * 20)
+    statement = renderer("duckdb")("count_rows", table=expression("t WHERE a = ") + many)
+    assert max(map(len, statement.text.split("\n"))) <= 140
+    assert statement.text.count(str(value)) == statement.record.count("/* withheld */ ?") == 20
+    assert fold(statement.text, 5).count(str(value)) == 20
 
 
 WORDS = st.sampled_from(
@@ -61,6 +70,6 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, min_size=1, max_size=60), st.integers(30, 60))
 def test_broken_lines_say_the_same(words: list[str], width: int) -> None:
     text = "  " + " ".join(words)
-    folded = fold(text, width)
+    folded = fold(text, width, sentences=True)
     assert re.sub(r"\n +", " ", re.sub(r" '\n +'", " ", folded)) == text
     assert all(len(line) <= width for line in folded.split("\n")) or "'\n'" in words

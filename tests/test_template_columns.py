@@ -18,7 +18,7 @@ from sqlglot import exp
 from tests.postgres_server import find_binaries, start
 from tests.rendered_statements import COLUMNS, Rendered, statements_of_jobs, statements_of_runs
 from tests.run_support import Database, duckdb_url, open_database
-from tests.template_heads import FOLDER, template_files, with_head
+from tests.template_heads import FOLDER, WIDTH, template_files, with_head
 
 _HEAD = re.compile(r"\A\{#(.*?)#\}", re.DOTALL)
 _GIVES = re.compile(r"\s*\bGives: ([^.]*)\.")
@@ -27,6 +27,7 @@ _TABLE = re.compile(r"\ACREATE [A-Z ]*TABLE (?:\"\w+\"\.)*\"(\w+)\"")
 _NUMBERS = re.compile(r"[0-9]+")
 _WORK = re.compile(r'"w_[0-9a-f]{8}_')  # as each run calls its work tables
 
+_LITERAL = re.compile(r"\s*'(?:[^']|'')*'\S*")
 IN_JOBS = "jobs/"
 LEFT_OUT = ("catalog/", "engine/", "publish/")  # tables of the catalog, written out as they are, and those of engines
 
@@ -124,9 +125,9 @@ def said(file: str) -> list[str]:
     return gives[1].split(", ") if gives else []
 
 
-def of_runs(database: Database) -> dict[str, list[str]]:
+def of_runs(runs: Rendered) -> dict[str, list[str]]:
     """Columns that the statements of runs give, by file; those of jobs apart."""
-    given = columns_given(statements_of_runs(database), "duckdb")
+    given = columns_given(runs, "duckdb")
     return {
         _file_of(name): names
         for name, names in given.items()
@@ -134,19 +135,35 @@ def of_runs(database: Database) -> dict[str, list[str]]:
     }
 
 
-def of_jobs(database: Database) -> dict[str, list[str]]:
+def of_jobs(jobs: Rendered) -> dict[str, list[str]]:
     """Columns that the statements of jobs give, by file."""
-    given = columns_given(statements_of_jobs(database), "postgres")
+    given = columns_given(jobs, "postgres")
     return {_file_of(name, "postgres"): names for name, names in given.items() if name.startswith(IN_JOBS)}
 
 
-def test_heads_say_what_statements_give(tmp_path: Path) -> None:
+def long_lines(runs: Rendered) -> set[str]:
+    """The templates of statements with a line that is longer than one reads, but for those of one literal."""
+    return {
+        template
+        for run in runs
+        for template, text in run
+        if any(len(line) > WIDTH and not _LITERAL.fullmatch(line) for line in text.split("\n"))
+    }
+
+
+def test_statements_of_runs_are_fit_to_be_read(tmp_path: Path) -> None:
+    """Heads say the columns that they give, and no line is long."""
     with open_database(duckdb_url(tmp_path / "t.duckdb")) as database:
-        assert _heads(jobs=False) == of_runs(database), "python -m tests.test_template_columns --write"
+        runs = statements_of_runs(database)
+    assert long_lines(runs) == set()
+    assert _heads(jobs=False) == of_runs(runs), "python -m tests.test_template_columns --write"
 
 
-def test_heads_say_what_statements_of_jobs_give(postgres_database: Database) -> None:
-    assert _heads(jobs=True) == of_jobs(postgres_database), "python -m tests.test_template_columns --write"
+def test_statements_of_jobs_are_fit_to_be_read(postgres_database: Database) -> None:
+    """Heads say the columns that they give, and no line is long."""
+    jobs = statements_of_jobs(postgres_database)
+    assert long_lines(jobs) == set()
+    assert _heads(jobs=True) == of_jobs(jobs), "python -m tests.test_template_columns --write"
 
 
 def _heads(*, jobs: bool) -> dict[str, list[str]]:
@@ -159,9 +176,9 @@ def main() -> None:
     binaries = find_binaries()
     assert binaries, "statements of jobs are for a PostgreSQL server"
     with tempfile.TemporaryDirectory() as place, open_database(duckdb_url(Path(place) / "t.duckdb")) as database:
-        given = of_runs(database)
+        given = of_runs(statements_of_runs(database))
     with start(binaries) as server, server.temporary() as name, open_database(server.url(name)) as database:
-        given |= of_jobs(database)
+        given |= of_jobs(statements_of_jobs(database))
     for file, names in sorted(given.items()):
         print(f"{file}: {', '.join(names)}")
         if "--write" in sys.argv[1:]:

@@ -86,7 +86,7 @@ class ProcedureText:
     def create(self, *, alone: bool = False) -> str:
         """The statement that creates it; `alone` puts the recoding into it, so that it needs no record of the job."""
         assert self.job.routine is not None
-        body = fold(self.engine.render("jobs/body", **self._values(), alone=alone).text)
+        body = fold(self.engine.render.unfolded("jobs/body", {**self._values(), "alone": alone}), sentences=True)
         return self.engine.render(
             "jobs/create_procedure",
             routine=Markup(self.job.routine),

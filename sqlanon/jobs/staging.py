@@ -24,6 +24,7 @@ from sqlanon.jobs.recoded import (
 )
 from sqlanon.releases.rules.two_step import ByRepresentative, ByRuleId
 from sqlanon.sql import Identifier, Relation, Text, indent, macro
+from sqlanon.support.folding import fold
 from sqlanon.values.expressions import comparable, exact, hashable
 from sqlanon.verification.verify import CountedRows
 
@@ -37,6 +38,7 @@ _RECODED = Relation("sqlanon_recoded", "pg_temp")  # rows with what they show
 _MASKED = Relation("sqlanon_masked", "pg_temp")  # rows with their rules and masks
 _PAIRS = Relation("sqlanon_pairs", "pg_temp")  # the different pairs of both, and what they show
 _NUMBERED = Relation("sqlanon_numbered", "pg_temp")  # their classes
+_ROOM = 140 - 16  # of a line further in
 _HERE = "\0"  # in a statement where one of the rules belongs; no name holds it
 _HERE_IN_BRACKETS = macro("relations.lines", Markup(_HERE))
 
@@ -223,7 +225,7 @@ class Staging:
 def _around(statement: Markup) -> tuple[Text, Text]:
     """Return the parts of a statement before and behind the one rule in it, as texts of an EXECUTE."""
     before, _, behind = str(statement).partition(_HERE)
-    return Text(f"\n{indent(before, 16, first=True)}"), Text(str(indent(behind, 16)))
+    return Text(f"\n{indent(fold(before, _ROOM), 16, first=True)}"), Text(str(indent(fold(behind, _ROOM), 16)))
 
 
 def _in_brackets(statement: Markup) -> Markup:

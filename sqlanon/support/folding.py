@@ -1,4 +1,4 @@
-"""Long lines of statements, broken for people who read them in the catalog of a database."""
+"""Long lines of statements, broken for people who read them in a log, a record or the catalog of a database."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 _PIECE = re.compile(
-    r"""(?P<literal>'(?:[^']|'')*') | "(?:[^"]|"")*" | --[^\n]* | /[*].*?[*]/[ ]* | (?P<end>\n) | (?P<space>[ ]+)
-    | [^\s'"/-]+ | .""",
+    r"""/[*].*?[*]/[ ]*(?:-?[0-9.]+ | CAST\('[^']*'[ ]AS[ ]FLOAT8\) | '(?:[^']|'')*')?
+    | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | (?P<end>\n) | [ ]+ | [^\s'"/-]+ | .""",
     re.VERBOSE | re.DOTALL,
 )
-
+"""Parts that stay whole: literals, quoted names, comments with the value that one is about; ends of lines; words."""
 
 _OPENING, _CLOSING = re.compile(r"[(\[]|\bCASE\b"), re.compile(r"[)\]]|\bEND\b")
 _LEAST_WORDS = 20  # so many characters of a sentence stay together
 _LEANING = re.compile("AND|OR|NOT|AS|IN|IS|WHEN|THEN|ELSE|[-=<>+*/|]+")  # words that go with what comes next
 
 
-def fold(text: str, width: int = 140) -> str:
+def fold(text: str, width: int = 140, *, sentences: bool = False) -> str:
     """Break the lines of a statement before they get longer than `width`, where it can be done.
 
-    Comments, quoted names, and literals of several lines stay as they are; longer literals of one line are divided, as
-    SQL lets them go on in the next line.
+    Comments, quoted names, and literals of several lines stay as they are. With `sentences`, longer literals of one
+    line are divided, as SQL lets them go on in the next line.
     """
     if max(map(len, text.split("\n"))) <= width:
         return text
@@ -32,10 +32,10 @@ def fold(text: str, width: int = 140) -> str:
             lines.append([])
         else:
             lines[-1].append(piece)
-    return "\n".join(_folded([piece[0] for piece in line], width) for line in lines)
+    return "\n".join(_folded([piece[0] for piece in line], width, sentences) for line in lines)
 
 
-def _folded(pieces: Sequence[str], width: int) -> str:
+def _folded(pieces: Sequence[str], width: int, sentences: bool) -> str:
     """The pieces of a line as lines, of which all but the first stand four spaces further in."""
     line = "".join(pieces)
     if len(line) <= width or "\n" in line:
@@ -43,7 +43,7 @@ def _folded(pieces: Sequence[str], width: int) -> str:
     margin = line[: len(line) - len(line.lstrip())] + "    "
     left, length, lines = deque(pieces), len(line), []
     while length > width:
-        place, end = _end_of_line(left, width)
+        place, end = _end_of_line(left, width, sentences)
         if not place:
             break
         taken, piece = "".join(left.popleft() for _ in range(place)), left.popleft()
@@ -55,7 +55,7 @@ def _folded(pieces: Sequence[str], width: int) -> str:
     return "\n".join([*lines, "".join(left)])
 
 
-def _end_of_line(pieces: Iterable[str], width: int) -> tuple[int, int]:
+def _end_of_line(pieces: Iterable[str], width: int, sentences: bool) -> tuple[int, int]:
     """Find where a line is best broken: after so many pieces, and so many characters of the next one if it is divided.
 
     Sentences are divided after a word; else a line ends at a space within as few brackets and CASEs as possible, of
@@ -68,7 +68,7 @@ def _end_of_line(pieces: Iterable[str], width: int) -> tuple[int, int]:
             if length > width:
                 return max(breaks, key=breaks.__getitem__, default=place), 0
             breaks[place] = (length > width // 3, -depth, not _LEANING.fullmatch(before), place)
-        if length <= width < length + len(piece) and piece[0] == "'" and not before[-1:].isalnum():
+        if sentences and length <= width < length + len(piece) and piece[0] == "'" and not before[-1:].isalnum():
             end = piece.rfind(" ", 1, max(width - length - 1, 0)) + 1
             if end >= _LEAST_WORDS:
                 return place, end
