@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlanon.algorithms.private.accounting import schedule_of
-from sqlanon.algorithms.private.drawing import Drawn, draw_counts
+from sqlanon.algorithms.private.drawing import DrawnCounts, draw_counts
 from sqlanon.algorithms.private.mechanisms import OpenDP
 from sqlanon.engines.base import Engine
 from sqlanon.plan.private import PrivatePlan, resolve_private
@@ -40,7 +40,7 @@ def plan_release(
     return resolve_private(policy, engine)
 
 
-def draw_release(engine: Engine, workspace: Workspace, plan: PrivatePlan) -> Drawn:
+def draw_release(engine: Engine, workspace: Workspace, plan: PrivatePlan) -> DrawnCounts:
     """Draw the noisy counts of a plan, and drop the places of rows."""
     drawn = draw_counts(engine, workspace, plan, schedule_of(plan), OpenDP(), lambda _: None)
     workspace.drop(workspace.table("places"))

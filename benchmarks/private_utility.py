@@ -28,7 +28,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from sqlanon.algorithms.private.accounting import schedule_of
 from sqlanon.algorithms.private.counting import Places
-from sqlanon.algorithms.private.drawing import Drawn
+from sqlanon.algorithms.private.drawing import DrawnCounts
 from sqlanon.engines import connect
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain
@@ -106,11 +106,11 @@ class Adult:
         roles[TARGET] = {"role": "sensitive", "values": CLASSES}
         return plan_release(self.engine, table, roles, {"target": TARGET, "cells": 1_000_000, **algorithm}, epsilon)
 
-    def draw(self, plan: PrivatePlan) -> Drawn:
+    def draw(self, plan: PrivatePlan) -> DrawnCounts:
         return draw_release(self.engine, self.workspace, plan)
 
 
-def accuracies(plan: PrivatePlan, drawn: Drawn, split: Split) -> tuple[float, float]:
+def accuracies(plan: PrivatePlan, drawn: DrawnCounts, split: Split) -> tuple[float, float]:
     """The shares of test rows whose class trees predict from all released cells, and from those above a threshold."""
     *cut, _ = drawn.counts.cut
     counts = np.maximum([count for _, count in drawn.counts.counts], 0)

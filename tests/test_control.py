@@ -21,7 +21,7 @@ from sqlanon.catalog.live import LiveRun
 from sqlanon.cli import watch as watch_module
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import Cancelled, ConflictError, EngineError, PolicyError
-from sqlanon.policy import Policy, Release
+from sqlanon.policy import Policy, ReleaseSection
 from sqlanon.runs.watching import watching
 from sqlanon.sql import Statement
 from sqlanon.work import control
@@ -175,7 +175,7 @@ def test_a_request_that_comes_too_late_changes_nothing(database: Database, peopl
 
 
 def test_a_file_that_was_staged_is_removed(people: Policy, tmp_path: Path) -> None:
-    policy = people.model_copy(update={"release": Release(file=str(tmp_path / "released.csv"))})
+    policy = people.model_copy(update={"release": ReleaseSection(file=str(tmp_path / "released.csv"))})
     with going(policy, "publish") as (at, run):
         asked(policy, at.run)
         at.go.set()

@@ -17,7 +17,7 @@ import pytest
 from sqlanon.algorithms.tree import forest
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, EngineError
-from sqlanon.policy import Policy, Release
+from sqlanon.policy import Policy, ReleaseSection
 from sqlanon.results.run_result import PHASES
 from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
@@ -323,7 +323,7 @@ def test_a_search_that_fails_in_one_of_several_sessions(database: Database, monk
 
 def test_two_runs_to_the_same_file(database: Database, tmp_path: Path) -> None:
     policy = _policy(database)
-    policy = policy.model_copy(update={"release": Release(file=str(tmp_path / "released.csv"))})
+    policy = policy.model_copy(update={"release": ReleaseSection(file=str(tmp_path / "released.csv"))})
     conflicts: list[str] = []
 
     def other_run() -> None:

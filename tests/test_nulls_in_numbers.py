@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, VerificationError
-from sqlanon.policy import Attribute
+from sqlanon.policy import AttributeSection
 from sqlanon.releases.rules.export_sql import rules_select
 from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.staging.cells import Shown
@@ -202,4 +202,4 @@ def test_a_job_hides_what_its_run_hides(database: Database) -> None:
     found = database.sql(f"SELECT * FROM {table}_r")
     raw = {row[0]: row[1:] for row in database.sql(f"SELECT id, a, b FROM {table}")}
     _require_unknown(found, [raw[n] for n in range(200)], ["bounds", "midpoint"])
-    assert Attribute(role="quasi-identifier", show="bounds").hides_nulls
+    assert AttributeSection(role="quasi-identifier", show="bounds").hides_nulls

@@ -12,7 +12,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.plan.plan import Plan, resolve
-from sqlanon.policy import Release, Role, Show
+from sqlanon.policy import ReleaseSection, Role, Show
 from sqlanon.sql import Relation
 from tests.plan_support import (
     ATTRIBUTES,
@@ -193,7 +193,7 @@ def test_ranges_are_postgresql_only(engine: Engine, tmp_path: Path) -> None:
     policy = policy_with(attributes={"age": {"role": "quasi-identifier", "show": "range"}})
     if engine.name == "postgres":
         assert resolve(policy, engine).attribute("age").show is Show.RANGE
-        file = policy.model_copy(update={"release": Release(file=str(tmp_path / "out.csv"))})
+        file = policy.model_copy(update={"release": ReleaseSection(file=str(tmp_path / "out.csv"))})
         with pytest.raises(PolicyError, match="range is PostgreSQL's"):
             resolve(file, engine)
     else:

@@ -12,7 +12,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.plan.plan import resolve
-from sqlanon.policy import Policy, Release
+from sqlanon.policy import Policy, ReleaseSection
 from sqlanon.profile.profiling import profile
 from sqlanon.sql import Relation, Statement
 from tests.plan_support import ATTRIBUTES, COLUMNS, PRIVACY, make_table, policy_with, sql
@@ -139,7 +139,7 @@ def test_columns_that_cannot_be_taken_elsewhere_are_named_by_the_plan(owner: Eng
     assert resolve(policy, owner).rows == 100
     places = [{"file": str(tmp_path / "o.csv")}, {"url": "duckdb:///o.duckdb", "table": "r"}]
     for place in (*places, {"url": "postgresql://elsewhere/db", "table": "r"}):
-        moved = policy.model_copy(update={"release": Release(**place)})
+        moved = policy.model_copy(update={"release": ReleaseSection(**place)})
         with pytest.raises(PolicyError) as raised:
             resolve(moved, owner)
         found = raised.value.problems

@@ -8,7 +8,7 @@ import pytest
 
 from sqlanon.engines.urls import redacted, scrubbed
 from sqlanon.errors import PolicyError
-from sqlanon.policy import Hierarchy, KAnonymity, Policy, RecursiveLDiversity, Role, Show
+from sqlanon.policy import Hierarchy, KAnonymityParameters, Policy, RecursiveLDiversityParameters, Role, Show
 from sqlanon.policy.loading import build_policy, load_policy, parse_policy
 from sqlanon.policy.writer import policy_text
 
@@ -99,8 +99,8 @@ def test_the_documented_grammar_reads_as_printed(tmp_path: Path) -> None:
     assert hierarchies["job"].csv == str(tmp_path / "job.csv")
     assert policy.attributes["income"].show is Show.BOUNDS
     assert policy.privacy == (
-        KAnonymity(model="k-anonymity", k=5),
-        RecursiveLDiversity(model="recursive-l-diversity", attribute="disease", c=3, l=3),
+        KAnonymityParameters(model="k-anonymity", k=5),
+        RecursiveLDiversityParameters(model="recursive-l-diversity", attribute="disease", c=3, l=3),
     )
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from sqlanon.algorithms.private import accounting, drawing, marginals, spanning_tree
 from sqlanon.algorithms.private.accounting import CHOICE, NOISE, schedule_of
-from sqlanon.algorithms.private.drawing import Drawn
+from sqlanon.algorithms.private.drawing import DrawnCounts
 from sqlanon.algorithms.private.scoring import DistanceFromExpected
 from sqlanon.algorithms.private.synthesizing import NoisyMarginal
 from sqlanon.cli.private import result_text
@@ -62,7 +62,9 @@ def place(row: Sequence[Any]) -> Places:
     )
 
 
-def drawn_of(engine: Engine, rows: Sequence[Any], known: Known, **more: Any) -> tuple[Drawn, Any, accounting.Schedule]:
+def drawn_of(
+    engine: Engine, rows: Sequence[Any], known: Known, **more: Any
+) -> tuple[DrawnCounts, Any, accounting.Schedule]:
     """Draw a release, and stage it: its rows and violations."""
     with planned(
         engine,

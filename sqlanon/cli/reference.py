@@ -19,7 +19,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from sqlanon.cli.call import COMMON, LIMITS
 from sqlanon.cli.commands import program
-from sqlanon.policy import Attribute, Hierarchy, Policy, PrivacyBudget, Quantile, Unit
+from sqlanon.policy import AttributeSection, Hierarchy, Policy, PrivacyBudget, Quantile, Unit
 from sqlanon.policy.algorithms import OWN_ALGORITHMS
 from sqlanon.policy.meanings import meanings
 from sqlanon.policy.privacy import MODELS
@@ -27,7 +27,7 @@ from sqlanon.policy.privacy import MODELS
 PAGES = ("policy.md", "cli.md")
 _TAGS: list[Any] = [Literal[name] for name in (*MODELS, *OWN_ALGORITHMS)]  # what tells the members of a union apart
 _KEY_HEADINGS = ["key", "value", "default", "meaning"]
-_PARTS = {"Source": "source", "Release": "release", "Catalog": "catalog", "PrivacyBudget": "budget"}
+_PARTS = {"Source": "source", "ReleaseSection": "release", "CatalogSection": "catalog", "PrivacyBudget": "budget"}
 
 
 def page(name: str) -> str:
@@ -52,7 +52,7 @@ def _policy_page() -> str:
         "or role is refused with the nearest right word, and all problems are reported at once.",
         _section("The policy", Policy, level=2),
         *(_section(f"`{name}`", part, level=2) for name, part in named.items() if isinstance(part, type)),
-        _section("`attributes`: an entry", Attribute, level=2),
+        _section("`attributes`: an entry", AttributeSection, level=2),
         _section("`hierarchy`", Hierarchy, level=2),
         _section("`quantile`", Quantile, level=2),
         "## `privacy`: the models\n\nEvery class must satisfy all that are listed.",
@@ -137,10 +137,11 @@ def _plain(kind: Any) -> str:
     if isinstance(kind, EnumType):
         return ", ".join(f"`{choice.value}`" for choice in kind)  # type: ignore[var-annotated]
     name = str(kind.__name__)
-    return f"[{_PARTS.get(name, name.lower())}](#{_PARTS.get(name, _ANCHORS.get(name, name.lower()))})"
+    part = _PARTS.get(name, name.removesuffix("Section").lower())
+    return f"[{part}](#{_ANCHORS.get(name, part)})"
 
 
-_ANCHORS = {"Attribute": "attributes-an-entry"}
+_ANCHORS = {"AttributeSection": "attributes-an-entry"}
 
 
 def _limits(info: FieldInfo) -> str:

@@ -30,7 +30,7 @@ WITNESS_SAMPLE = 100_000  # expected size of the random sample above
 
 
 @dataclass(frozen=True)
-class _Source:
+class _CountedSource:
     """The rows of the source, the ranges of attributes that may need no dictionary, and which have NULLs."""
 
     rows: int
@@ -123,7 +123,9 @@ def _limited(engine: Engine, plan: Plan, attribute: Attribute) -> Attribute:
     return replace(attribute, limits=limits_in(engine, plan.source, attribute.column, specification))
 
 
-def _encode(engine: Engine, plan: Plan, workspace: Workspace, measured: _Source, *, whole: bool = False) -> CodedTable:
+def _encode(
+    engine: Engine, plan: Plan, workspace: Workspace, measured: _CountedSource, *, whole: bool = False
+) -> CodedTable:
     rows, ranges, aside = measured.rows, measured.ranges, workspace.table("aside")
     kept = [
         code_attribute(engine, plan, workspace, n, a, ranges.get(a.name))
@@ -194,7 +196,7 @@ def _count_kept(engine: Engine, plan: Plan, workspace: Workspace, fields: Sequen
     return table
 
 
-def _measure_source(engine: Engine, plan: Plan) -> _Source:
+def _measure_source(engine: Engine, plan: Plan) -> _CountedSource:
     integers = [a.name for a in plan.attributes if a.column.kind is Kind.INTEGER and a.hierarchy is None]
     refusing = {a.name for a in plan.attributes if plan.policy.attributes[a.name].nulls == "refuse"}
     nullable = [a.name for a in plan.attributes if a.role is Role.QUASI_IDENTIFIER or a.name in refusing]
@@ -209,4 +211,4 @@ def _measure_source(engine: Engine, plan: Plan) -> _Source:
         name: Range(*map(limits[name].of_whole, ends)) if ends else Range(None, None)
         for name, ends in measured.ranges.items()
     }
-    return _Source(measured.rows, ranges | measure_fractions(engine, plan), with_nulls)
+    return _CountedSource(measured.rows, ranges | measure_fractions(engine, plan), with_nulls)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.policy import Attribute, Quantile
+from sqlanon.policy import AttributeSection, Quantile
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, macro
 from sqlanon.values.expressions import is_single
@@ -64,7 +64,7 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-def limits_of(attribute: Attribute) -> Limits:
+def limits_of(attribute: AttributeSection) -> Limits:
     """The limits that a policy says as numbers; one that is a quantile is not known before the table is read."""
     bottom, top = (
         None if end is None or isinstance(end, Quantile) else as_decimal(end)
@@ -73,7 +73,7 @@ def limits_of(attribute: Attribute) -> Limits:
     return Limits(bottom, top)
 
 
-def limits_in(engine: Engine, source: Relation, column: Column, attribute: Attribute) -> Limits:
+def limits_in(engine: Engine, source: Relation, column: Column, attribute: AttributeSection) -> Limits:
     """The limits of a column, quantiles taken from a table: one statement for each of these.
 
     Raises PolicyError where the bottom is not below the top, or a quantile can't be written down.

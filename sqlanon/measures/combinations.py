@@ -17,7 +17,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
-from sqlanon.results.measures import Combination, Combinations
+from sqlanon.results.measures import CombinationRisk, Combinations
 from sqlanon.sql import macro
 
 MOST_COLUMNS = 12  # that are combined: those with the most values
@@ -55,7 +55,7 @@ def measure_combinations(engine: Engine, coded: CodedTable, tuples: Tuples | Non
         part = max(1, _PARTS * EXACT_ROWS // coded.source_rows)
         best = counting.count([found.fields for found in best], part)
     listed = tuple(
-        Combination(
+        CombinationRisk(
             tuple(field.attribute.name for field in one.fields),
             round(one.unique / max(1, one.rows), 4),
             round(one.below / max(1, one.rows), 4),

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column
 from sqlanon.errors import PolicyError
-from sqlanon.policy import Attribute, ModelParameters
+from sqlanon.policy import AttributeSection, ModelParameters
 from sqlanon.policy.problems import model_problems
 from sqlanon.sql import Relation, Renderer, Statement, macro
 
@@ -127,7 +127,7 @@ class PrivacyModel(ABC):
     def sentence(self) -> str:
         """The promise of the model to readers of a report, as one plain sentence about its classes."""
 
-    def problems(self, column: Column | None, attribute: Attribute | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int) -> Iterator[str]:  # noqa: ARG002
         """List the reasons why the model can't be asked of a table.
 
         column, attribute: of the sensitive attribute, as the table and the policy have them; None without one.

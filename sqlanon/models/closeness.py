@@ -31,7 +31,7 @@ from sqlanon.models.numbers import (
     rounded_up,
     running_error,
 )
-from sqlanon.policy import Attribute, ModelParameters
+from sqlanon.policy import AttributeSection, ModelParameters
 from sqlanon.sql import Identifier, Renderer, Statement, macro
 
 
@@ -156,7 +156,7 @@ class OrderedTCloseness(TCloseness):
     distance: ClassVar[str] = "ordered"
     distance_in_words: ClassVar[str] = "the earth mover's distance along the order of the values"
 
-    def problems(self, column: Column | None, attribute: Attribute | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int) -> Iterator[str]:  # noqa: ARG002
         if column is not None and (column.kind.is_nominal or column.kind is Kind.OTHER):
             about = f"'{column.name}' is {column.type}"
             yield f"distance: ordered needs numbers, dates, times or an enum, and {about}; use distance: equal."
@@ -189,7 +189,7 @@ class HierarchicalTCloseness(TCloseness):
     distance_in_words: ClassVar[str] = "the earth mover's distance in the hierarchy of the values"
     needs_hierarchy: ClassVar[bool] = True
 
-    def problems(self, column: Column | None, attribute: Attribute | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int) -> Iterator[str]:  # noqa: ARG002
         if column is not None and attribute is not None and attribute.hierarchy is None:
             yield f"distance: hierarchical needs a hierarchy at attributes.{column.name}."
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from sqlanon.engines.base import Column
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.policy import Attribute
+from sqlanon.policy import AttributeSection
 from sqlanon.sql import Renderer, Statement
 
 
@@ -42,7 +42,7 @@ class KAnonymity(PrivacyModel):
         least = f"{self.k:,} rows" if self.k > 1 else "one row"
         return f"Every class holds at least {least}, so that a row hides among {self.k - 1:,} others or more."
 
-    def problems(self, column: Column | None, attribute: Attribute | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int) -> Iterator[str]:  # noqa: ARG002
         if 0 < rows < self.k:
             yield f"k is {self.k}, but the table holds {'one row' if rows == 1 else f'{rows} rows'}."
 

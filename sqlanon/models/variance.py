@@ -12,7 +12,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column
 from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
 from sqlanon.models.numbers import RELATIVE_TOLERANCE, rounded_down
-from sqlanon.policy import Attribute
+from sqlanon.policy import AttributeSection
 from sqlanon.sql import Renderer, Statement
 
 
@@ -49,7 +49,7 @@ class VarianceDiversity(PrivacyModel):
     def sentence(self) -> str:
         return f"In every class the variance of “{self.attribute}” is at least {self.v:g}."
 
-    def problems(self, column: Column | None, attribute: Attribute | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int) -> Iterator[str]:  # noqa: ARG002
         if column is not None and not column.kind.is_numeric:
             yield f"a variance needs numbers, and '{column.name}' is {column.type}."
 

@@ -16,7 +16,7 @@ from sqlanon.models import largest_k, models_of
 from sqlanon.plan.clustered import cluster_problems, cluster_warnings
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import (
-    Attribute,
+    AttributeSection,
     Hierarchy,
     Role,
     Show,
@@ -111,7 +111,7 @@ def _hierarchy_problems(place: str, column: Column, hierarchy: Hierarchy) -> Ite
 
 
 def _show_problems(
-    place: str, column: Column, attribute: Attribute, dialects: Sequence[type[Dialect]]
+    place: str, column: Column, attribute: AttributeSection, dialects: Sequence[type[Dialect]]
 ) -> Iterator[str]:
     show = attribute.show
     if show is Show.LABEL or show.is_centre:
@@ -129,7 +129,7 @@ def _show_problems(
         yield f"{place}: show: {show.value} does not go with a {kind} hierarchy: its groups have labels but no bounds."
 
 
-def _limit_problems(place: str, column: Column, attribute: Attribute) -> Iterator[str]:
+def _limit_problems(place: str, column: Column, attribute: AttributeSection) -> Iterator[str]:
     limits, given = limits_of(attribute), [key for key in ("bottom", "top") if getattr(attribute, key) is not None]
     if not given:
         return
@@ -210,7 +210,7 @@ def _model_problems(subject: PlanSubject) -> Iterator[str]:
             yield f"{place}: {name} judges classes by samples, and the model has no test on samples; use rothko-t."
 
 
-def released_names(name: str, attribute: Attribute) -> list[str]:
+def released_names(name: str, attribute: AttributeSection) -> list[str]:
     """The names in the release of the column `name` of the source."""
     if attribute.role is Role.IDENTIFIER:
         return []

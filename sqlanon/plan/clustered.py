@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.models import models_of
-from sqlanon.policy import AlgorithmParameters, Attribute, Policy, Recodes, Role, Show
+from sqlanon.policy import AlgorithmParameters, AttributeSection, Policy, Recodes, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.values.expressions import comparable, double_of, text_of
@@ -87,7 +87,7 @@ def measure_uncountable(
     }
 
 
-def _counted(engine: Engine, column: Column, attribute: Attribute) -> dict[str, Any]:
+def _counted(engine: Engine, column: Column, attribute: AttributeSection) -> dict[str, Any]:
     """The values of one column for the statement that counts."""
     value = Markup(Identifier(column.name))
     return {
@@ -102,7 +102,7 @@ def _counted(engine: Engine, column: Column, attribute: Attribute) -> dict[str, 
 
 def cluster_problems(
     policy: Policy,
-    attributes: Sequence[tuple[Column, Attribute]],
+    attributes: Sequence[tuple[Column, AttributeSection]],
     rows: int,
     uncountable: Mapping[str, Uncountable],
     strata: Strata | None,
@@ -189,7 +189,7 @@ def gathering_problems(policy: Policy, columns: Sequence[Column], rows: int) -> 
             yield f"{place}: r-gather has a column '{column.name}' of its own; rename it in a view."
 
 
-def condensation_problems(attributes: Sequence[tuple[Column, Attribute]]) -> Iterator[str]:
+def condensation_problems(attributes: Sequence[tuple[Column, AttributeSection]]) -> Iterator[str]:
     """Say what keeps synthetic rows from being drawn."""
     numbers = _count_numbers(attributes)
     if not numbers:
@@ -202,7 +202,7 @@ def condensation_problems(attributes: Sequence[tuple[Column, Attribute]]) -> Ite
 
 
 def _strata_problems(
-    policy: Policy, attributes: Sequence[tuple[Column, Attribute]], strata: Strata | None
+    policy: Policy, attributes: Sequence[tuple[Column, AttributeSection]], strata: Strata | None
 ) -> Iterator[str]:
     """Say what keeps groups from having one value of the target each."""
     target = policy.target
@@ -231,25 +231,25 @@ def small_strata_problem(target: str, small: int, values: int, k: int) -> str:
     )
 
 
-def _count_numbers(attributes: Sequence[tuple[Column, Attribute]]) -> int:
+def _count_numbers(attributes: Sequence[tuple[Column, AttributeSection]]) -> int:
     """Count the quasi-identifiers whose centres are means."""
     return sum(
         column.kind.is_numeric and one.order is None and one.hierarchy is None for column, one in _quasi(attributes)
     )
 
 
-def _quasi(attributes: Sequence[tuple[Column, Attribute]]) -> list[tuple[Column, Attribute]]:
+def _quasi(attributes: Sequence[tuple[Column, AttributeSection]]) -> list[tuple[Column, AttributeSection]]:
     return [(column, one) for column, one in attributes if one.role is Role.QUASI_IDENTIFIER]
 
 
-def _foreign_problems(name: str, attribute: Attribute) -> Iterator[str]:
+def _foreign_problems(name: str, attribute: AttributeSection) -> Iterator[str]:
     if attribute.order is not None:
         yield f"order is for microaggregation, and {name} does not use it; leave it out."
     if attribute.show.is_centre:
         yield f"show: {attribute.show.value} is the centre of a cluster; use it with microaggregation."
 
 
-def column_problems(algorithm: AlgorithmParameters, column: Column, attribute: Attribute) -> Iterator[str]:
+def column_problems(algorithm: AlgorithmParameters, column: Column, attribute: AttributeSection) -> Iterator[str]:
     name = algorithm.name
     if algorithm.releases_clusters:
         yield from _gathered_problems(column, attribute)
@@ -275,7 +275,7 @@ def column_problems(algorithm: AlgorithmParameters, column: Column, attribute: A
         yield f"{name} shows this column by {shown}, not {attribute.show.value}; leave show out{remedy}."
 
 
-def _generalized_problems(attribute: Attribute) -> Iterator[str]:
+def _generalized_problems(attribute: AttributeSection) -> Iterator[str]:
     """Say what a column has beside a hierarchy whose labels clusters show."""
     if attribute.order is not None:
         yield "it has a hierarchy and an order; leave one of them out."
@@ -283,7 +283,7 @@ def _generalized_problems(attribute: Attribute) -> Iterator[str]:
         yield "clusters show the label of a group of the hierarchy; leave show out, or the hierarchy."
 
 
-def _gathered_problems(column: Column, attribute: Attribute) -> Iterator[str]:
+def _gathered_problems(column: Column, attribute: AttributeSection) -> Iterator[str]:
     """Say what a column has that clusters around rows do not use; their distances are those of numbers."""
     if not column.kind.is_numeric:
         other = ", or use microaggregation" if column.kind in _CENTRED else ""
@@ -298,7 +298,7 @@ def _gathered_problems(column: Column, attribute: Attribute) -> Iterator[str]:
         yield "r-gather shows the number in the centre of a cluster; leave show out."
 
 
-def policy_show(column: Column, attribute: Attribute) -> tuple[Show, ...]:
+def policy_show(column: Column, attribute: AttributeSection) -> tuple[Show, ...]:
     """List the forms in which the centres of a column may be shown; `label` stands for the usual one."""
     if attribute.order is not None:
         return (Show.LABEL, Show.MEDIAN, Show.CONVEX_MEDIAN)

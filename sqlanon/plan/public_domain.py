@@ -18,7 +18,7 @@ from sqlanon.engines.base import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.grid import plain
 from sqlanon.hierarchies.taxonomy import ROOT, Line, read_taxonomy
-from sqlanon.policy import Attribute, Domain, Hierarchy
+from sqlanon.policy import AttributeSection, Domain, Hierarchy
 
 OTHER = "OTHER"
 NULL = "NULL"
@@ -248,7 +248,9 @@ def _leaves(node: Node) -> Iterator[Node]:
         yield from _leaves(child)
 
 
-def public_domain(column: Column, attribute: Attribute, directory: Path | None, *, is_target: bool) -> PublicDomain:
+def public_domain(
+    column: Column, attribute: AttributeSection, directory: Path | None, *, is_target: bool
+) -> PublicDomain:
     """Make the domain that a policy declares of a column.
 
     Raises PolicyError where it does not fit the column.

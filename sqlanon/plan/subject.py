@@ -12,7 +12,7 @@ from sqlanon.plan.clustered import Strata, Uncountable, measure_strata, measure_
 from sqlanon.plan.column_names import names_a_person
 from sqlanon.plan.measuring import Measured, countable, in_part, measure_source, portions
 from sqlanon.plan.repeating import Repetition, find_repeating
-from sqlanon.policy import Attribute, Policy, Role, Show
+from sqlanon.policy import AttributeSection, Policy, Role, Show
 from sqlanon.sql import Relation
 from sqlanon.support.environment import named
 
@@ -49,7 +49,7 @@ class PlanSubject:
         return frozenset(name for name, share in self.distinct.items() if share >= UNIQUE)
 
     @property
-    def attributes(self) -> Iterator[tuple[Column, Attribute]]:
+    def attributes(self) -> Iterator[tuple[Column, AttributeSection]]:
         """The columns that the policy gives a role, in the table's order."""
         for column in self.columns:
             if column.name in self.policy.attributes:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import ClassVar, Literal
 
-from sqlanon.policy.attributes import Attribute, Show
+from sqlanon.policy.attributes import AttributeSection, Show
 from sqlanon.policy.part import Part
 
 
@@ -48,7 +48,7 @@ class AlgorithmParameters(Part):
         """Say what is wrong with the parameters for these quasi-identifiers."""
         return iter(())
 
-    def show_of(self, attribute: Attribute, is_numeric: bool) -> Show:  # noqa: ARG002
+    def show_of(self, attribute: AttributeSection, is_numeric: bool) -> Show:  # noqa: ARG002
         """Tell the form in which the release shows an attribute of a column of numbers, or of others."""
         return attribute.show
 

@@ -237,7 +237,7 @@ class Domain(Part):
         return self
 
 
-class Attribute(Part):
+class AttributeSection(Part):
     """The policy's statements about one column."""
 
     role: Role

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
-from sqlanon.policy.attributes import Attribute, Role, Show
+from sqlanon.policy.attributes import AttributeSection, Role, Show
 from sqlanon.policy.part import Number, broken
 
 GAMMA = 0.2  # of V-MDAV, as published for scattered rows
@@ -61,7 +61,7 @@ class Clustering(AlgorithmParameters):
         """Tell how near a row must be to join a cluster of k: as a share of its distance to the nearest other row."""
         return 0.0
 
-    def show_of(self, attribute: Attribute, is_numeric: bool) -> Show:
+    def show_of(self, attribute: AttributeSection, is_numeric: bool) -> Show:
         if attribute.role is not Role.QUASI_IDENTIFIER or attribute.show is not Show.LABEL:
             return attribute.show
         if attribute.hierarchy is not None:
@@ -89,7 +89,7 @@ class RGather(AlgorithmParameters):
     standardize: bool = Field(default=True, strict=True)
     """The unit of numbers in distances: the standard deviation of each (`true`), or the number as it is."""
 
-    def show_of(self, attribute: Attribute, is_numeric: bool) -> Show:
+    def show_of(self, attribute: AttributeSection, is_numeric: bool) -> Show:
         is_centre = attribute.role is Role.QUASI_IDENTIFIER and is_numeric
         return Show.MEAN if is_centre else attribute.show
 

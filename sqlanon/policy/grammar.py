@@ -8,8 +8,8 @@ from typing import Literal
 from pydantic import Field
 
 from sqlanon.policy.algorithms import Algorithm
-from sqlanon.policy.attributes import Attribute, Role
-from sqlanon.policy.locations import Catalog, Release, Source
+from sqlanon.policy.attributes import AttributeSection, Role
+from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
 from sqlanon.policy.part import Number, Part
 from sqlanon.policy.privacy import Model, PrivacyBudget
 from sqlanon.policy.tree_algorithms import Mondrian
@@ -20,9 +20,9 @@ class Policy(Part):
 
     source: Source
     """The microdata table."""
-    release: Release
+    release: ReleaseSection
     """The place of the release."""
-    attributes: dict[str, Attribute] = Field(min_length=1)
+    attributes: dict[str, AttributeSection] = Field(min_length=1)
     """Every column of the table, with its role."""
     privacy: tuple[Model, ...] = Field(min_length=1)
     """The models that every class must satisfy, all of them."""
@@ -57,7 +57,7 @@ class Policy(Part):
     trust: Literal["owner"] | None = None
     """Code that may run when the source is read, on PostgreSQL, with the rights of the role that reads. `owner`: code
     of the source's owner, too. Else only code of superusers, of the database's owner and of the role itself."""
-    catalog: Catalog = Catalog()
+    catalog: CatalogSection = CatalogSection()
     """The database and schema in which runs are recorded."""
 
     @property

@@ -71,7 +71,7 @@ class Source(Location):
         return self
 
 
-class Release(Location):
+class ReleaseSection(Location):
     """The place of the protected table (table or file); in the source's database unless `url` is given."""
 
     url: Reference | None = None
@@ -97,7 +97,7 @@ class Release(Location):
         return self
 
 
-class Catalog(Location):
+class CatalogSection(Location):
     """The database of runs and releases: by default the source's database; of a source file, the release's; of a
     release file too, `sqlanon.duckdb` beside the source, never beside the release."""
 

@@ -26,7 +26,7 @@ class ModelParameters(Part):
         return getattr(self, "attribute", None)
 
 
-class KAnonymity(ModelParameters):
+class KAnonymityParameters(ModelParameters):
     """Every equivalence class holds at least k rows."""
 
     model: Literal["k-anonymity"]
@@ -34,7 +34,7 @@ class KAnonymity(ModelParameters):
     """The least rows of a class."""
 
 
-class DistinctLDiversity(ModelParameters):
+class DistinctLDiversityParameters(ModelParameters):
     """Every class holds at least l distinct values of the sensitive attribute."""
 
     model: Literal["distinct-l-diversity"]
@@ -44,7 +44,7 @@ class DistinctLDiversity(ModelParameters):
     """The least number of values."""
 
 
-class EntropyLDiversity(ModelParameters):
+class EntropyLDiversityParameters(ModelParameters):
     """Shannon entropy of the sensitive attribute in every class is at least log(l)."""
 
     model: Literal["entropy-l-diversity"]
@@ -54,7 +54,7 @@ class EntropyLDiversity(ModelParameters):
     """The number of equally frequent values whose entropy is the least allowed."""
 
 
-class RecursiveLDiversity(ModelParameters):
+class RecursiveLDiversityParameters(ModelParameters):
     """x1 < c * (x_l + ... + x_m) in every class, x being its value counts in descending order."""
 
     model: Literal["recursive-l-diversity"]
@@ -66,7 +66,7 @@ class RecursiveLDiversity(ModelParameters):
     """The place from which values count as rarer ones."""
 
 
-class TCloseness(ModelParameters):
+class TClosenessParameters(ModelParameters):
     """The distance between a class's distribution and the table's is at most t."""
 
     model: Literal["t-closeness"]
@@ -79,7 +79,7 @@ class TCloseness(ModelParameters):
     """The greatest distance."""
 
 
-class VarianceDiversity(ModelParameters):
+class VarianceDiversityParameters(ModelParameters):
     """The population variance of a numeric sensitive attribute in every class is at least v."""
 
     model: Literal["variance-diversity"]
@@ -152,12 +152,12 @@ class PrivacyBudget(Part):
 
 
 _Own = Annotated[
-    KAnonymity
-    | DistinctLDiversity
-    | EntropyLDiversity
-    | RecursiveLDiversity
-    | TCloseness
-    | VarianceDiversity
+    KAnonymityParameters
+    | DistinctLDiversityParameters
+    | EntropyLDiversityParameters
+    | RecursiveLDiversityParameters
+    | TClosenessParameters
+    | VarianceDiversityParameters
     | DifferentialPrivacy,
     Field(discriminator="model"),
 ]
@@ -180,9 +180,9 @@ def k_asked(models: tuple[Model, ...]) -> int:
 
 def models_with_k(models: tuple[Model, ...], k: int) -> tuple[Model, ...]:
     """The same models with this k in place of every other; k-anonymity is added where it is not asked for."""
-    changed = tuple(m.model_copy(update={"k": k}) if isinstance(m, KAnonymity) else m for m in models)
-    return changed if any(_k_anonymity(models)) else (KAnonymity(model="k-anonymity", k=k), *changed)
+    changed = tuple(m.model_copy(update={"k": k}) if isinstance(m, KAnonymityParameters) else m for m in models)
+    return changed if any(_k_anonymity(models)) else (KAnonymityParameters(model="k-anonymity", k=k), *changed)
 
 
-def _k_anonymity(models: tuple[Model, ...]) -> Iterator[KAnonymity]:
-    return (model for model in models if isinstance(model, KAnonymity))
+def _k_anonymity(models: tuple[Model, ...]) -> Iterator[KAnonymityParameters]:
+    return (model for model in models if isinstance(model, KAnonymityParameters))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sqlanon.policy.attributes import Attribute, Role
+from sqlanon.policy.attributes import AttributeSection, Role
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.privacy import DifferentialPrivacy, Unit
@@ -111,7 +111,9 @@ def _target_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[s
         yield f"{path}: '{target}' needs its classes declared, as values: [yes, no], {_DOMAIN}."
 
 
-def _column_problems(policy: Policy, name: str, attribute: Attribute, place: Callable[[Path], str]) -> Iterator[str]:
+def _column_problems(
+    policy: Policy, name: str, attribute: AttributeSection, place: Callable[[Path], str]
+) -> Iterator[str]:
     path = place(("attributes", name))
     given = [key for key in ("domain", "values", "hierarchy") if getattr(attribute, key) is not None]
     for key in _UNUSED_OF_COLUMNS:

@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from sqlanon.policy import Attribute, Hierarchy, Policy
+from sqlanon.policy import AttributeSection, Hierarchy, Policy
 from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
 from sqlanon.policy.attributes import hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.document import Document, Path
@@ -82,7 +82,7 @@ def _owner(path: Path, data: Any) -> type[BaseModel]:
     if path[:1] == ("attributes",) and len(path) > 2:
         if len(path) > 4 and path[3] not in Hierarchy.model_fields and path[3] in hierarchy_kinds():
             return parameters_of_hierarchy(str(path[3]))
-        return Attribute if len(path) == 3 else Hierarchy
+        return AttributeSection if len(path) == 3 else Hierarchy
     if path[:1] == ("privacy",) and len(path) > 2:
         return parameters_of_model(data["privacy"][path[1]].get("model")) or Policy
     if len(path) > 1 and path[0] == "algorithm":
@@ -153,7 +153,7 @@ def _keys_at(path: Path) -> str:
     if path[:1] == ("algorithm",):
         return "name"
     if path[:1] == ("attributes",) and len(path) > 1:
-        return ", ".join(keys_of(Attribute if len(path) == 2 else Hierarchy))
+        return ", ".join(keys_of(AttributeSection if len(path) == 2 else Hierarchy))
     return ", ".join(keys_of(_owner((*path, ""), {})))
 
 

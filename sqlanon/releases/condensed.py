@@ -18,7 +18,7 @@ from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check
 from sqlanon.sql import Relation
 from sqlanon.staging.staging import Staged
-from sqlanon.verification.condensed import Drawn, check_condensed, create_judged, create_witness
+from sqlanon.verification.condensed import CondensedRows, check_condensed, create_judged, create_witness
 from sqlanon.work.workspace import Workspace
 
 
@@ -30,7 +30,7 @@ class Condensed(Centres):
     leave no rules.
     """
 
-    drawn: Drawn
+    drawn: CondensedRows
 
     @classmethod
     def draw(

@@ -19,7 +19,7 @@ from sqlanon.results.facts import CondensedFacts
 from sqlanon.sql import RedactedValue, Relation, expression
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name
-from sqlanon.verification.condensed import Drawn, DrawnNumber
+from sqlanon.verification.condensed import CondensedRows, DrawnNumber
 from sqlanon.work.workspace import Workspace
 
 KEY_BYTES = 16  # as many as a digest has; with a row's number they fill one block, and longer keys are no stronger
@@ -34,7 +34,9 @@ def secret_key() -> RedactedValue:
     return RedactedValue(secrets.token_hex(KEY_BYTES))
 
 
-def draw_rows(engine: Engine, workspace: Workspace, coded: CodedTable, clusters: Clusters, scale: float) -> Drawn:
+def draw_rows(
+    engine: Engine, workspace: Workspace, coded: CodedTable, clusters: Clusters, scale: float
+) -> CondensedRows:
     """Draw as many synthetic rows for each group as it has, and give each the kept values of some row of the group.
 
     1. Number the rows. 2. Measure the numbers of all. 3. Factor the covariance of every group. 4. Choose the grids of
@@ -69,7 +71,7 @@ def draw_rows(engine: Engine, workspace: Workspace, coded: CodedTable, clusters:
     cells = tuple(cell for one in shown for cell in one.cells)
     recoding = Recoding(regions, cells, shown, partition, coded, has_ends=False, region_bits=ORDER_BITS)
     drawn_numbers = {one["number"]: DrawnNumber(one["floor"], one["grid"]) for one in numbers}
-    return Drawn(recoding, clusters.assigned, factors, drawn_numbers, OFFSET)
+    return CondensedRows(recoding, clusters.assigned, factors, drawn_numbers, OFFSET)
 
 
 def create_rows(

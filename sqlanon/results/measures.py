@@ -35,7 +35,7 @@ class Risk:
 
 
 @dataclass(frozen=True)
-class Utility:
+class UtilityMeasures:
     """The utility of a table.
 
     c_avg: the normalized average class size. discernibility: the sum over the rows of the rows each looks like.
@@ -144,7 +144,7 @@ class Distributions:
 
 
 @dataclass(frozen=True)
-class Combination:
+class CombinationRisk:
     """Some columns, the share of the rows that are alone with their values there, and of those in groups below k."""
 
     columns: tuple[str, ...]
@@ -158,4 +158,4 @@ class Combinations:
 
     k: int
     counted: float
-    best: tuple[Combination, ...]
+    best: tuple[CombinationRisk, ...]

@@ -14,7 +14,7 @@ NEIGHBOURS = "tables that differ by adding or removing one unit"
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenSplit:
     """A round of a search: the group of an attribute that was taken apart, and its parts."""
 
     attribute: str
@@ -95,7 +95,7 @@ class PrivateResult:
     algorithm: str
     guarantee: Guarantee
     labels: Mapping[str, tuple[str, ...]]
-    choices: tuple[Choice, ...]
+    choices: tuple[ChosenSplit, ...]
     pairs: tuple[tuple[str, ...], ...] | None = optional()
     checks: Mapping[str, Check]
     catalog: CatalogPlace

@@ -20,7 +20,7 @@ from sqlanon.results.measures import (
     Risk,
     SizeBucket,
     StarredRows,
-    Utility,
+    UtilityMeasures,
 )
 from sqlanon.results.source import Origin, RepeatingColumn, SourceColumn
 
@@ -45,7 +45,7 @@ class SourceFigures:
     class_sizes: tuple[SizeBucket, ...] | None = optional()
     classes_counted: float | None = optional()
     unique_rows: int | None = optional()
-    metrics: Utility | None = optional()
+    metrics: UtilityMeasures | None = optional()
     risk: Risk | None = optional()
 
 
@@ -238,7 +238,7 @@ class RunResult:
     subject: Subject | None = optional()
     models: tuple[ModelResult, ...]
     starred: StarredRows | None = optional()
-    metrics: Utility
+    metrics: UtilityMeasures
     risk: Risk | None = optional()
     disclosure: tuple[Disclosure, ...] | None = optional()
     masking: Masking | None = optional()

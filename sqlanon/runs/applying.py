@@ -11,8 +11,8 @@ from sqlanon.catalog import Run
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.files import STANDARD_INPUT, is_data_file
 from sqlanon.engines.urls import redacted
-from sqlanon.policy import Attribute, Policy, Release, Role, Source
-from sqlanon.policy import Catalog as CatalogPlace
+from sqlanon.policy import AttributeSection, Policy, ReleaseSection, Role, Source
+from sqlanon.policy import CatalogSection as CatalogPlace
 from sqlanon.policy.loading import parse_stored
 from sqlanon.releases.rules.store_rules import StoredRules, read_rules
 from sqlanon.results.run_result import RunResult
@@ -70,11 +70,11 @@ def _policy(application: Application, run: Run, place: tuple[str, str], known: P
         source = Source(url=home, table=application.to)
     release = stored.release.model_copy(update={"url": release_url})
     if application.out is not None and is_data_file(application.out):
-        release = Release(file=str(Path(application.out).absolute()))
+        release = ReleaseSection(file=str(Path(application.out).absolute()))
     elif application.out is not None:
         same = release_url is None and source.file is None
         release_url = None if same else release_url or home
-        release = Release(url=release_url, table=application.out, layout=stored.release.layout)
+        release = ReleaseSection(url=release_url, table=application.out, layout=stored.release.layout)
     if release.table is not None and source.file is not None and release.url is None:
         release = release.model_copy(update={"url": home})
     catalog = CatalogPlace(url=place[0], schema=place[1])
@@ -92,7 +92,7 @@ def _file_source(file: str, stored: Source) -> Source:
     return Source(file=path) if stored.file is None else stored.model_copy(update={"file": path})
 
 
-def _new_identifiers(stored: Policy, known: Policy | None) -> dict[str, Attribute]:
+def _new_identifiers(stored: Policy, known: Policy | None) -> dict[str, AttributeSection]:
     """The columns that have come since the rules were found, and that are to be left out: rules are about no others."""
     attributes = {} if known is None else known.attributes
     return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlanon.algorithms.private.accounting import Schedule, schedule_of
-from sqlanon.algorithms.private.drawing import Drawn, draw_counts, require_cells
+from sqlanon.algorithms.private.drawing import DrawnCounts, draw_counts, require_cells
 from sqlanon.algorithms.private.mechanisms import Mechanisms, OpenDP
 from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.engines import redacted
@@ -180,7 +180,7 @@ class PrivateRun:
 
         return listen
 
-    def _draw(self, workspace: Workspace, plan: PrivatePlan, schedule: Schedule) -> Drawn:
+    def _draw(self, workspace: Workspace, plan: PrivatePlan, schedule: Schedule) -> DrawnCounts:
         """Draw what is released, in one snapshot of the source."""
         with self.journal.during("search"), self.engine.transaction():
             hold_trusted(self.policy, self.engine, plan.source)
@@ -209,7 +209,9 @@ class PrivateRun:
             )
         return checks
 
-    def _publish(self, run: str, plan: PrivatePlan, drawn: Drawn, staged: Staged, control: Control) -> tuple[str, ...]:
+    def _publish(
+        self, run: str, plan: PrivatePlan, drawn: DrawnCounts, staged: Staged, control: Control
+    ) -> tuple[str, ...]:
         """Let the staged release take its place, recorded in the same transaction where there is one.
 
         The account says what it tells together with earlier ones; a policy of these may forbid it all the same.

@@ -13,7 +13,7 @@ from sqlanon.plan.repeating import NO_REPETITION, Repetition
 from sqlanon.results.codec import from_json
 from sqlanon.results.facts import AlgorithmResult, Facts, TreeFacts
 from sqlanon.results.masking import Masking
-from sqlanon.results.measures import Check, Combinations, Distributions, StarredRows, Utility
+from sqlanon.results.measures import Check, Combinations, Distributions, StarredRows, UtilityMeasures
 from sqlanon.results.run_result import (
     NULL_CHOICE,
     CatalogPlace,
@@ -145,7 +145,7 @@ class ResultBuilder:
             class_sizes=before.buckets(),
             classes_counted=before.counted,
             unique_rows=dict(before.sizes).get(1, 0),
-            metrics=Utility(before.c_avg(self.k), before.discernibility(), 0.0, *predicted),
+            metrics=UtilityMeasures(before.c_avg(self.k), before.discernibility(), 0.0, *predicted),
             risk=before.risk,
         )
 
@@ -174,10 +174,10 @@ class ResultBuilder:
             StarredRows(rows, verification.exempt, verification.violated_by_stars, verification.note) if rows else None
         )
 
-    def _utility(self, statistics: ClassStatistics) -> Utility:
+    def _utility(self, statistics: ClassStatistics) -> UtilityMeasures:
         predicted = () if self.predicted is None else _predicted(self.predicted[1])
         omitted = self.suppressed - statistics.suppressed
-        return Utility(statistics.c_avg(self.k), statistics.discernibility(omitted), self.gcp, *predicted)
+        return UtilityMeasures(statistics.c_avg(self.k), statistics.discernibility(omitted), self.gcp, *predicted)
 
     def _algorithm(self) -> AlgorithmResult:
         return AlgorithmResult(self.algorithm, self.rounds, self.statements, self.facts)

@@ -37,7 +37,7 @@ class DrawnNumber:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class CondensedRows:
     """Synthetic rows.
 
     recoding: a region for each of them, with the number `grouped` of its group.
@@ -54,7 +54,9 @@ class Drawn:
     offset: float
 
 
-def check_condensed(engine: Engine, workspace: Workspace, plan: Plan, drawn: Drawn, staged: Staged) -> dict[str, Check]:
+def check_condensed(
+    engine: Engine, workspace: Workspace, plan: Plan, drawn: CondensedRows, staged: Staged
+) -> dict[str, Check]:
     """All checks by name, each done however the others turn out; see `checking.check_release`."""
     recoding = drawn.recoding
     checks = check_kept(engine, plan, recoding, staged)
@@ -84,7 +86,7 @@ def check_condensed(engine: Engine, workspace: Workspace, plan: Plan, drawn: Dra
     return checks
 
 
-def create_judged(engine: Engine, workspace: Workspace, drawn: Drawn) -> tuple[Relation, str]:
+def create_judged(engine: Engine, workspace: Workspace, drawn: CondensedRows) -> tuple[Relation, str]:
     """Create a table of the kept values of all source rows with their groups; also returns the groups' column."""
     judged, group, witness = (
         workspace.table("judged"),
@@ -111,7 +113,7 @@ def group_column(names: Iterable[str]) -> Identifier:
     return free_name("group_number", names)
 
 
-def create_witness(engine: Engine, workspace: Workspace, drawn: Drawn) -> Relation:
+def create_witness(engine: Engine, workspace: Workspace, drawn: CondensedRows) -> Relation:
     """Create a table of raw values with the group that each source row went to."""
     table, coded = workspace.table("witnessed"), drawn.recoding.coded
     engine.run(
@@ -125,7 +127,7 @@ def create_witness(engine: Engine, workspace: Workspace, drawn: Drawn) -> Relati
     return table
 
 
-def _numbers(engine: Engine, drawn: Drawn) -> list[tuple[int, Markup, Markup]]:
+def _numbers(engine: Engine, drawn: CondensedRows) -> list[tuple[int, Markup, Markup]]:
     """The places of numbers among quasi-identifiers, with the released and the raw value."""
     return [
         (
@@ -139,7 +141,7 @@ def _numbers(engine: Engine, drawn: Drawn) -> list[tuple[int, Markup, Markup]]:
 
 
 def _measure_spread(
-    engine: Engine, drawn: Drawn, witness: Relation, grouped: Relation, group: Identifier
+    engine: Engine, drawn: CondensedRows, witness: Relation, grouped: Relation, group: Identifier
 ) -> tuple[int, int]:
     """Count rows of groups whose numbers are not spread about the raw means as the raw ones are, and rows off a grid.
 
@@ -180,7 +182,7 @@ def count_off_grid(
     return int(engine.query_one("verify/count_unrounded", staged=staged, shown=shown, grid=grid, offset=offset)[0])
 
 
-def _mixed(engine: Engine, target: str, drawn: Drawn, witness: Relation) -> int:
+def _mixed(engine: Engine, target: str, drawn: CondensedRows, witness: Relation) -> int:
     """Count rows of groups that hold several values of the target."""
     kept = [field.attribute for field in drawn.recoding.coded.kept]
     place, column = next((place, one.column) for place, one in enumerate(kept) if one.name == target)
@@ -189,7 +191,7 @@ def _mixed(engine: Engine, target: str, drawn: Drawn, witness: Relation) -> int:
     return int(mixed)
 
 
-def _unequal(engine: Engine, drawn: Drawn, witness: Relation, grouped: Relation, group: Identifier) -> int:
+def _unequal(engine: Engine, drawn: CondensedRows, witness: Relation, grouped: Relation, group: Identifier) -> int:
     """Count rows by which groups differ in their kept values, or in one of their categories."""
     base = [(macro("verification.in_release", group), macro("verification.in_witness", Identifier("leaf")))]
     kept = [(field.attribute.column, f"v{place}") for place, field in enumerate(drawn.recoding.coded.kept)]

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine
 from sqlanon.hierarchies.limits import Limits, as_decimal, literal
-from sqlanon.policy import Attribute, Quantile
+from sqlanon.policy import AttributeSection, Quantile
 from sqlanon.sql import Relation, macro
 
 
@@ -42,7 +42,7 @@ def check_limits(
     witness: Relation,
     raw: Markup,
     column: Column,
-    attribute: Attribute,
+    attribute: AttributeSection,
     claimed: Limits,
     *,
     whole: bool,

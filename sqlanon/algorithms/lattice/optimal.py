@@ -31,7 +31,7 @@ _PART = 50_000  # nodes whose bounds are found together: more would take much me
 def optimal(problem: Problem, _algorithm: Optimal) -> Findings:
     """Find the generalization of the best quality, the preferred one of those that tie."""
     grid = _grid(problem)
-    search = BestFirst(problem, grid.levels) if grid.size > LARGEST_HELD else _Search(problem, grid)
+    search = BestFirst(problem, grid.levels) if grid.size > LARGEST_HELD else _OptimalSearch(problem, grid)
     return search.run()
 
 
@@ -46,7 +46,7 @@ def _grid(problem: Problem) -> LevelGrid:
 
 
 @dataclass
-class _Search:
+class _OptimalSearch:
     """The state of the search: one entry a node.
 
     open: whether it can still be the optimum.

@@ -21,21 +21,21 @@ from sqlanon.plan.private import PrivatePlan
 from sqlanon.policy import SyntheticRows
 from sqlanon.policy.private_algorithms import MOST_EMPTY_CELLS
 from sqlanon.releases.counts import Cut, NoisyCounts, cells_of
-from sqlanon.results.private import Choice
+from sqlanon.results.private import ChosenSplit
 from sqlanon.work.workspace import Workspace
 
 _MOST_NOISE_ROWS = 100_000_000
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnCounts:
     """The counts of all cells as they were drawn, and the choices by which the cells came about.
 
     pairs: of columns, that were chosen to be counted together; None of an algorithm that chooses none.
     """
 
     counts: NoisyCounts
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[ChosenSplit, ...] = ()
     pairs: tuple[tuple[str, ...], ...] | None = None
 
 
@@ -46,7 +46,7 @@ def draw_counts(
     schedule: Schedule,
     mechanisms: Mechanisms,
     report: Callable[[Rounds], None],
-) -> Drawn:
+) -> DrawnCounts:
     """Choose the groups, count their cells in the same snapshot, and add noise to every count, of empty cells too.
 
     Of many cells only those whose noisy count reaches a public threshold are released, and drawn.
@@ -61,14 +61,14 @@ def draw_counts(
             pairs = tuple(tuple(plan.shown[column] for column in pair) for pair in chosen)
         else:
             rows = draw_marginals(places, plan, schedule, mechanisms)
-        return Drawn(NoisyCounts(plan, _shown(plan, finest_cut(plan)), rows, 1), pairs=pairs)
+        return DrawnCounts(NoisyCounts(plan, _shown(plan, finest_cut(plan)), rows, 1), pairs=pairs)
     cut, choices = _choose(places, plan, schedule, mechanisms, report)
     counted = places.count_cells(cut)
     shown = _shown(plan, cut)
     cells = cells_of(shown)
     threshold = schedule.threshold(plan, cells)
     noisy = noisy_cells(counted, cells, threshold, schedule, mechanisms)
-    return Drawn(NoisyCounts(plan, shown, noisy, threshold), choices)
+    return DrawnCounts(NoisyCounts(plan, shown, noisy, threshold), choices)
 
 
 def _shown(plan: PrivatePlan, cut: Cut) -> Cut:
@@ -116,7 +116,7 @@ def _choose(
     schedule: Schedule,
     mechanisms: Mechanisms,
     report: Callable[[Rounds], None],
-) -> tuple[Cut, tuple[Choice, ...]]:
+) -> tuple[Cut, tuple[ChosenSplit, ...]]:
     """Choose the groups that attributes are shown by."""
     if not plan.algorithm.chooses:
         return finest_cut(plan), ()

@@ -20,7 +20,7 @@ from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import Node, PublicDomain
 from sqlanon.policy import DiffGen
 from sqlanon.releases.counts import Cut
-from sqlanon.results.private import Choice
+from sqlanon.results.private import ChosenSplit
 
 Chosen = dict[tuple[int, Node], int]
 
@@ -93,9 +93,9 @@ class Specialization:
         self._mechanisms = mechanisms
         self._report = report
 
-    def run(self) -> tuple[Cut, tuple[Choice, ...]]:
+    def run(self) -> tuple[Cut, tuple[ChosenSplit, ...]]:
         """Take groups apart, round by round, until there are enough rounds or too many cells."""
-        chosen: list[Choice] = []
+        chosen: list[ChosenSplit] = []
         cuts = self._first_cuts() if self.algorithm.variant == "published" else {}
         for number in range(self.algorithm.specializations):
             candidates = self._published(cuts) if self.algorithm.variant == "published" else self._joint()
@@ -103,7 +103,7 @@ class Specialization:
                 break
             one = self._choose(candidates, weighted=self.algorithm.variant == "joint")
             parts = self._take(one)
-            chosen.append(Choice(self.names[one.attribute], one.node.label, tuple(part.label for part in parts)))
+            chosen.append(ChosenSplit(self.names[one.attribute], one.node.label, tuple(part.label for part in parts)))
             if self.algorithm.variant == "published":
                 self._cut_parts(cuts, one.attribute, parts)
             self._report(Rounds(number + 1, self.algorithm.specializations))

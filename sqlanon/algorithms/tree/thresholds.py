@@ -53,10 +53,10 @@ def search_thresholds(
     ranked: the thresholds that come into question, by what they gain (see `gain/rank_cuts`); otherwise all do, those of
         the widest attribute first, then the most even one.
     """
-    return _Search(branch, candidates, ranked).search(rows)
+    return _ThresholdSearch(branch, candidates, ranked).search(rows)
 
 
-class _Search:
+class _ThresholdSearch:
     """The search of one round."""
 
     def __init__(self, branch: Branch, candidates: Relation, ranked: Relation | None) -> None:

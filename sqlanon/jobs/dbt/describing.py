@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sqlanon.plan.checks import released_names
-from sqlanon.policy import Attribute, Policy, Role, Show
+from sqlanon.policy import AttributeSection, Policy, Role, Show
 
 _KEPT = {
     Role.SENSITIVE: "Sensitive column `{name}`, as it is in the source.",
@@ -31,7 +31,7 @@ def describe_columns(policy: Policy) -> Mapping[str, str]:
     return {column: text for name, a in policy.attributes.items() for column, text in _described(name, a)}
 
 
-def _described(name: str, attribute: Attribute) -> Iterator[tuple[str, str]]:
+def _described(name: str, attribute: AttributeSection) -> Iterator[tuple[str, str]]:
     columns = released_names(name, attribute)
     if attribute.role is not Role.QUASI_IDENTIFIER:  # an identifier has no columns
         yield from ((column, _KEPT[attribute.role].format(name=name)) for column in columns)
@@ -40,7 +40,7 @@ def _described(name: str, attribute: Attribute) -> Iterator[tuple[str, str]]:
         yield column, f"Quasi-identifier `{name}`, generalized: {shown}."
 
 
-def _shown(attribute: Attribute) -> tuple[str, ...]:
+def _shown(attribute: AttributeSection) -> tuple[str, ...]:
     """Describe the content of each column of a quasi-identifier."""
     if attribute.show is Show.BOUNDS:
         return "the least value of the row's class", "the greatest value of the row's class"

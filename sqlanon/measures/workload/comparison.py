@@ -20,7 +20,7 @@ from sqlanon.measures.workload.read_back import Reader, Span
 from sqlanon.measures.workload.tree import TreeScores, score_trees
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.connecting import open_release, open_source
-from sqlanon.policy import Attribute, Policy, Role, Show
+from sqlanon.policy import AttributeSection, Policy, Role, Show
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.values.expressions import comparable, text_of
 
@@ -30,7 +30,7 @@ Texts = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
-class _Source:
+class _SourceTexts:
     """Rows as texts, quasi-identifiers first and the target last; whether they are all rows."""
 
     kinds: dict[str, Kind]
@@ -66,7 +66,7 @@ def compare_trees(
     return _score(source, geometry, box, target, predicts)
 
 
-def _check(quasi: Mapping[str, Attribute]) -> None:
+def _check(quasi: Mapping[str, AttributeSection]) -> None:
     shown = {name: one.show.value for name, one in quasi.items() if one.show not in (Show.LABEL, Show.BOUNDS)}
     if shown:
         raise PolicyError(
@@ -81,11 +81,11 @@ def _check(quasi: Mapping[str, Attribute]) -> None:
 def _read_source(
     engine: Engine,
     table: Relation,
-    quasi: Mapping[str, Attribute],
+    quasi: Mapping[str, AttributeSection],
     built: Mapping[str, HierarchyTable],
     target: str,
     sample: int,
-) -> _Source:
+) -> _SourceTexts:
     """All rows, or a random sample of so many; `built` are the hierarchies of attributes that are shown as labels."""
     columns = {column.name: column for column in engine.columns(table)}
     readers = [_reader(engine, table, columns[name], one, built.get(name)) for name, one in quasi.items()]
@@ -98,11 +98,11 @@ def _read_source(
     found = engine.query("workload/sample_rows" if rows > sample else "workload/read_rows", **wanted)
     kinds = {name: column.kind for name, column in columns.items()}
     texts = [tuple(None if value is None else str(value) for value in row) for row in found]
-    return _Source(kinds, readers, texts, is_sample=rows > sample)
+    return _SourceTexts(kinds, readers, texts, is_sample=rows > sample)
 
 
 def _reader(
-    engine: Engine, table: Relation, column: Column, attribute: Attribute, built: HierarchyTable | None
+    engine: Engine, table: Relation, column: Column, attribute: AttributeSection, built: HierarchyTable | None
 ) -> Reader:
     labels = order = None
     if built is not None:
@@ -118,7 +118,10 @@ def _reader(
 
 
 def _values(
-    engine: Engine, columns: Mapping[str, Column], quasi: Mapping[str, Attribute], built: Mapping[str, HierarchyTable]
+    engine: Engine,
+    columns: Mapping[str, Column],
+    quasi: Mapping[str, AttributeSection],
+    built: Mapping[str, HierarchyTable],
 ) -> tuple[list[Markup], list[dict[str, Any]]]:
     """Write the value that stands for each quasi-identifier of a row, and the dimension tables to join."""
     values, joins = [], []
@@ -139,7 +142,7 @@ def _text(engine: Engine, column: Column) -> Markup:
 
 
 def _read_classes(
-    engine: Engine, table: Relation, quasi: Mapping[str, Attribute]
+    engine: Engine, table: Relation, quasi: Mapping[str, AttributeSection]
 ) -> tuple[list[Texts], NDArray[np.int64]]:
     """Read the labels of each class, as texts, and its rows; in an order that does not depend on the engine."""
     columns = {column.name: column for column in engine.columns(table)}
@@ -150,7 +153,9 @@ def _read_classes(
     return [tuple(row[:-1]) for row in ordered], np.array([int(row[-1]) for row in ordered], dtype=np.int64)
 
 
-def _spans(readers: Sequence[Reader], classes: Sequence[Texts], quasi: Mapping[str, Attribute]) -> list[list[Span]]:
+def _spans(
+    readers: Sequence[Reader], classes: Sequence[Texts], quasi: Mapping[str, AttributeSection]
+) -> list[list[Span]]:
     """The classes as spans of each attribute; each text is read once."""
     widths = [len(released_names(name, one)) for name, one in quasi.items()]
     columns: list[list[Span]] = []
@@ -165,13 +170,13 @@ def _spans(readers: Sequence[Reader], classes: Sequence[Texts], quasi: Mapping[s
     return [list(spans) for spans in zip(*columns, strict=True)]
 
 
-def _guess(source: _Source, target: str) -> Prediction:
+def _guess(source: _SourceTexts, target: str) -> Prediction:
     kind = source.kinds[target]
     several = kind is Kind.INTEGER and len({row[-1] for row in source.rows}) > FEW_VALUES
     return "number" if kind in (Kind.DECIMAL, Kind.FLOAT) or several else "class"
 
 
-def _score(source: _Source, geometry: Geometry, box: Integers, target: str, predicts: Prediction) -> TreeScores:
+def _score(source: _SourceTexts, geometry: Geometry, box: Integers, target: str, predicts: Prediction) -> TreeScores:
     """Rows without a known number are left out where a number is predicted."""
     texts = [row[-1] for row in source.rows]
     if predicts == "class":

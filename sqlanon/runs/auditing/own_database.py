@@ -18,7 +18,7 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.policy import Policy
-from sqlanon.policy.locations import Catalog
+from sqlanon.policy.locations import CatalogSection
 from sqlanon.policy.privacy import PrivacyBudget
 from sqlanon.results.private import PrivateResult
 from sqlanon.runs.auditing.generating import GeneratedTable, Row
@@ -129,7 +129,7 @@ def own_database(
         update={
             "source": policy.source.model_copy(update={"url": MEMORY_URL, "table": str(_SOURCE)}),
             "release": policy.release.model_copy(update={"url": None, "table": str(_RELEASE)}),
-            "catalog": Catalog(),
+            "catalog": CatalogSection(),
             "budget": PrivacyBudget(ledger=LEDGER),
             "republish": None,
         }
