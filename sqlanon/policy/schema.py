@@ -92,12 +92,12 @@ def _allow_short_forms(parts: dict[str, Any]) -> None:
     (mapped,) = [form for form in hierarchy["mapping"]["anyOf"] if form.get("type") == "object"]
     mapped["additionalProperties"] = label
     hierarchy["unknown"]["anyOf"] = [_TEXT, {"type": "null"}]
-    attribute = parts["Attribute"]["properties"]["hierarchy"]
+    attribute = parts["AttributeSection"]["properties"]["hierarchy"]
     attribute["anyOf"].insert(0, {"const": "suppress"})
     for key in ("null", "dates"):
         source[key] = {**{k: v for k, v in source[key].items() if k not in ("type", "items")}, **label}
     parts["Source"]["oneOf"] = [{"required": ["url", "table"]}, {"required": ["file"]}]
-    parts["Release"]["oneOf"] = [{"required": ["table"]}, {"required": ["file"]}]
+    parts["ReleaseSection"]["oneOf"] = [{"required": ["table"]}, {"required": ["file"]}]
     for name in ("RothkoT", "RothkoS"):
         (counted,) = [form for form in parts[name]["properties"]["bins"]["anyOf"] if form.get("type") == "integer"]
         counted |= {"minimum": 2, "maximum": MOST_BINS}

@@ -182,7 +182,8 @@ class RecordingEngine(Engine):
 
     @property
     def driver_connection(self) -> Any:
-        raise NotImplementedError("A dry run has no connection of its own.")
+        """None to lend: only a catalog asks for one, of a session of its own, and `RecordingCatalog` opens none."""
+        raise AssertionError("The catalog of a dry run does without a connection.")
 
     def _fork(self) -> Engine:
         return self
