@@ -11,7 +11,7 @@ import shutil
 import signal
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Start first what waits for a clock: under xdist the other workers go on meanwhile."""
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
     if many(1) == 1:
-        left = _of_another_engine(items)
+        left = _of_another_engine(items, _DRAWN if find_binaries() is not None else ENGINES[:1])
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
 
@@ -64,19 +64,19 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def _of_another_engine(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Of tests of which the engine does not matter, and that are there for each, all but one, as their names say.
+def _of_another_engine(items: Sequence[pytest.Item], drawn: Sequence[str]) -> set[pytest.Item]:
+    """Of tests of which the engine does not matter, and that are there for each, those not of the engine drawn by name.
 
     That both engines release the same is what the tests of conformance are for.
     """
-    drawn = _DRAWN if find_binaries() is not None else ENGINES[:1]
     alike: dict[str, dict[str, pytest.Item]] = defaultdict(dict)
     for item in items:
         engine = item.callspec.params.get("engine_name") if hasattr(item, "callspec") else None
         if engine is not None and item.get_closest_marker("either_engine"):
             alike[re.sub(rf"\b{engine}\b", "", item.nodeid)][engine] = item
     pairs = [(name, found) for name, found in alike.items() if len(found) == len(ENGINES)]
-    return {found[drawn[crc32(name.encode()) % len(drawn)]] for name, found in pairs}
+    kept = {name: drawn[crc32(name.encode()) % len(drawn)] for name, _ in pairs}
+    return {item for name, found in pairs for engine, item in found.items() if engine != kept[name]}
 
 
 @pytest.fixture(autouse=True)
@@ -148,20 +148,14 @@ def engine_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="session")
-def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty DuckDB database, to be copied: to make one takes fifty times as long."""
-    path = tmp_path_factory.mktemp("empty") / "empty.duckdb"
-    connect(duckdb_url(path), create=True).close()
-    return path
-
-
 @pytest.fixture
 def database_url(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
     """The URL of a fresh, empty database of either engine that may be opened again and again: a file, or a server's."""
     if engine_name == "postgres":
         return str(request.getfixturevalue("postgres_url"))
-    return duckdb_url(shutil.copy(request.getfixturevalue("empty_file"), tmp_path / "test.duckdb"))
+    url = f"duckdb:///{tmp_path / 'test.duckdb'}"
+    connect(url, create=True).close()
+    return url
 
 
 @pytest.fixture

@@ -1,0 +1,44 @@
+"""Tests of which the engine does not matter: one of each pair stays, on the engine that its name draws."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from tests.conftest import _DRAWN, ENGINES, _of_another_engine
+
+
+class Item(SimpleNamespace):
+    """A collected test, as far as drawing looks at it."""
+
+    __hash__ = object.__hash__
+
+
+def items(marked: bool = True) -> list[Any]:
+    """200 tests on each engine."""
+    return [
+        Item(
+            nodeid=f"tests/test_x.py::test_{number}[{engine}]",
+            callspec=SimpleNamespace(params={"engine_name": engine}),
+            get_closest_marker=lambda _: marked or None,
+            engine=engine,
+        )
+        for number in range(200)
+        for engine in ENGINES
+    ]
+
+
+def test_one_of_each_pair_stays_and_most_of_them_on_postgres() -> None:
+    every = items()
+    left = _of_another_engine(every, _DRAWN)
+    kept = [one for one in every if one not in left]
+    assert len({one.nodeid.split("[")[0] for one in kept}) == len(kept) == 200
+    assert 130 <= sum(one.engine == "postgres" for one in kept) <= 170
+
+
+def test_without_a_server_all_stay_on_duckdb() -> None:
+    assert {one.engine for one in _of_another_engine(items(), ("duckdb",))} == {"postgres"}
+
+
+def test_tests_that_are_about_the_engine_stay_on_both() -> None:
+    assert not _of_another_engine(items(marked=False), _DRAWN)
