@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from sqlanon.runs import private_runs as private_runs
     from sqlanon.runs import resuming as resuming
     from sqlanon.runs import runner as runner
+    from sqlanon.runs.auditing import audit as mechanisms_audit
     from sqlanon.runs.exploring import explorer as explorer
     from sqlanon.runs.exploring import sweeping as sweeping
     from sqlanon.work import session as session
