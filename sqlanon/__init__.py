@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from sqlanon.results.masking import Masking
     from sqlanon.results.private import PrivateResult
     from sqlanon.results.run_result import RunResult
-    from sqlanon.runs.auditing.audit import audit_mechanisms
+    from sqlanon.runs.auditing.mechanisms_audit import audit_mechanisms
     from sqlanon.runs.auditing.findings import MechanismsAudit
     from sqlanon.runs.exploring.exploration import Exploration
     from sqlanon.runs.exploring.explorer import explore
@@ -85,7 +85,7 @@ _HOMES = {
         "SqlanonError",
         "VerificationError",
     ),
-    "runs.auditing.audit": ("audit_mechanisms",),
+    "runs.auditing.mechanisms_audit": ("audit_mechanisms",),
     "runs.auditing.findings": ("MechanismsAudit",),
     "runs.exploring.exploration": ("Exploration",),
     "runs.exploring.explorer": ("explore",),

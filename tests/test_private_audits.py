@@ -23,7 +23,7 @@ from sqlanon.plan.private import PrivatePlan
 from sqlanon.releases import counts
 from sqlanon.releases.counts import NoisyCounts
 from sqlanon.runs.auditing.accounts import audit_account, audit_schedule
-from sqlanon.runs.auditing.audit import audit_mechanisms
+from sqlanon.runs.auditing.mechanisms_audit import audit_mechanisms
 from sqlanon.runs.auditing.bounds import least_probability, lower_bound
 from sqlanon.runs.auditing.findings import Finding
 from sqlanon.runs.auditing.generating import GeneratedTable, generate_table

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from sqlanon.runs import private_runs as private_runs
     from sqlanon.runs import resuming as resuming
     from sqlanon.runs import runner as runner
-    from sqlanon.runs.auditing import audit as mechanisms_audit
+    from sqlanon.runs.auditing import mechanisms_audit as mechanisms_audit
     from sqlanon.runs.exploring import explorer as explorer
     from sqlanon.runs.exploring import sweeping as sweeping
     from sqlanon.work import session as session
@@ -100,7 +100,7 @@ MODULES = {
     "linking": "sqlanon.runs.linking",
     "loading": "sqlanon.policy.loading",
     "location": "sqlanon.catalog.location",
-    "mechanisms_audit": "sqlanon.runs.auditing.audit",
+    "mechanisms_audit": "sqlanon.runs.auditing.mechanisms_audit",
     "material": "sqlanon.report.material",
     "models": "sqlanon.models",
     "options": "sqlanon.algorithms.lattice.options",
