@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from sqlanon.results.masking import Masking
     from sqlanon.results.private import PrivateResult
     from sqlanon.results.run_result import RunResult
-    from sqlanon.runs.auditing.mechanisms_audit import audit_mechanisms
     from sqlanon.runs.auditing.findings import MechanismsAudit
+    from sqlanon.runs.auditing.mechanisms_audit import audit_mechanisms
     from sqlanon.runs.exploring.exploration import Exploration
     from sqlanon.runs.exploring.explorer import explore
     from sqlanon.runs.exploring.sweeping import Sweep, sweep

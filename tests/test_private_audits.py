@@ -23,10 +23,10 @@ from sqlanon.plan.private import PrivatePlan
 from sqlanon.releases import counts
 from sqlanon.releases.counts import NoisyCounts
 from sqlanon.runs.auditing.accounts import audit_account, audit_schedule
-from sqlanon.runs.auditing.mechanisms_audit import audit_mechanisms
 from sqlanon.runs.auditing.bounds import least_probability, lower_bound
 from sqlanon.runs.auditing.findings import Finding
 from sqlanon.runs.auditing.generating import GeneratedTable, generate_table
+from sqlanon.runs.auditing.mechanisms_audit import audit_mechanisms
 from sqlanon.runs.auditing.neighbours import audit_changes, audit_charges, audit_neighbours
 from sqlanon.runs.auditing.recording import ConstantDraws, Request, change
 from sqlanon.runs.auditing.sampling import audit_samples
