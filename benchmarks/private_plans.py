@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from sqlanon.algorithms.private.accounting import schedule_of
 from sqlanon.algorithms.private.drawing import DrawnCounts, draw_counts
-from sqlanon.algorithms.private.mechanisms import OpenDP
+from sqlanon.algorithms.private.mechanisms import Mechanisms, OpenDP
 from sqlanon.engines.base import Engine
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy.loading import build_policy
@@ -22,6 +27,16 @@ class PlainWorkspace(Workspace):
 
     def table(self, meaning: str, number: int | None = None) -> Relation:
         return Relation(f"w_{meaning}" + ("" if number is None else f"_{number}"))
+
+
+class QuickNoise(OpenDP):
+    """Noise of the same distribution by NumPy, for utility alone: it takes seconds for a million cells, not minutes."""
+
+    def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
+        draw, chance = np.random.default_rng(), -math.expm1(-float(epsilon / sensitivity))
+        one, other = draw.geometric(chance, (2, len(counts)))
+        noisy: list[int] = (np.asarray(counts, dtype=np.int64) + one - other).tolist()
+        return noisy
 
 
 def plan_release(
@@ -40,8 +55,10 @@ def plan_release(
     return resolve_private(policy, engine)
 
 
-def draw_release(engine: Engine, workspace: Workspace, plan: PrivatePlan) -> DrawnCounts:
+def draw_release(
+    engine: Engine, workspace: Workspace, plan: PrivatePlan, mechanisms: Mechanisms | None = None
+) -> DrawnCounts:
     """Draw the noisy counts of a plan, and drop the places of rows."""
-    drawn = draw_counts(engine, workspace, plan, schedule_of(plan), OpenDP(), lambda _: None)
+    drawn = draw_counts(engine, workspace, plan, schedule_of(plan), mechanisms or OpenDP(), lambda _: None)
     workspace.drop(workspace.table("places"))
     return drawn

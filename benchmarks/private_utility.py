@@ -2,30 +2,35 @@
 
 python benchmarks/private_utility.py ../shared/data/adult/adult14.csv                        all combinations, in parts
 python benchmarks/private_utility.py …/adult14.csv --splits 3 --epsilon 1 --rounds 4 10      some of them
+python benchmarks/private_utility.py …/adult14.csv --epsilon --k 10 100                      k-anonymity alone
 
 The 30,162 rows without an unknown value are divided at random into two thirds, from which a release of `diffgen` is
 drawn, and a third, on which a decision tree is tested that knows the released cells and their noisy counts alone. Its
 features are the groups that a value is shown by: their order of numbers, one indicator each of categories. `all cells`
 is a tree that is grown on all of them; `threshold` one on those counts alone that noise of an empty cell reaches with a
-probability of one by the number of cells, which leaves about one empty cell in the release.
+probability of one by the number of cells, which leaves about one empty cell in the release. `top-down` is TDS, which
+takes hierarchies apart by information gain for as long as all classes have k rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import bisect
 import csv
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from private_plans import PlainWorkspace, draw_release, plan_release
+from private_plans import PlainWorkspace, QuickNoise, draw_release, plan_release
 from sklearn.tree import DecisionTreeClassifier
 
+from sqlanon import anonymize
 from sqlanon.algorithms.private.accounting import schedule_of
 from sqlanon.algorithms.private.counting import Places
 from sqlanon.algorithms.private.drawing import DrawnCounts
@@ -46,6 +51,14 @@ DOMAINS: dict[str, tuple[int, int, int]] = {
 }
 TAXONOMIES = ("workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")
 RELATIONSHIPS = ["Husband", "Not-in-family", "Other-relative", "Own-child", "Unmarried", "Wife"]
+INTERVALS: dict[str, list[int]] = {
+    "age": [5, 10, 20, 40],
+    "fnlwgt": [50_000, 100_000, 200_000, 400_000],
+    "education-num": [2, 4, 8],
+    "capital-gain": [1_000, 5_000, 10_000, 50_000],
+    "capital-loss": [250, 500, 1_000, 2_000],
+    "hours-per-week": [5, 10, 20, 40],
+}
 CLASSES = ["<=50K", ">50K"]
 TARGET = "salary-class"
 
@@ -54,10 +67,12 @@ TARGET = "salary-class"
 class Split:
     """A random division of the rows: their places in the public domains, and their classes.
 
-    table: of the rows that releases are drawn from.
+    table: of the rows that releases are drawn from. rows, others: the values of these, and of those that are predicted.
     """
 
     table: str
+    rows: list[list[Any]]
+    others: list[list[Any]]
     train: Numbers
     train_classes: Numbers
     test: Numbers
@@ -87,27 +102,61 @@ class Adult:
         for table, part in ((f"train_{number}", order[:middle]), (f"test_{number}", order[middle:])):
             self.engine.execute(Statement("create", f"CREATE TABLE {table} ({kinds})"))
             self.engine.load(Relation(table), self.names, [self.rows[place] for place in part])
-            placed = Places.of(self.engine, self.workspace, self.plan(table, name="contingency"), secret_key()).rows
-            found = np.array(self.engine.fetch(Statement("places", str(placed))))
-            self.workspace.drop(self.workspace.table("places"))
+            found = self.places(self.plan(table, name="contingency"))
             sides += [found[:, :-1], found[:, -1]]
-        return Split(f"train_{number}", *sides)
+        rows, others = ([self.rows[place] for place in part] for part in (order[:middle], order[middle:]))
+        return Split(f"train_{number}", rows, others, *sides)
 
-    def plan(self, table: str, epsilon: float = 1, **algorithm: Any) -> PrivatePlan:
+    def places(self, plan: PrivatePlan) -> Numbers:
+        """The rows of a plan's table as places of its domains, the class last."""
+        placed = Places.of(self.engine, self.workspace, plan, secret_key()).rows
+        found = np.array(self.engine.fetch(Statement("places", str(placed))))
+        self.workspace.drop(self.workspace.table("places"))
+        return found
+
+    def plan(
+        self,
+        table: str,
+        epsilon: float = 1,
+        *,
+        domains: Mapping[str, tuple[int, int, int]] = DOMAINS,
+        columns: Collection[str] = (),
+        **algorithm: Any,
+    ) -> PrivatePlan:
+        """Plan a release of some columns, or of all."""
         attributes: dict[str, Any] = {
             name: {"domain": {"from": first, "below": below, "step": step}}
-            for name, (first, below, step) in DOMAINS.items()
+            for name, (first, below, step) in domains.items()
         }
         for name in TAXONOMIES:
             taxonomy = {"csv": str(self.directory / f"adult_hierarchy_{name}.csv"), "unknown": "OTHER"}
             attributes[name] = {"hierarchy": taxonomy}
         attributes["relationship"] = {"values": RELATIONSHIPS}
-        roles: dict[str, Any] = {name: {"role": "quasi-identifier", **one} for name, one in attributes.items()}
+        roles: dict[str, Any] = {
+            name: {"role": "quasi-identifier", **one} if not columns or name in columns else {"role": "identifier"}
+            for name, one in attributes.items()
+        }
         roles[TARGET] = {"role": "sensitive", "values": CLASSES}
-        return plan_release(self.engine, table, roles, {"target": TARGET, "cells": 1_000_000, **algorithm}, epsilon)
+        return plan_release(self.engine, table, roles, {"target": TARGET, **algorithm}, epsilon)
+
+    def generalize(self, split: Split, k: int) -> Any:
+        """Anonymize the rows by TDS; a frame of the release, in which `row` tells the row of each."""
+        attributes: dict[str, Any] = {name: {"hierarchy": {"intervals": INTERVALS[name]}} for name in DOMAINS}
+        for name in TAXONOMIES:
+            attributes[name] = {"hierarchy": {"csv": str(self.directory / f"adult_hierarchy_{name}.csv")}}
+        attributes["relationship"] = {"hierarchy": "suppress"}
+        roles: dict[str, Any] = {name: {"role": "quasi-identifier", **one} for name, one in attributes.items()}
+        frame = pd.DataFrame(split.rows, columns=self.names).assign(row=range(len(split.rows)))
+        policy = {
+            "attributes": roles | {TARGET: {"role": "insensitive"}, "row": {"role": "insensitive"}},
+            "privacy": [{"model": "k-anonymity", "k": k}],
+            "algorithm": {"name": "top-down", "quality": "information-gain", "target": TARGET},
+        }
+        with anonymize(frame, policy) as released:
+            return released.df().sort_values("row")
 
     def draw(self, plan: PrivatePlan) -> DrawnCounts:
-        return draw_release(self.engine, self.workspace, plan)
+        return draw_release(self.engine, self.workspace, plan, QuickNoise())
 
 
 def accuracies(plan: PrivatePlan, drawn: DrawnCounts, split: Split) -> tuple[float, float]:
@@ -129,6 +178,27 @@ def accuracies(plan: PrivatePlan, drawn: DrawnCounts, split: Split) -> tuple[flo
         tree.fit(known, shown % len(CLASSES), sample_weight=np.maximum(kept[shown], 1))
         found.append(float(np.mean(tree.predict(wanted) == split.test_classes)))
     return found[0], found[1]
+
+
+def accuracy_of_labels(names: Sequence[str], released: Any, split: Split) -> float:
+    """The share of test rows whose class a tree predicts that knows the labels of the release's rows."""
+    known, tested = [], []
+    for column, name in enumerate(names):
+        if name == TARGET:
+            continue
+        values = np.array([row[column] for row in split.rows])
+        shown = dict(zip(values.tolist(), released[name].astype(str), strict=True))
+        ordered = sorted(shown)  # a value that no row has is shown as the one before it
+        wanted = [max(0, bisect.bisect_right(ordered, row[column]) - 1) for row in split.others]
+        numbers = {label: number for number, label in enumerate(dict.fromkeys(shown[value] for value in ordered))}
+        groups = [np.array([numbers[shown[value]] for value in values.tolist()])[:, None]]
+        groups.append(np.array([numbers[shown[ordered[place]]] for place in wanted])[:, None])
+        if len(numbers) > 1:
+            for side, group in zip((known, tested), groups, strict=True):
+                side.append(group if name in DOMAINS else group == np.arange(len(numbers)))
+    tree = DecisionTreeClassifier(criterion="entropy", random_state=0, min_samples_leaf=30)
+    tree.fit(np.hstack(known), split.train_classes)
+    return float(np.mean(tree.predict(np.hstack(tested)) == split.test_classes))
 
 
 def unanonymized(plan: PrivatePlan, split: Split) -> float:
@@ -160,7 +230,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 0.25, 0.5, 1])
+    parser.add_argument("--cells", type=int, default=100_000)
+    parser.add_argument("--k", type=int, nargs="*", default=[2, 5, 10, 25, 50, 100, 250])
+    parser.add_argument("--epsilon", type=float, nargs="*", default=[0.1, 0.25, 0.5, 1])
     parser.add_argument("--rounds", type=int, nargs="+", default=[4, 7, 10, 13, 16])
     parser.add_argument("--score", nargs="+", default=["max", "information-gain"])
     parser.add_argument("--variant", nargs="+", default=["joint", "published"])
@@ -173,10 +245,18 @@ def main() -> None:
         f"{len(adult.rows):,} rows, {given.splits} splits; most common class {percent(common)},"
         f" unanonymized {percent(raw)}\n"
     )
-    print("| variant | score | epsilon | rounds | all cells | threshold |")
+    if given.k:
+        print("| algorithm | k | accuracy |\n| --- | ---: | ---: |")
+    for k in given.k:
+        measured = [accuracy_of_labels(adult.names, adult.generalize(one, k), one) for one in splits]
+        print(f"| top-down | {k} | {percent(measured)} |", flush=True)
+    if not given.epsilon:
+        return
+    print("\n| variant | score | epsilon | rounds | all cells | threshold |")
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     for epsilon, rounds, score, variant in combinations(given):
         options = {"name": "diffgen", "score": score, "variant": variant, "specializations": rounds}
+        options["cells"] = given.cells
         plans = [adult.plan(one.table, epsilon, **options) for one in splits]
         measured = [accuracies(plan, adult.draw(plan), one) for plan, one in zip(plans, splits, strict=True)]
         shown = " | ".join(map(percent, zip(*measured, strict=True)))
