@@ -129,6 +129,15 @@ def test_agreement_is_the_average_of_least_variance() -> None:
     assert agreed[1].counts[1].tolist() == pytest.approx([15, 15, 15])
 
 
+def test_agreement_weighs_what_agreed_before() -> None:
+    """Three of the same column and variance: each has a third."""
+    pair = NoisyMarginal((0, 1), np.full((2, 3), 10.0), 1 / 3)
+    alone = [NoisyMarginal((0,), np.array(counts), np.array([1.0, 1.0])) for counts in ([60.0, 12.0], [30.0, 0.0])]
+    agreed = consistent([pair, *alone])
+    for one in agreed:
+        assert one.project(frozenset([0])).ravel().tolist() == pytest.approx([40, 14])
+
+
 def test_the_nearest_non_negative_counts_have_the_sum() -> None:
     draw = random.Random(3)
     for _ in range(50):

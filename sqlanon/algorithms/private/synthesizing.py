@@ -58,11 +58,18 @@ def consistent(noisy: Sequence[NoisyMarginal]) -> list[NoisyMarginal]:
     """
     tree = join_tree([marginal.columns for marginal in noisy])
     tables = list(noisy)
+    agreed_variances: dict[tuple[int, frozenset[int]], Numbers] = {}
+
+    def variance(place: int, shared: frozenset[int]) -> Numbers:
+        known = agreed_variances.get((place, shared))
+        return tables[place].project_variance(shared).ravel() if known is None else known
+
     for one in reversed(tree[1:]):
         child, parent = tables[one.place], tables[_parent(one)]
         below, above = _flat(child, one), _flat(parent, one)
-        variances = [table.project_variance(one.shared).ravel() for table in (child, parent)]
+        variances = [variance(place, one.shared) for place in (one.place, _parent(one))]
         weight = variances[1] / (variances[0] + variances[1])
+        agreed_variances[_parent(one), one.shared] = weight * variances[0]
         agreed = weight * below + (1 - weight) * above
         tables[_parent(one)] = parent.adjust(agreed.reshape(parent.project(one.shared).shape), one.shared)
     root = tables[0]
