@@ -15,7 +15,7 @@ import pytest
 
 from sqlanon.algorithms.private import drawing
 from sqlanon.algorithms.private.accounting import schedule_of
-from sqlanon.algorithms.private.synthesizing import NoisyMarginal, _non_negative, consistent, synthesize
+from sqlanon.algorithms.private.synthesizing import NoisyMarginal, _non_negative, consistent, fit, synthesize
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.policy.join_trees import is_tree
@@ -127,6 +127,19 @@ def test_agreement_is_the_average_of_least_variance() -> None:
     agreed = consistent([one, other])
     assert agreed[0].counts.tolist() == pytest.approx([30, 45])
     assert agreed[1].counts[1].tolist() == pytest.approx([15, 15, 15])
+
+
+def test_pairs_are_fitted_to_the_counts_of_their_columns() -> None:
+    draw = np.random.default_rng(4)
+    for _ in range(20):
+        one, other = np.array([5.0, 0.0, 15.0]), draw.permutation([12.0, 0.0, 3.0, 5.0])
+        fitted = fit(NoisyMarginal((0, 1), draw.normal(0, 9, (3, 4)), 1.0), [one, other]).counts
+        assert fitted.min() >= 0
+        assert fitted.sum(axis=1) == pytest.approx(one, abs=1e-6)
+        assert fitted.sum(axis=0) == pytest.approx(other, abs=0.05)
+    exact = np.array([[3.0, 0.0], [2.0, 7.0]])
+    fitted = fit(NoisyMarginal((0, 1), exact, 1.0), [exact.sum(axis=1), exact.sum(axis=0)]).counts
+    assert fitted == pytest.approx(exact, abs=0.02)
 
 
 def test_agreement_weighs_what_agreed_before() -> None:

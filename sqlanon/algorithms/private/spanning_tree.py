@@ -3,8 +3,8 @@ Journal of Privacy and Confidentiality, 2021), with the mechanisms of pure diffe
 
 Every column is counted with noise, and values that noise hides are merged. The score of a pair of columns is by how
 many rows its counts are off those of independent columns, less the noise that they will get (as in AIM, VLDB 2022).
-The tree grows by a pair a round, among those that join two of its parts. Its pairs are counted with noise, and made to
-agree with the counts of the columns. Rows are made from that.
+The tree grows by a pair a round, among those that join two of its parts. Its pairs are counted with noise, and fitted
+to the counts of their columns. Rows are made from that.
 
 All pairs are counted in one scan, and the counts of columns are sums of theirs.
 """
@@ -30,6 +30,7 @@ from sqlanon.algorithms.private.synthesizing import (
     Rows,
     consistent,
     divide,
+    fit,
     synthesize,
 )
 from sqlanon.plan.private import PrivatePlan
@@ -102,9 +103,10 @@ def draw_tree(
         add_noise(pair, tables[pair], share, schedule, mechanisms)
         for pair, share in zip(chosen, schedule.marginals, strict=True)
     ]
-    agreed = consistent([*noisy, *(one.marginal for one in merged)])[: max(1, len(noisy))]
+    agreed = consistent([_column(one.marginal, noisy) for one in merged])
+    fitted = [fit(pair, [agreed[column].counts for column in pair.columns]) for pair in noisy]
     draw = mechanisms.random_numbers()
-    rows = synthesize(agreed, len(sizes), draw)
+    rows = synthesize(fitted or agreed, len(sizes), draw)
     rows = np.stack([one.places(rows[:, column], draw) for column, one in enumerate(merged)], axis=1)
     return cells_of_rows(rows, sizes), chosen
 
@@ -146,6 +148,16 @@ def _choose(
         part = [part[one] if here == part[other] else here for here in part]
         report(Rounds(number + 1, schedule.choices))
     return chosen
+
+
+def _column(alone: NoisyMarginal, pairs: Sequence[NoisyMarginal]) -> NoisyMarginal:
+    """The counts of a column by itself and by the pairs that it is in, averaged with the least variance."""
+    shared = frozenset(alone.columns)
+    tables = [alone, *(pair for pair in pairs if shared < {*pair.columns})]
+    weights = np.stack([1 / table.project_variance(shared).ravel() for table in tables])
+    counts = np.stack([table.project(shared).ravel() for table in tables])
+    whole = weights.sum(axis=0)
+    return NoisyMarginal(alone.columns, (weights * counts).sum(axis=0) / whole, 1 / whole)
 
 
 def _independent(one: Numbers, other: Numbers) -> Numbers:

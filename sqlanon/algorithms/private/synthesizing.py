@@ -19,6 +19,8 @@ from sqlanon.policy.join_trees import Joined, join_tree
 Numbers = NDArray[np.float64]
 Rows = NDArray[np.int64]
 MOST_ROWS = 10_000_000
+_LEAST = 1e-3
+_SCALINGS = 50
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,33 @@ def consistent(noisy: Sequence[NoisyMarginal]) -> list[NoisyMarginal]:
         counts = _non_negative(given, sums)
         tables[one.place] = replace(child, counts=_from_matrix(counts, child, order))
     return tables
+
+
+def fit(pair: NoisyMarginal, sums: Sequence[Numbers]) -> NoisyMarginal:
+    """Make the counts of two columns non-negative, so that they have the sums of each column.
+
+    The nearest ones with the sums of the first column are scaled by both in turn (iterative proportional fitting;
+    Deming, Stephan, Annals of Mathematical Statistics 1940).
+
+    sums: of each column, non-negative ones with the same total.
+    """
+    one, other = sums
+    total = max(1.0, float(one.sum()))
+    independent = np.outer(one, other) / total
+    counts: Numbers = pair.counts + ((one - pair.counts.sum(axis=1)) / pair.counts.shape[1])[:, None]
+    counts = _non_negative(counts, one)
+    if np.allclose(counts.sum(axis=0), other):
+        return replace(pair, counts=counts)
+    counts = counts + _LEAST * independent  # so that no sum is left without cells
+    for _ in range(_SCALINGS):
+        counts = counts * _ratio(other, counts.sum(axis=0))[None, :]
+        counts = counts * _ratio(one, counts.sum(axis=1))[:, None]
+    return replace(pair, counts=counts)
+
+
+def _ratio(wanted: Numbers, sums: Numbers) -> Numbers:
+    ratio: Numbers = np.divide(wanted, sums, out=np.zeros_like(wanted), where=sums > 0)
+    return ratio
 
 
 def synthesize(marginals: Sequence[NoisyMarginal], columns: int, draw: np.random.Generator) -> Rows:
