@@ -139,13 +139,16 @@ class Adult:
         roles[TARGET] = {"role": "sensitive", "values": CLASSES}
         return plan_release(self.engine, table, roles, {"target": TARGET, **algorithm}, epsilon)
 
-    def generalize(self, split: Split, k: int) -> Any:
-        """Anonymize the rows by TDS; a frame of the release, in which `row` tells the row of each."""
+    def generalize(self, split: Split, k: int, names: Collection[str]) -> Any:
+        """Anonymize some columns by TDS; a frame of the release, in which `row` tells the row of each."""
         attributes: dict[str, Any] = {name: {"hierarchy": {"intervals": INTERVALS[name]}} for name in DOMAINS}
         for name in TAXONOMIES:
             attributes[name] = {"hierarchy": {"csv": str(self.directory / f"adult_hierarchy_{name}.csv")}}
         attributes["relationship"] = {"hierarchy": "suppress"}
-        roles: dict[str, Any] = {name: {"role": "quasi-identifier", **one} for name, one in attributes.items()}
+        roles: dict[str, Any] = {
+            name: {"role": "quasi-identifier", **one} if name in names else {"role": "identifier"}
+            for name, one in attributes.items()
+        }
         frame = pd.DataFrame(split.rows, columns=self.names).assign(row=range(len(split.rows)))
         policy = {
             "attributes": roles | {TARGET: {"role": "insensitive"}, "row": {"role": "insensitive"}},
@@ -184,7 +187,7 @@ def accuracy_of_labels(names: Sequence[str], released: Any, split: Split) -> flo
     """The share of test rows whose class a tree predicts that knows the labels of the release's rows."""
     known, tested = [], []
     for column, name in enumerate(names):
-        if name == TARGET:
+        if name == TARGET or name not in released.columns:
             continue
         values = np.array([row[column] for row in split.rows])
         shown = dict(zip(values.tolist(), released[name].astype(str), strict=True))
@@ -232,6 +235,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--cells", type=int, default=100_000)
     parser.add_argument("--k", type=int, nargs="*", default=[2, 5, 10, 25, 50, 100, 250])
+    parser.add_argument("--leave-out", nargs="*", default=[], help="Columns that k-anonymity leaves out.")
     parser.add_argument("--epsilon", type=float, nargs="*", default=[0.1, 0.25, 0.5, 1])
     parser.add_argument("--rounds", type=int, nargs="+", default=[4, 7, 10, 13, 16])
     parser.add_argument("--score", nargs="+", default=["max", "information-gain"])
@@ -247,8 +251,9 @@ def main() -> None:
     )
     if given.k:
         print("| algorithm | k | accuracy |\n| --- | ---: | ---: |")
+    names = [name for name in adult.names if name not in given.leave_out]
     for k in given.k:
-        measured = [accuracy_of_labels(adult.names, adult.generalize(one, k), one) for one in splits]
+        measured = [accuracy_of_labels(adult.names, adult.generalize(one, k, names), one) for one in splits]
         print(f"| top-down | {k} | {percent(measured)} |", flush=True)
     if not given.epsilon:
         return
