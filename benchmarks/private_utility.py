@@ -151,6 +151,7 @@ class Adult:
         }
         frame = pd.DataFrame(split.rows, columns=self.names).assign(row=range(len(split.rows)))
         policy = {
+            "subject": "none",
             "attributes": roles | {TARGET: {"role": "insensitive"}, "row": {"role": "insensitive"}},
             "privacy": [{"model": "k-anonymity", "k": k}],
             "algorithm": {"name": "top-down", "quality": "information-gain", "target": TARGET},
