@@ -76,7 +76,7 @@ def fixed_seed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def half_the_sensitivity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounting, "score_of", lambda *_: scoring.MostFrequent(scoring._GRAIN // 2, True, True))
+    monkeypatch.setattr(accounting, "score_of", lambda *_: scoring.MostFrequent(scoring.GRAIN // 2, True, True))
 
 
 def looked_up_domain(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from sqlanon.results.private import BudgetState, PrivateResult
 from sqlanon.runs.private_check import PrivateCheck, check_private
 from sqlanon.runs.private_runs import run_private
 from sqlanon.sql import Relation
+from tests.cli.support import call
 from tests.private_support import Known, private_policy
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 from tests.test_private import ATTRIBUTES, COLUMNS, rows_of
@@ -243,6 +245,12 @@ def test_a_killed_run_has_spent(database_url: str) -> None:
     assert killed.returncode == -signal.SIGKILL
     with open_database(database_url) as database, ledger(database) as catalog:
         assert catalog.budget("people").consumed == 1
+    assert "dead: sqlanon gc" in call("runs", "--url", database_url).stdout
+    assert [run["alive"] for run in json.loads(call("runs", "--url", database_url, "--json").stdout)["runs"]] == [False]
+    assert call("gc", "--url", database_url).exit_code == 0
+    (run,) = json.loads(call("runs", "--url", database_url, "--json").stdout)["runs"]
+    assert run["status"] == "failed"
+    assert "alive" not in run
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sqlanon.catalog import Run, Status
 from sqlanon.errors import PolicyError
 from sqlanon.report.material import Material
 from sqlanon.report.page import render
-from sqlanon.report.private_page import belief_text, budget_text, promise_text, unit_text
+from sqlanon.report.private_page import belief_text, budget_text, promise_text, sensitivity_text, unit_text
 from sqlanon.results.measures import Check
 from sqlanon.results.private import (
     NEIGHBOURS,
@@ -64,7 +64,8 @@ def page(result: PrivateResult = RESULT, population: int | None = None) -> str:
         source_rows=None,
         started=datetime(2026, 11, 25, 10, 15, tzinfo=UTC),
         finished=None,
-        policy='{"source": {"table": "people"}, "release": {"table": "people_dp"}, "attributes": {}}',
+        policy='{"source": {"table": "people"}, "release": {"table": "people_dp"}, "attributes": {},'
+        ' "algorithm": {"name": "diffgen"}}',
         policy_digest="0",
         sqlanon_version="0.1",
         algorithm=result.algorithm,
@@ -90,6 +91,7 @@ def test_stewards_read_what_is_promised_and_what_was_spent() -> None:
         "&lt;job&gt;",
         "and 8 more",
         "be seen in a table",
+        "1,024 stand for one row",
         "This page holds no number of the data.",
     ):
         assert said in text, said
@@ -105,6 +107,13 @@ def test_persons_and_great_epsilons_are_said_as_they_are() -> None:
     assert "a person is in the data is sure of it by at most 100 %" in belief_text(persons)
     assert "told apart by patient: at most 3 rows of each" in unit_text(persons)
     assert "was left" in budget_text(BudgetState("b", "1", "0", "1", "0"))
+
+
+def test_sensitivities_say_what_they_are_numbers_of() -> None:
+    assert "1,024 stand for one row" in sensitivity_text(GUARANTEE, {"name": "diffgen"})
+    assert "one bit" in sensitivity_text(GUARANTEE, {"name": "diffgen", "score": "information-gain"})
+    counts = replace(GUARANTEE, mechanisms=GUARANTEE.mechanisms[-1:])
+    assert sensitivity_text(counts, {"name": "contingency"}).endswith("of counts, in rows.")
 
 
 def test_a_run_that_was_not_charged_says_so() -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from sqlanon.api.calls import check_table
 from sqlanon.errors import PolicyError
+from sqlanon.models import KAnonymity
 from sqlanon.report.audit.private_audit import audit_private
+from tests.cli.support import execute
 from tests.private_support import Known
 from tests.run_support import Database
 from tests.test_private import COLUMNS, rows_of
@@ -44,6 +47,17 @@ def test_a_release_is_what_its_mechanisms_may_write(people: Database) -> None:
     )
     assert audit.satisfied
     assert people.leftovers() == []
+
+
+@pytest.mark.either_engine
+def test_classes_of_cells_are_not_counted(database_url: str) -> None:
+    """A row of a release of counts is a cell, so that its classes say nothing of persons."""
+    execute(
+        database_url, "CREATE TABLE cells (age VARCHAR(9), count BIGINT)", "INSERT INTO cells VALUES ('[30-39]', 7)"
+    )
+    with pytest.raises(PolicyError, match=r"sqlanon verify POLICY.*--sensitive count"):
+        check_table(database_url, "cells", ["age"], [KAnonymity(2)])
+    assert check_table(database_url, "cells", ["age"], [KAnonymity(1)], sensitive=["count"]).satisfied
 
 
 LATEST = "number = (SELECT max(number) FROM sqlanon.budget_entries)"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import STANDARD_INPUT, directory_of, is_data_file
 from sqlanon.engines.read_options import ReadOptions
@@ -21,6 +21,7 @@ from sqlanon.plan.connecting import connect_to_table, open_source, read_file_as
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.opening import open_table
 from sqlanon.plan.plan import Plan, check
+from sqlanon.plan.private import COUNT
 from sqlanon.plan.repeating import Repetition, find_repeating
 from sqlanon.plan.subject import identifying
 from sqlanon.policy import Policy
@@ -148,11 +149,12 @@ def check_table(
     that models don't judge, and the result says so.
     sensitive: columns of which is measured what classes tell, beside those that models are about.
     trusts_owner: as in `profile_table`.
-    Raises PolicyError for an unknown table or column.
+    Raises PolicyError for an unknown table or column, or a table of counts, whose rows are not those of persons.
     """
     with connect_to_table(url, table, options, trusts_owner) as (engine, relation):
         all_sensitive = list(dict.fromkeys([*attributes_of(models), *sensitive]))
         require_columns(engine, relation, [*quasi_identifiers, *all_sensitive])
+        _refuse_counts(engine.columns(relation), [*quasi_identifiers, *all_sensitive])
         return verify_table(
             engine,
             relation,
@@ -161,6 +163,16 @@ def check_table(
             suppressed_label=suppressed_label,
             exempt=suppressed_label is not None,
             sensitive=all_sensitive,
+        )
+
+
+def _refuse_counts(columns: Sequence[Column], named: Sequence[str]) -> None:
+    """Refuse a table with a column of counts that nobody named: its rows are cells, of many rows of a source each."""
+    if any(column.name == COUNT and column.kind is Kind.INTEGER for column in columns) and COUNT not in named:
+        raise PolicyError(
+            f"The table has a column '{COUNT}', as releases of noisy counts have: a row of theirs is a cell, and"
+            " classes of cells say nothing of persons. Check such a release by its policy (sqlanon verify POLICY); if"
+            f" '{COUNT}' is an attribute like others, name it (--sensitive {COUNT})."
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -107,22 +107,30 @@ def runs_command(
     try:
         with opened(call, url, policy) as (_, catalog):
             runs = catalog.runs(limit) if catalog.current() is not None else []
+            going_on = any(run.status is catalogs.Status.RUNNING for run in runs)
+            living = catalog.living_runs() if going_on else []
     except ConflictError as error:
         error.add_note("`sqlanon runs --watch` shows the runs that go on in it.")
         raise
     if call.json:
-        call.emit({"runs": [run_object(run) for run in runs]})
+        call.emit({"runs": [run_object(run) | _alive(run, living) for run in runs]})
     elif not runs:
         call.note("No run is recorded here.")
     else:
-        rows = [_row(run) for run in runs]
+        rows = [_row(run, living) for run in runs]
         print(table(["run", "status", "started (UTC)", "rows", "source", "release"], rows, indent=""))
 
 
-def _row(run: Run) -> list[object]:
+def _alive(run: Run, living: Sequence[str]) -> dict[str, bool]:
+    """Tell of a run that has not ended whether its process lives."""
+    return {"alive": run.id in living} if run.status is catalogs.Status.RUNNING else {}
+
+
+def _row(run: Run, living: Sequence[str]) -> list[object]:
+    status = run.status.value if _alive(run, living).get("alive", True) else "dead: sqlanon gc"
     started = f"{run.started:%Y-%m-%d %H:%M:%S}"
     places = place_text(run.source), place_text(run.release)
-    return [run.id, run.status.value, started, run.source_rows, *places]
+    return [run.id, status, started, run.source_rows, *places]
 
 
 def run_object(run: Run) -> dict[str, Any]:

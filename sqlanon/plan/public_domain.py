@@ -263,7 +263,10 @@ def public_domain(
             )
         return number_domain(column, attribute.domain)
     if column.kind not in _LISTED:
-        raise PolicyError(f"the column is {column.type}, whose values can't be listed; cast it to text in a view.")
+        raise PolicyError(
+            f"the column is {column.type}, whose values can't be listed, or are equal though their texts differ: in a"
+            ' view, cast it to text, with COLLATE "C" where its collation ignores case or accents.'
+        )
     if attribute.values is not None:
         return declared_values(column, attribute.values, whole=is_target)
     assert attribute.hierarchy is not None

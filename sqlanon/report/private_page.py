@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
 from sqlanon import __version__
+from sqlanon.algorithms.private.accounting import CHOICE
+from sqlanon.algorithms.private.scoring import BITS, GRAIN
 from sqlanon.catalog import Run
 from sqlanon.policy.facts import without_values
 from sqlanon.report.html import template
@@ -41,6 +43,7 @@ def render_private(run: Run, result: PrivateResult) -> str:
         unit=unit_text(result.guarantee),
         budget=None if result.budget is None else budget_text(result.budget),
         mechanisms=list(list_mechanisms(result.guarantee)),
+        sensitivity=sensitivity_text(result.guarantee, policy["algorithm"]),
         checks=[{"sentence": CHECKS.get(name, name), **asdict(check)} for name, check in result.checks.items()],
         policy=json.dumps(without_values(policy), ensure_ascii=False, indent=2),
     )
@@ -92,6 +95,16 @@ def budget_text(budget: BudgetState) -> str:
         f" left. Who has all of them learns at most as much as from one release with epsilon"
         f" {decimal_text(before + consumed, up=True)}."
     )
+
+
+def sensitivity_text(guarantee: Guarantee, algorithm: Mapping[str, Any]) -> str:
+    """Say what sensitivities are numbers of: rows, or the fractions of rows or bits that scores are made of."""
+    whom = "row" if guarantee.unit == "row" else "person"
+    text = f"The sensitivity is the most by which one {whom} changes what noise is added to: of counts, in rows."
+    if all(one.mechanism != CHOICE for one in guarantee.mechanisms):
+        return text
+    grains, of = (2**BITS, "bit of information") if algorithm.get("score") == "information-gain" else (GRAIN, "row")
+    return f"{text} Choices are by scores, which are whole numbers: {grains:,} stand for one {of}."
 
 
 def list_mechanisms(guarantee: Guarantee) -> Iterator[dict[str, Any]]:

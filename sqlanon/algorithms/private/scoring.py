@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Counts = NDArray[np.int64]
-_GRAIN = 1024  # of a row: offsets of scores are rounded to it
+GRAIN = 1024  # of a row: offsets of scores are rounded to it
 _MOST_ROWS = 2**40  # of what is expected, whatever noise made of it: scores are numbers of 64 bits
-_BITS = 20  # of the information gain behind the point
+BITS = 20  # of the information gain behind the point
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class MostFrequent(PartsScore):
     """
 
     def of(self, parts: Counts) -> Counts:
-        scored: Counts = parts.max(axis=2).sum(axis=1) * _GRAIN
+        scored: Counts = parts.max(axis=2).sum(axis=1) * GRAIN
         return scored
 
 
@@ -59,7 +59,7 @@ class InformationGain(PartsScore):
         rows = parts.sum(axis=(1, 2))
         inside = _entropy(parts) * parts.sum(axis=2)
         gain = _entropy(parts.sum(axis=1)) - inside.sum(axis=1) / np.maximum(rows, 1)
-        fixed: Counts = np.floor(np.clip(gain * 2**_BITS, 0, self.sensitivity)).astype(np.int64)
+        fixed: Counts = np.floor(np.clip(gain * 2**BITS, 0, self.sensitivity)).astype(np.int64)
         return fixed
 
 
@@ -76,8 +76,8 @@ class DistanceFromExpected(Score):
         expected: rows by cell, from what is public already. noise: that a count will get on average, in rows.
         """
         scale = min(1.0, _MOST_ROWS / max(1.0, float(expected.sum())))
-        whole = np.rint(expected * scale * _GRAIN).astype(np.int64)
-        return int(np.abs(counts * _GRAIN - whole).sum()) - round(min(_MOST_ROWS, noise * counts.size) * _GRAIN)
+        whole = np.rint(expected * scale * GRAIN).astype(np.int64)
+        return int(np.abs(counts * GRAIN - whole).sum()) - round(min(_MOST_ROWS, noise * counts.size) * GRAIN)
 
 
 def _entropy(counts: Counts) -> NDArray[np.float64]:
@@ -92,10 +92,10 @@ def _entropy(counts: Counts) -> NDArray[np.float64]:
 def score_of(name: str, classes: int, contribution: int) -> PartsScore:
     """Make the score that a policy names, for a target with so many classes and units of so many rows."""
     if name == "max":
-        return MostFrequent(_GRAIN * contribution, is_monotone=True, is_per_row=True)
-    return InformationGain(math.ceil(2**_BITS * math.log2(max(2, classes))), is_monotone=False, is_per_row=False)
+        return MostFrequent(GRAIN * contribution, is_monotone=True, is_per_row=True)
+    return InformationGain(math.ceil(2**BITS * math.log2(max(2, classes))), is_monotone=False, is_per_row=False)
 
 
 def distance_score(contribution: int) -> DistanceFromExpected:
     """Make the score of marginals, for units of so many rows."""
-    return DistanceFromExpected(_GRAIN * contribution, is_monotone=False, is_per_row=True)
+    return DistanceFromExpected(GRAIN * contribution, is_monotone=False, is_per_row=True)
