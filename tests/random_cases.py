@@ -7,8 +7,8 @@ engine does not matter run on both.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import SearchStrategy
@@ -16,11 +16,18 @@ from hypothesis.strategies import SearchStrategy
 from tests.run_support import Database
 
 Check = Callable[..., None]
+T = TypeVar("T")
 
 
 def many(examples: int) -> int:
     """Scale the default number of a random test's examples by SQLANON_TEST_EXAMPLES."""
     return max(1, round(examples * float(os.environ.get("SQLANON_TEST_EXAMPLES", "1"))))
+
+
+def some_of(variants: Sequence[T], count: int) -> list[T]:
+    """So many of the variants that send the same statements, evenly spread; more by SQLANON_TEST_EXAMPLES."""
+    count = min(many(count), len(variants))
+    return [variants[place * len(variants) // count] for place in range(count)]
 
 
 def random_cases(examples: int, *strategies: SearchStrategy[Any]) -> Callable[[Check], Callable[[], None]]:

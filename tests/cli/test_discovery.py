@@ -23,8 +23,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_policy_of_the_working_directory_needs_no_name(here: Path, duckdb_policy: Path) -> None:
-    assert duckdb_policy == here / "policy.yml"
+def test_the_policy_of_the_working_directory_needs_no_name(here: Path, policy: Path) -> None:
+    assert policy == here / "policy.yml"
     assert call("check").exit_code == 0
     run = only_object(call("run", "--json").stdout)
     assert call("verify").exit_code == 0
@@ -43,13 +43,13 @@ def test_the_catalog_of_the_working_directory_needs_no_name(here: Path) -> None:
     assert run in call("runs").stdout
 
 
-def test_what_is_named_goes_before_what_is_there(here: Path, duckdb_policy: Path, tmp_path: Path) -> None:
+def test_what_is_named_goes_before_what_is_there(here: Path, policy: Path, tmp_path: Path) -> None:
     assert call("run", "-q").exit_code == 0
     other = f"duckdb:///{tmp_path}/other.duckdb"
     make_patients(other)
     assert "No run" in call("runs", "--url", other).stderr
     assert "No run" in call("runs", environment={"SQLANON_URL": other}).stderr
-    duckdb_policy.rename(here / "elsewhere.yml")
+    policy.rename(here / "elsewhere.yml")
     assert only_object(call("runs", "--policy", "elsewhere.yml", "--json").stdout)["runs"]
 
 
@@ -109,10 +109,10 @@ def test_hints_quote_paths_as_shells_need(here: Path) -> None:
     assert f"--policy {shlex.quote(str(policy))} -o report.html" in call("run", policy, "-q").stdout
 
 
-def test_a_dash_as_output_is_stdout(here: Path, duckdb_url: str, duckdb_policy: Path) -> None:
-    assert call("init", duckdb_url, "patients", "-o", "-").stdout == call("init", duckdb_url, "patients").stdout
+def test_a_dash_as_output_is_stdout(here: Path, patients_url: str, policy: Path) -> None:
+    assert call("init", patients_url, "patients", "-o", "-").stdout == call("init", patients_url, "patients").stdout
     run = only_object(call("run", "--json").stdout)["run"]
-    for arguments in (["record", run], ["report", run], ["hierarchy", "export", duckdb_policy, "zipcode"], ["schema"]):
+    for arguments in (["record", run], ["report", run], ["hierarchy", "export", policy, "zipcode"], ["schema"]):
         given = call(*arguments, "-o", "-")
         assert (given.exit_code, given.stdout) == (0, call(*arguments).stdout)
     assert not (here / "-").exists()
@@ -146,9 +146,9 @@ def test_files_that_are_missing_end_with_one_code(arguments: list[str], here: Pa
     assert "nope" in ended.stderr
 
 
-def test_limits_of_sessions_are_options_of_commands_that_work_on_data(duckdb_policy: Path, duckdb_url: str) -> None:
-    assert call("run", duckdb_policy, "-q", "--statement-timeout", "60", "--threads", "1").exit_code == 0
-    for command in (["runs", "--url", duckdb_url], ["db", "current", "--url", duckdb_url], ["schema"]):
+def test_limits_of_sessions_are_options_of_commands_that_work_on_data(policy: Path, patients_url: str) -> None:
+    assert call("run", policy, "-q", "--statement-timeout", "60", "--threads", "1").exit_code == 0
+    for command in (["runs", "--url", patients_url], ["db", "current", "--url", patients_url], ["schema"]):
         assert call(*command).exit_code == 0
         assert call(*command, "--statement-timeout", "60").exit_code == 2
 

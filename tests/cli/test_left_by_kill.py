@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.support import call_main, execute, spawn
 
-ROWS = 400_000
+ROWS = 150_000
 POLICY = """\
 source:  {source}
 release: {release}
@@ -85,7 +85,7 @@ def test_a_killed_run_leaves_nothing_that_others_can_read(
     assert callable(make)
     policy = make(place)
     before = set(place.rglob("*"))
-    limits = ("--memory-limit", "40MB", "--threads", "1", "-q")
+    limits = ("--memory-limit", "20MB", "--threads", "1", "-q")
     with spawn("run", policy, *limits) as child:
         spilled = wait_for_spill(place, child.poll)
         child.kill()

@@ -13,6 +13,7 @@ from tests.cli.support import PROGRAM, ROOT, call, execute, make_patients, query
 
 pytestmark = pytest.mark.either_engine
 
+ROWS = 20
 CODE = 5  # of a release that is published and could not be told
 
 
@@ -53,7 +54,7 @@ def unwritable(how: str) -> int:
 def test_a_release_that_is_published_is_never_taken_for_none(
     database_url: str, tmp_path: Path, command: str, how: str
 ) -> None:
-    make_patients(database_url)
+    make_patients(database_url, ROWS)
     policy = write_policy(tmp_path, database_url)
     place = ("--policy", policy)
     arguments: tuple[object, ...] = (*command.split(), policy)
@@ -72,11 +73,11 @@ def test_a_release_that_is_published_is_never_taken_for_none(
     (error,) = done.stderr.splitlines()
     assert error.startswith("Error: The release is published, as run ")
     assert error.split("as run ")[1].split(",")[0] in call("runs", *place).stdout
-    assert query(database_url, "SELECT count(*) FROM patients_released") == [(200,)]
+    assert query(database_url, "SELECT count(*) FROM patients_released") == [(ROWS,)]
 
 
 def test_what_cannot_be_encoded_is_escaped(database_url: str, tmp_path: Path) -> None:
-    make_patients(database_url)
+    make_patients(database_url, ROWS)
     execute(database_url, 'ALTER TABLE patients RENAME COLUMN sex TO "geschlecht_ä"')
     policy = write_policy(tmp_path, database_url)
     policy.write_text(policy.read_text(encoding="utf-8").replace("sex:", "geschlecht_ä:"), encoding="utf-8")

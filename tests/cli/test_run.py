@@ -66,8 +66,8 @@ def test_a_run_tells_people_what_was_published(policy: Path, patients_url: str) 
     assert least[0][0] >= 5
 
 
-def test_quiet_runs_print_no_progress(duckdb_policy: Path) -> None:
-    result = call("run", duckdb_policy, "-q")
+def test_quiet_runs_print_no_progress(policy: Path) -> None:
+    result = call("run", policy, "-q")
     assert result.exit_code == 0
     assert result.stderr == ""
 
@@ -135,8 +135,8 @@ def test_wrong_policies_end_with_2_and_the_remedy(
             assert word in result.stderr
 
 
-def test_all_problems_come_at_once(duckdb_url: str, tmp_path: Path) -> None:
-    policy = write_policy(tmp_path, duckdb_url, age="agee:    {role: quasi-identifier}", ward="", k="k: 1000")
+def test_all_problems_come_at_once(patients_url: str, tmp_path: Path) -> None:
+    policy = write_policy(tmp_path, patients_url, age="agee:    {role: quasi-identifier}", ward="", k="k: 1000")
     result = call("check", policy, "--json")
     assert result.exit_code == 2
     assert len(only_object(result.stdout)["error"]["problems"]) >= 3
@@ -169,8 +169,8 @@ def test_init_offers_the_nearest_table(patients_url: str) -> None:
     assert "did you mean 'patients'" in result.stderr
 
 
-def test_init_reads_the_url_from_the_environment(duckdb_url: str) -> None:
-    result = call("init", "${HOSPITAL_URL}", "patients", environment={"HOSPITAL_URL": duckdb_url})
+def test_init_reads_the_url_from_the_environment(patients_url: str) -> None:
+    result = call("init", "${HOSPITAL_URL}", "patients", environment={"HOSPITAL_URL": patients_url})
     assert result.exit_code == 0
     missing = call("init", "${HOSPITAL_URL_X}", "patients")
     assert missing.exit_code == 2
@@ -202,9 +202,9 @@ def test_check_lists_the_plan(policy: Path) -> None:
     assert described["identifiers"] == ["ssn"]
 
 
-def test_wrong_limits_are_usage_errors(duckdb_policy: Path) -> None:
-    assert call("run", duckdb_policy, "--memory-limit", "much").exit_code == 2
-    code, out, _ = run_program("run", duckdb_policy, "--threads", "0", "--json")
+def test_wrong_limits_are_usage_errors(policy: Path) -> None:
+    assert call("run", policy, "--memory-limit", "much").exit_code == 2
+    code, out, _ = run_program("run", policy, "--threads", "0", "--json")
     assert code == 2
     assert only_object(out)["error"]["exit_code"] == 2
 

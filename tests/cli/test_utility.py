@@ -28,12 +28,10 @@ def test_a_release_is_measured_against_its_source(policy: Path) -> None:
     assert "RMSE" not in text
 
 
-def test_a_run_says_what_its_target_lost(duckdb_policy: Path) -> None:
-    text = duckdb_policy.read_text().replace("quasi-identifier}", "quasi-identifier, hierarchy: suppress}")
-    duckdb_policy.write_text(
-        text + "algorithm: {name: top-down, quality: information-gain, target: ward}\n", encoding="utf-8"
-    )
-    told = call("run", duckdb_policy, "-q").stdout
+def test_a_run_says_what_its_target_lost(policy: Path) -> None:
+    text = policy.read_text().replace("quasi-identifier}", "quasi-identifier, hierarchy: suppress}")
+    policy.write_text(text + "algorithm: {name: top-down, quality: information-gain, target: ward}\n", encoding="utf-8")
+    told = call("run", policy, "-q").stdout
     assert "conditional entropy of 'ward' " in told
     assert "RMSE of 'ward' " in told
 
@@ -48,8 +46,8 @@ def test_a_run_says_what_its_target_lost(duckdb_policy: Path) -> None:
         ([], 2, "--target"),
     ],
 )
-def test_what_can_not_be_predicted(duckdb_policy: Path, options: list[str], code: int, message: str) -> None:
-    result = call("utility", duckdb_policy, *options)
+def test_what_can_not_be_predicted(policy: Path, options: list[str], code: int, message: str) -> None:
+    result = call("utility", policy, *options)
     assert result.exit_code == code
     assert message in result.stderr
 

@@ -101,8 +101,8 @@ def test_any_table_without_a_policy(patients_url: str, options: list[str], model
         ["--qi", "sex", "--v", "2", "--sensitive", "diseases"],
     ],
 )
-def test_what_can_not_be_meant_is_a_usage_error(duckdb_url: str, options: list[str]) -> None:
-    result = call("verify", duckdb_url, "patients", *options)
+def test_what_can_not_be_meant_is_a_usage_error(patients_url: str, options: list[str]) -> None:
+    result = call("verify", patients_url, "patients", *options)
     assert result.exit_code == 2
     assert result.stderr.startswith("Error: ")
 
@@ -128,8 +128,8 @@ def test_suppressed_rows_are_no_class(duckdb_url: str) -> None:
     assert only_object(found.stdout)["suppressed"] == 1
 
 
-def test_a_policy_takes_no_models(duckdb_policy: Path) -> None:
-    result = call("verify", duckdb_policy, "--k", "3", "--qi", "age")
+def test_a_policy_takes_no_models(policy: Path) -> None:
+    result = call("verify", policy, "--k", "3", "--qi", "age")
     assert result.exit_code == 2
     assert "--k" in result.stderr
 
