@@ -98,9 +98,7 @@ def built(dbt: Any, project: Path) -> dict[str, str]:
     result = dbt.invoke(["--quiet", "build", "--project-dir", str(project), "--profiles-dir", str(project)])
     assert result.exception is None
     nodes = [one.node for one in result.result]
-    for test in (
-        node for node in nodes if node.resource_type == "test"
-    ):
+    for test in (node for node in nodes if node.resource_type == "test"):
         (staged,) = (name.split(".")[-1] for name in test.depends_on_nodes if name.startswith("model."))
         assert staged.endswith("_staged")
         assert test.name.startswith(staged.removesuffix("staged"))

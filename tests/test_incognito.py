@@ -24,7 +24,7 @@ from tests.run_support import Database
 
 pytestmark = pytest.mark.either_engine
 
-EXAMPLES = {"duckdb": 6, "postgres": 3}
+EXAMPLES = {"duckdb": 6, "postgres": 5}
 VARIANTS = ("basic", "super-roots", "cube")
 COMPLETE: tuple[dict[str, Any], ...] = (
     *({"name": "incognito", "variant": variant} for variant in VARIANTS),

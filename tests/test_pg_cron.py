@@ -16,11 +16,26 @@ from tests.jobs_support import ALONE, COLUMNS, ROLES, K, frozen, frozen_table, r
 from tests.postgres_server import PostgresServer, find_binaries, start
 from tests.run_support import Database, anonymize, open_database
 
+CLEAR = """
+DO $$
+DECLARE made text;
+BEGIN
+    FOR made IN SELECT nspname FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema$)' LOOP
+        EXECUTE format('DROP SCHEMA %I CASCADE', made);
+    END LOOP;
+    FOR made IN SELECT rolname FROM pg_roles WHERE rolname IN ('anonymizer', 'onlooker') LOOP
+        EXECUTE format('DROP OWNED BY %I CASCADE', made);
+        EXECUTE format('DROP ROLE %I', made);
+    END LOOP;
+    CREATE SCHEMA public;
+    GRANT USAGE ON SCHEMA public TO PUBLIC;
+END $$
+"""
 AT = ("--at", "0 2 1 1 *", "--engine", "pg_cron")
 
 
-@pytest.fixture
-def server_with_cron() -> Iterator[PostgresServer]:
+@pytest.fixture(scope="module")
+def cron_server() -> Iterator[PostgresServer]:
     binaries = find_binaries()
     if binaries is None or not (binaries.parent / "lib" / "pg_cron.so").exists():
         reason = "no pg_cron: install postgresql-NN-cron"
@@ -34,8 +49,16 @@ def server_with_cron() -> Iterator[PostgresServer]:
         "cron.log_statement": "off",
     }
     with start(binaries, settings) as server:
-        server.run("CREATE EXTENSION pg_cron")
         yield server
+
+
+@pytest.fixture
+def server_with_cron(cron_server: PostgresServer) -> Iterator[PostgresServer]:
+    """The server with nothing in its database but pg_cron, which works in one database of a server."""
+    cron_server.run("CREATE EXTENSION pg_cron")
+    yield cron_server
+    cron_server.run("DROP EXTENSION pg_cron")
+    cron_server.run(CLEAR)
 
 
 @pytest.mark.waits

@@ -15,7 +15,7 @@ from tests.run_support import Database, anonymize
 
 pytestmark = pytest.mark.either_engine
 
-EXAMPLES = {"duckdb": 3, "postgres": 3}
+EXAMPLES = {"duckdb": 3, "postgres": 4}
 Groups = dict[Row, list[Row]]
 BUDGETS = (0.25, 0.5, 0.75)
 QUALITIES = ("loss", "height", "discernibility", "entropy", "entropy-arx", "kl-divergence")

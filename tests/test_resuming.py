@@ -189,7 +189,6 @@ def test_every_change_that_a_search_could_notice_is_noticed(database: Database, 
     assert source() != zero
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_a_policy_that_has_changed_is_searched_anew(
     database: Database, policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,7 +200,6 @@ def test_a_policy_that_has_changed_is_searched_anew(
     assert cleared(database, policy) == []
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_a_hierarchy_whose_file_has_changed_is_searched_anew(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,7 +258,6 @@ def test_a_run_that_is_stopped_again_can_be_resumed_again(
     assert cleared(database, policy) == []
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_the_command_says_what_it_did(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_patients(database_url)
     path = write_policy(tmp_path, database_url)

@@ -25,7 +25,7 @@ from tests.run_support import Database, anonymize
 
 pytestmark = pytest.mark.either_engine
 
-EXAMPLES = {"duckdb": 6, "postgres": 3}
+EXAMPLES = {"duckdb": 6, "postgres": 5}
 NESTED = {
     "role": "quasi-identifier",
     "hierarchy": {"mapping": {letter: list(path) for letter, path in LETTERS.items()}},

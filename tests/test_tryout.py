@@ -17,7 +17,7 @@ from sqlanon.profile.protection import choose_k
 from sqlanon.runs.runner import run
 from tests.cli.support import call, execute, only_object, query
 
-ROWS = 600
+ROWS = 120
 COLUMNS = {
     "visit_id": "i",
     "age": "20 + i * 7 % 59",
@@ -125,6 +125,7 @@ def test_a_sensitive_value_that_follows_from_others_is_named(database_url: str) 
     assert "#   illness" not in found.text
 
 
+@pytest.mark.either_engine
 def test_nothing_is_left_behind(database_url: str) -> None:
     make_visits(database_url)
     listed = "SELECT table_schema, table_name FROM information_schema.tables ORDER BY 1, 2"
@@ -133,6 +134,7 @@ def test_nothing_is_left_behind(database_url: str) -> None:
     assert query(database_url, listed) == before
 
 
+@pytest.mark.either_engine
 def test_a_sample_stands_for_a_large_table(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sqlanon.profile.tryout.MOST_TUPLES", 300)
     monkeypatch.setattr("sqlanon.profile.tryout.MOST_ROWS", 3_000)

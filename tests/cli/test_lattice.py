@@ -19,6 +19,7 @@ from tests.cli.support import (
     query,
     run_program,
 )
+from tests.random_cases import many
 
 pytestmark = pytest.mark.either_engine
 
@@ -215,11 +216,8 @@ def test_the_statements_of_a_run_are_shown_without_sending_them(
     patients_url: str, tmp_path: Path, algorithm: str
 ) -> None:
     policy = full_domain_policy(tmp_path, patients_url, f"{{name: {algorithm}, limits: {{zipcode: [1, 5]}}}}")
-    for command in (
-        ["check", "--sql"],
-        ["run", "--dry-run"],
-        ["run", "--dry-run", "--levels", "age=1,zipcode=1,sex=1"],
-    ):
+    ways = (["run", "--dry-run"], ["check", "--sql"], ["run", "--dry-run", "--levels", "age=1,zipcode=1,sex=1"])
+    for command in ways if algorithm == "optimal" else ways[: many(1)]:
         result = call(*command, policy)
         assert result.exit_code == 0, result.output
         assert "-- search: lattice/create_" in result.stdout
