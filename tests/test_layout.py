@@ -247,18 +247,18 @@ class Tampering(Silent):
                 self.database.sql(part)
 
 
-@pytest.mark.parametrize("case", TAMPERING)
-def test_no_star_is_published_that_was_tampered_with(database: Database, case: str) -> None:
-    statement, check = TAMPERING[case]
+@pytest.mark.parametrize("part", range(3))
+def test_no_star_is_published_that_was_tampered_with(database: Database, part: int) -> None:
     rows = [("flu" if n % 5 else "cold", n % 12, 1, "abcd"[n % 4], "2024-01-01", 1.5) for n in range(48)]
     table = database.create(COLUMNS, rows)
     policy = database.policy(table, PLAIN, **as_star(table))
     anonymize(policy)
     before = content(database, f"{table}_s")
-    with pytest.raises(VerificationError, match=check):
-        anonymize(policy, replace=True, observer=Tampering(database, statement))
-    assert content(database, f"{table}_s") == before
-    assert database.leftovers() == []
+    for statement, check in list(TAMPERING.values())[part::3]:
+        with pytest.raises(VerificationError, match=check):
+            anonymize(policy, replace=True, observer=Tampering(database, statement))
+        assert content(database, f"{table}_s") == before
+        assert database.leftovers() == []
 
 
 # --- kills

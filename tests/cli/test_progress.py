@@ -17,7 +17,6 @@ from tests.run_support import open_database
 pytestmark = pytest.mark.either_engine
 
 ROOT = Path(__file__).parents[2]
-ON_DUCKDB = pytest.mark.parametrize("engine_name", ["duckdb"])
 KEYS = ["version", "event", "run", "phase", "seconds"]
 
 
@@ -48,7 +47,6 @@ def test_a_run_tells_its_phases_rounds_and_end(policy: Path) -> None:
     assert seconds == sorted(seconds)
 
 
-@ON_DUCKDB
 def test_a_run_that_fails_says_so_in_its_last_event(policy: Path) -> None:
     policy.write_text(policy.read_text().replace("k: 5", "k: 201"))
     result = call("run", policy, "--progress", "json", "--json")
@@ -56,7 +54,7 @@ def test_a_run_that_fails_says_so_in_its_last_event(policy: Path) -> None:
     assert events(result)[-1]["error"] == "PolicyError" == only_object(result.stdout)["error"]["type"]
 
 
-@ON_DUCKDB
+@pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_every_command_with_progress_tells_it_to_programs(policy: Path) -> None:
     run = only_object(call("run", policy, "--json").stdout)["run"]
     where = ("--policy", policy, "--json", "--progress", "json")
@@ -79,7 +77,6 @@ def test_a_procedure_is_one_phase(postgres_url: str) -> None:
     assert [(event["event"], event["phase"]) for event in told] == [("phase", "procedure"), ("end", "procedure")]
 
 
-@ON_DUCKDB
 def test_no_progress_is_the_same_as_quiet_and_contradicts_json(policy: Path) -> None:
     assert call("run", policy, "--progress", "none").stderr == ""
     refused = call("run", policy, "--quiet", "--progress", "json")
