@@ -140,18 +140,22 @@ ROWS = [
 
 
 @pytest.mark.either_engine
-@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("ranges", ["observed", "cuts"])
-def test_every_raw_value_lies_in_what_is_read_of_its_label(database: Database, library: str, ranges: str) -> None:
+def test_every_raw_value_lies_in_what_is_read_of_its_label(database: Database, ranges: str) -> None:
     table = database.create(COLUMNS, ROWS)
     roles = dict.fromkeys(("age", "paid", "seen", "name"), "quasi-identifier") | {"row": "insensitive"}
     policy = database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 12}], ranges=ranges)
     anonymize(policy)
     columns = ["row", "age", "paid", "seen", "name"]
     released = database.sql(f"SELECT {', '.join(columns)} FROM {table}_r")
-    frame = LIBRARIES[library](
-        {name: list(cells) for name, cells in zip(columns, zip(*released, strict=True), strict=True)}
-    )
+    cells_of = {name: list(cells) for name, cells in zip(columns, zip(*released, strict=True), strict=True)}
+    for library in LIBRARIES:
+        check_read_back(library, cells_of)
+
+
+def check_read_back(library: str, released: dict[str, list[Any]]) -> None:
+    """Hold what is read of the labels of a release against the raw values of its rows."""
+    frame = LIBRARIES[library](released)
     before = frame.columns
     kinds = {"age": "number", "paid": "number", "seen": "date", "name": "text"}
     read = read_labels(frame, kinds)
