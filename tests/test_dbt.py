@@ -99,9 +99,10 @@ def built(dbt: Any, project: Path) -> dict[str, str]:
     assert result.exception is None
     nodes = [one.node for one in result.result]
     for test in (node for node in nodes if node.resource_type == "test"):
-        (staged,) = (name.split(".")[-1] for name in test.depends_on_nodes if name.startswith("model."))
-        assert staged.endswith("_staged")
-        assert test.name.startswith(staged.removesuffix("staged"))
+        read = {name.split(".")[-1] for name in test.depends_on_nodes if name.startswith("model.")}
+        (model,) = (name.removesuffix("_staged") for name in read if name.endswith("_staged"))
+        assert model not in read
+        assert test.name.startswith(model)
     return {one.node.name: str(one.status) for one in result.result}
 
 
