@@ -6,6 +6,7 @@ What is particular to an engine is in its folder: elsewhere no module names one.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -35,13 +36,15 @@ def imported(tree: ast.AST, everywhere: bool) -> set[str]:
     return found - {"sqlanon"}
 
 
+@functools.cache
 def is_module(name: str) -> bool:
     path = PROGRAM.parent.joinpath(*name.split("."))
     return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
 
 
+@functools.cache
 def modules() -> dict[str, ast.Module]:
-    """Every module by its name."""
+    """Every module by its name, parsed once."""
     names = {path: ".".join(path.relative_to(PROGRAM.parent).with_suffix("").parts) for path in PROGRAM.rglob("*.py")}
     return {name.removesuffix(".__init__"): ast.parse(path.read_text()) for path, name in names.items()}
 
