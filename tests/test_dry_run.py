@@ -270,7 +270,7 @@ def test_full_domain_searches_parse(database: Database, algorithm: dict[str, Any
 CLUSTERS: list[dict[str, Any]] = [
     {"name": "microaggregation", "keep": "variance"},
     {"name": "microaggregation", "method": "k-member"},
-    {"name": "condensation", "groups": "nearest"},
+    {"name": "condensation", "groups": "nearest", "target": "kept"},
     {"name": "r-gather"},
 ]
 

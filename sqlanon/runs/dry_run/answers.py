@@ -187,6 +187,7 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     ],
     "masking/measure_ranges": _ranges_of_numbers,
     "masking/measure_power_sums": _power_sums,
+    "clusters/count_strata": lambda answers, _: [(1, answers.plan.rows)],
     "masking/count_changes": lambda *_: [],
     "masking/compare_contingency_tables": _sizes_of_columns,
     "encoding/measure_classes": lambda answers, _: [(answers.plan.rows, 1)],
