@@ -17,8 +17,9 @@ tells how many times.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlanon.algorithms.clusters.filling import fill_centres
 from sqlanon.algorithms.clusters.merging import merge_violating
@@ -36,6 +37,7 @@ from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
 STEPS = 8  # of distances, from one reach to the next
+PLACED = 500_000  # points that are left, over all steps of a statement that places centres: PostgreSQL keeps them all
 _FINEST = 2.0**60  # where all rows are alike, any scale would do
 
 
@@ -110,6 +112,7 @@ class Guessing:
     k: int
     spared: int
     guesses: int = 0
+    _placed: int = 0
 
     def find_least(self) -> Guessed:
         """Find the least distance at which every centre gets enough points.
@@ -170,16 +173,13 @@ class Guessing:
         Returns the clusters, and the greatest squared distance from a centre.
         """
         self.guesses += 1
-        centres, clustered = (self.workspace.table(name, self.guesses) for name in ("centres", "clustered"))
+        clustered = self.workspace.table("clustered", self.guesses)
         shared = {
             "points": self.points.table,
             "coordinates": self.points.coordinates,
             "apart": RedactedValue(apart),
         }
-        self.engine.run(
-            "gathering/place_centres", centres=centres, reaches=reaches, reach=RedactedValue(reach), **shared
-        )
-        self.engine.analyze(centres)
+        centres = self._place_centres(reaches, reach, shared)
         self.engine.run("gathering/join_nearest", clustered=clustered, centres=centres, **shared)
         self.engine.analyze(clustered)
         _, rows, smallest, _, away = _measure_clusters(self.engine, self.points, clustered)
@@ -191,6 +191,29 @@ class Guessing:
             return clustered, away
         self.workspace.drop(clustered)
         return None
+
+    def _place_centres(self, reaches: Relation, reach: int, shared: Mapping[str, Any]) -> Relation:
+        """Place centres that are far enough apart, one after the other, some steps a statement."""
+        left, placed = self.points.rows, None
+        while left:
+            centres, steps = self.workspace.table("centres", self._placed), max(1, PLACED // left)
+            self._placed += 1
+            self.engine.run(
+                "gathering/place_centres",
+                centres=centres,
+                earlier=placed,
+                reaches=reaches,
+                reach=RedactedValue(reach),
+                steps=steps,
+                **shared,
+            )
+            self.engine.analyze(centres)
+            if placed is not None:
+                self.workspace.drop(placed)
+            left = 0 if steps >= left else int(self.engine.query_one("gathering/count_left", centres=centres)[0])
+            placed = centres
+        assert placed is not None
+        return placed
 
     def _fill(self, clustered: Relation, near: Sequence[tuple[int, int]]) -> Relation:
         """Move points to centres that have too few, if that fills all of them."""
