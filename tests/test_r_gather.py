@@ -305,7 +305,29 @@ def test_what_is_for_releases_of_rows_is_refused_by_name(database: Database) -> 
     policy = database.policy(table, ROLES, algorithm=GATHER)
     with pytest.raises(PolicyError, match="r-gather"):
         sweep(policy, [2, 3])
-    with pytest.raises(PolicyError, match="r-gather"):
+
+
+def test_published_clusters_are_judged_by_both_tables(database: Database) -> None:
+    table = database.create(COLUMNS, people(30))
+    diverse = {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}
+    models = [*anonymity(3), diverse, {"model": "t-closeness", "attribute": "pay", "distance": "ordered", "t": 0.9}]
+    policy = database.policy(table, ROLES, algorithm=GATHER, privacy=models)
+    anonymize(policy)
+    audit = audit_release(policy)
+    assert audit.satisfied
+    assert audit.verification is not None
+    assert [one.satisfied for one in audit.verification.models] == [True] * 3
+    assert audit.verification.statistics.rows == 30
+    values = f'"{table}_r_values"'
+    database.sql(f"UPDATE {values} SET value = 'x' WHERE cluster = 1 AND \"column\" = 'ill'")
+    tampered = audit_release(policy)
+    assert tampered.verification is not None
+    assert [one.satisfied for one in tampered.verification.models] == [True, False, True]
+    assert not tampered.failed
+    database.sql(f"DELETE FROM {values} WHERE cluster = 2 AND \"column\" = 'pay'")
+    assert audit_release(policy).failed == ("counts_add_up",)
+    database.sql(f"DROP TABLE {values}")
+    with pytest.raises(PolicyError, match="which r-gather publishes beside its clusters"):
         audit_release(policy)
 
 

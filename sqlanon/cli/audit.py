@@ -20,6 +20,7 @@ _OUTCOMES = {
     "types_equal": "types of columns",
     "rows_add_up": "rows released and left out add up to the source",
     "values_equal": "kept columns hold the source's values",
+    "counts_add_up": "every cluster has as many values of each kept column as rows",
     "regions_contain": "labels are true of the raw values",
     "classes_equal": "classes hold the kept values of their own rows",
     "labels_fit": "labels are no wider than the algorithm makes them",

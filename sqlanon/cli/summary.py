@@ -286,9 +286,7 @@ def next_text(run: str, path: str, policy: Policy) -> str:
         [f"{sqlanon} report {run} --policy {file} -o report.html", "a page that people can read and sign"],
         [f"{sqlanon} show {run} --policy {file}", "what was done; --steps adds every statement"],
     ]
-    if algorithm.releases_clusters:
-        del commands[0]
-    elif algorithm.hides_classes:
+    if algorithm.hides_classes:
         commands[0][1] = "check columns, rows and kept values again, at any time"
     if policy.republish != "same-recoding":
         commands.append([f"{sqlanon} run {file} --replace", "anonymize anew, in the release's place"])

@@ -81,7 +81,6 @@ class RGather(AlgorithmParameters):
     )
     recodes: ClassVar[Recodes] = Recodes.CLUSTERS
     releases_clusters: ClassVar[bool] = True
-    hides_classes: ClassVar[str] = "r-gather releases clusters in place of rows"
     name: Literal["r-gather"]
     radius: Literal["least"] = "least"
     """`least`: the greatest radius is as small as the search finds: at most twice the least possible, or four times

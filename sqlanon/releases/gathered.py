@@ -130,7 +130,7 @@ class GatheredClusters(Release):
     @contextlib.contextmanager
     def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:
         assert isinstance(staged, StagedGathering)
-        rows = expand_clusters(engine, workspace, plan, staged.final, staged.values)
+        rows = expand_clusters(engine, workspace, [one.column for one in plan.kept], staged.final, staged.values)
         yield Judged(engine, rows, self.shown_columns)
         workspace.drop(rows)
 

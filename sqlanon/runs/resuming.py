@@ -78,6 +78,8 @@ def resume_run(
 def _remains_of(catalog: Catalog, run: Run) -> Remains:
     """Read the remains of a run; its tables may have gone another way than by clearing it up."""
     text = catalog.checkpoint(run.id)
+    if text is None and not parse_stored(run.policy).algorithm.leaves_rules:
+        return Remains(run.id, reason=f"{run.algorithm} leaves no rules that a search could be spared by")
     if text is None:
         return Remains(run.id, reason="it ended before its search was over, or has been cleared up")
     checkpoint = Checkpoint.from_json(text)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
-from sqlanon.engines.base import Engine
-from sqlanon.plan.plan import Plan
+from sqlanon.engines.base import Column, Engine
 from sqlanon.sql import Identifier, Relation, Text, macro
 from sqlanon.staging.recode import cell_name
 from sqlanon.values.expressions import text_of
@@ -34,12 +34,15 @@ def stage_clusters(
         engine.analyze(table)
 
 
-def expand_clusters(engine: Engine, workspace: Workspace, plan: Plan, clusters: Relation, values: Relation) -> Relation:
-    """Write a row for each row that the tables tell of; values of different columns are paired at random."""
+def expand_clusters(
+    engine: Engine, workspace: Workspace, kept: Sequence[Column], clusters: Relation, values: Relation
+) -> Relation:
+    """Write a row for each row that the tables tell of; values of different columns are paired at random.
+
+    kept: the source's columns whose values are counted.
+    """
     expanded = workspace.table("expanded")
-    columns = [
-        {"name": Identifier(one.name), "title": Text(one.name), "type": Markup(one.column.type)} for one in plan.kept
-    ]
+    columns = [{"name": Identifier(one.name), "title": Text(one.name), "type": Markup(one.type)} for one in kept]
     engine.run(
         "gathering/expand_clusters", expanded=expanded, clusters=clusters, values=values, columns=columns, names=NAMES
     )

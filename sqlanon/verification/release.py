@@ -12,6 +12,7 @@ from sqlanon.plan.lookup import require_columns
 from sqlanon.policy import Policy
 from sqlanon.staging.labels import EVERYTHING
 from sqlanon.verification.model_hierarchies import checked_hierarchies
+from sqlanon.verification.published_clusters import expand_published
 from sqlanon.verification.verify import Verification, verify_table
 
 
@@ -25,7 +26,10 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
         raise PolicyError(unjudged)
     models = models_of(policy)
     with open_release(policy, table, models, options) as (engine, relation):
-        columns = release_columns(policy, {column.name for column in engine.columns(relation)})
+        if policy.algorithm.releases_clusters:
+            relation, columns = expand_published(engine, policy, relation)
+        else:
+            columns = release_columns(policy, {column.name for column in engine.columns(relation)})
         sensitive = policy.sensitive
         require_columns(engine, relation, [*columns, *attributes_of(models), *sensitive])
         label = EVERYTHING if policy.stars else None
@@ -40,15 +44,6 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
                 exempt=policy.exempts_stars,
                 sensitive=sensitive,
             )
-
-
-def require_rows(policy: Policy) -> None:
-    """Raise PolicyError for a policy whose release has a row for each cluster: its run alone verifies these."""
-    if policy.algorithm.releases_clusters:
-        raise PolicyError(
-            f"A release of rows can be verified, and {policy.algorithm.hides_classes}: the run that publishes them has"
-            " verified them, and `sqlanon show` has its checks."
-        )
 
 
 def why_unjudged(policy: Policy) -> str | None:

@@ -28,10 +28,12 @@ from sqlanon.report.audit.published import (
     wrong_columns,
 )
 from sqlanon.results.measures import Check
-from sqlanon.verification.release import require_rows, verify_release, why_unjudged
+from sqlanon.verification.published_clusters import check_counts
+from sqlanon.verification.release import verify_release, why_unjudged
 from sqlanon.verification.verify import Verification
 from sqlanon.work.workspace import TemporaryWorkspace
 
+_CLUSTERS = "clusters do not say which rows they are of; the run checked it before it published"
 _OF_SOURCE = ("rows_add_up", "values_equal", *LINKED)
 
 
@@ -81,15 +83,17 @@ def audit_release(
 
     with_source: whether the source is read; without it, names of columns and models alone are checked.
 
-    Raises PolicyError for an unknown table or a release of clusters, AccessError where the release can't be read.
+    Raises PolicyError for an unknown table AccessError where the release can't be read.
     """
-    require_rows(policy)
     audit = _Audit(policy, table, options)
     unjudged = why_unjudged(policy)
     audit.check_names()
     if unjudged is None:
         audit.check_models()
-    if with_source:
+    if policy.algorithm.releases_clusters:
+        audit.check_counts()
+        audit.leave_out(_CLUSTERS)
+    elif with_source:
         audit.check_source()
     else:
         audit.leave_out("the source was not to be read (--no-source)")
@@ -134,6 +138,11 @@ class _Audit:
         except PolicyError:
             if not self.columns:
                 raise
+
+    def check_counts(self) -> None:
+        """Hold the two tables of clusters against each other."""
+        with open_release(self.policy, self.table, (), self.options) as (engine, relation):
+            self.held.checks["counts_add_up"] = check_counts(engine, self.policy, relation)
 
     def leave_out(self, reason: str) -> None:
         """Say of all checks against the source that they were not made."""

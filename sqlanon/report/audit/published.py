@@ -22,7 +22,11 @@ from sqlanon.work.publish.transfer import transfer
 
 def expected_names(policy: Policy) -> list[str]:
     """The columns that a release by this policy has, in the order in which the policy names them."""
-    return [name for column, one in policy.attributes.items() for name in released_names(column, one)]
+    names = [name for column, one in policy.attributes.items() for name in released_names(column, one)]
+    if not policy.algorithm.releases_clusters:
+        return names
+    quasi = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
+    return ["cluster", *quasi, "rows", "radius"]
 
 
 def expected_columns(plan: Plan, dialect: type[Dialect]) -> list[Column]:

@@ -137,13 +137,14 @@ def check_record(
     checked = RecordCheck(run, place, True, recorded, now.digest, tables=tuple(covered))
     if now.digest is None:
         return replace(checked, note=now.sentence)
+    unsaid = [_UNCOVERED.format(table=one) for one in uncovered]
     if unjudged := why_unjudged(policy):
-        notes = [unjudged, *(_UNCOVERED.format(table=one) for one in uncovered)]
-        return replace(checked, note=" ".join(notes), judged=False)
+        return replace(checked, note=" ".join([unjudged, *unsaid]), judged=False)
     try:
         verification = verify_release(policy, table, options)
     except (PolicyError, EngineError, AccessError) as error:  # such as a column that is gone, or half a file
         if checked.unchanged:
             raise
         return replace(checked, note=str(error))
-    return replace(checked, verification=verification, note=verification.note)
+    notes = [note for note in (verification.note, *unsaid) if note]
+    return replace(checked, verification=verification, note=" ".join(notes) or None)
