@@ -349,7 +349,7 @@ def test_the_record_tells_of_changes_of_either_table(postgres_url: str) -> None:
         old = {**part, "digest": document_digest(part)}
         assert checked(old).satisfied
         assert f"does not cover {second}" in str(checked(old).note)
-        database.sql(f"UPDATE {second} SET value = 'z' WHERE cluster = 1")
+        database.sql(f"UPDATE {second} SET value = 'z' WHERE cluster = 1 AND \"column\" = 'ill'")
         assert (checked().satisfied, checked().changed) == (False, (second,))
         assert f"{second} has been changed" in record_text(checked())
         assert checked(old).satisfied
