@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sqlanon.algorithms.private import accounting, drawing, mechanisms, scoring
@@ -45,34 +45,33 @@ def half_the_scale(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def same_noise_in_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = OpenDP.add_noise
-
-    def add_noise(self: OpenDP, counts: Sequence[int], *share: Any) -> list[int]:
-        (noise,) = whole(self, [0], *share)
-        return [count + noise for count in counts]
-
-    monkeypatch.setattr(OpenDP, "add_noise", add_noise)
+    whole = OpenDP.add_noise_to_many
+    monkeypatch.setattr(
+        OpenDP,
+        "add_noise_to_many",
+        lambda self, counts, *share: counts + whole(self, np.zeros(1, dtype=np.int64), *share)[0],
+    )
 
 
 def reused_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a run that failed, for the one that tries again."""
     kept: list[int] = []
-    whole = OpenDP.add_noise
+    whole = OpenDP.add_noise_to_many
 
-    def add_noise(self: OpenDP, counts: Sequence[int], *share: Any) -> list[int]:
+    def add_noise(self: OpenDP, counts: Any, *share: Any) -> Any:
         if len(kept) < len(counts):
-            kept[:] = whole(self, [0] * len(counts), *share)
-        return [count + noise for count, noise in zip(counts, kept, strict=False)]
+            kept[:] = whole(self, np.zeros(len(counts), dtype=np.int64), *share).tolist()
+        return counts + np.array(kept[: len(counts)])
 
-    monkeypatch.setattr(OpenDP, "add_noise", add_noise)
+    monkeypatch.setattr(OpenDP, "add_noise_to_many", add_noise)
 
 
 def fixed_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def add_noise(_self: OpenDP, counts: Sequence[int], *_: Any) -> list[int]:
-        draws = random.Random(7)
-        return [count + int(draws.expovariate(1)) - int(draws.expovariate(1)) for count in counts]
+    def add_noise(_self: OpenDP, counts: Any, *_: Any) -> Any:
+        draws = np.random.default_rng(7)
+        return counts + draws.geometric(0.6, len(counts)) - draws.geometric(0.6, len(counts))
 
-    monkeypatch.setattr(OpenDP, "add_noise", add_noise)
+    monkeypatch.setattr(OpenDP, "add_noise_to_many", add_noise)
 
 
 def half_the_sensitivity(monkeypatch: pytest.MonkeyPatch) -> None:

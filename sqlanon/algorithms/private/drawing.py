@@ -88,8 +88,9 @@ def _all_cells(
     counted: Mapping[int, int], cells: int, schedule: Schedule, mechanisms: Mechanisms
 ) -> list[tuple[int, int]]:
     """Add noise to the counts of all cells."""
-    exact = [counted.get(cell, 0) for cell in range(cells)]
-    return list(enumerate(mechanisms.add_noise(exact, schedule.counts, schedule.contribution)))
+    exact = np.zeros(cells, dtype=np.int64)
+    exact[list(counted)] = list(counted.values())
+    return list(enumerate(mechanisms.add_noise_to_many(exact, schedule.counts, schedule.contribution).tolist()))
 
 
 def _cells_above(

@@ -61,9 +61,9 @@ class ConstantDraws:
         return [step * (place * 7 % _KINDS_OF_NOISE) for place in range(len(counts))]
 
     def add_noise_to_many(self, counts: Draws, epsilon: Fraction, sensitivity: int) -> Draws:
-        """Add noise to the counts of cells that have rows, of which none reaches the threshold."""
+        """Add noise to the counts of cells: of all, or of those that have rows, of which none reaches the threshold."""
         noisy = self.add_noise(counts.tolist(), epsilon, sensitivity)
-        self.requests[-1] = replace(self.requests[-1], is_complete=False)
+        self.requests[-1] = replace(self.requests[-1], is_complete=self.shows)
         return np.array(noisy, dtype=np.int64)
 
     def reach(self, *_: object) -> list[tuple[int, int]]:

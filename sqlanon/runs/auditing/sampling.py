@@ -36,7 +36,7 @@ def audit_samples(
         else Finding("samples", f"epsilon of {charge.mechanism}", "not sampled", "a sample", passed=False)
         for charge in dict.fromkeys(schedule.charges)
     ]
-    return [*findings, _audit_repetition(max(schedule.charges, key=_noise), mechanisms)]
+    return [*findings, _audit_repetition(schedule, max(schedule.charges, key=_noise), mechanisms)]
 
 
 def _noise(charge: Charge) -> tuple[bool, Fraction]:
@@ -90,7 +90,7 @@ def _sample_counts(
         if not schedule.counts_marginals:
             return dict(noisy_cells(counted, 2 * pairs, threshold, schedule, mechanisms))
         exact = [counted.get(cell, 0) for cell in range(2 * pairs)]
-        return dict(enumerate(mechanisms.add_noise(exact, charge.epsilon, charge.sensitivity)))
+        return dict(enumerate(_add_noise(exact, schedule, charge, mechanisms)))
 
     def draw(rows: int) -> Outcomes:
         counted = {2 * pair: rows for pair in range(pairs)} if rows else {}
@@ -106,13 +106,22 @@ _Sampler = Callable[[PrivatePlan, Schedule, Charge, Mechanisms, int], Iterator[P
 _SAMPLED: dict[str, _Sampler] = {CHOICE: _sample_choice, NOISE: _sample_counts}
 
 
-def _audit_repetition(charge: Charge, mechanisms: Mechanisms) -> Finding:
+def _add_noise(counts: list[int], schedule: Schedule, charge: Charge, mechanisms: Mechanisms) -> list[int]:
+    """Add noise to counts as a run does: to those of marginals, or of cells."""
+    share = charge.epsilon, charge.sensitivity
+    if schedule.counts_marginals:
+        return mechanisms.add_noise(counts, *share)
+    noisy: list[int] = mechanisms.add_noise_to_many(np.array(counts, dtype=np.int64), *share).tolist()
+    return noisy
+
+
+def _audit_repetition(schedule: Schedule, charge: Charge, mechanisms: Mechanisms) -> Finding:
     """Draw the noise of the same counts twice: so many that equal draws are all but impossible."""
     decay = math.exp(-1 / float(charge.scale))
     equal = ((1 - decay) / (1 + decay)) ** 2 * (1 + decay**2) / (1 - decay**2)  # the chance of two draws of a count
     counts = math.ceil(math.log(ERROR) / math.log(equal)) if 0 < equal < 1 else _MOST_COMPARED + 1
     if counts > _MOST_COMPARED:
         return Finding("samples", "repeated draws differ", "not tried: noise is nearly always 0", "", passed=True)
-    first, second = (mechanisms.add_noise([0] * counts, charge.epsilon, charge.sensitivity) for _ in range(2))
+    first, second = (_add_noise([0] * counts, schedule, charge, mechanisms) for _ in range(2))
     tried = f"the same {counts:,} counts drawn twice"
     return Finding("samples", tried, "equal" if first == second else "different", "different", first != second)
