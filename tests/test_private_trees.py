@@ -270,6 +270,7 @@ def test_a_run_records_the_pairs_that_it_chose(database: Database) -> None:
     assert not any(check.violations for check in result.checks.values())
     again = read_private_record(write_private_record(result))
     assert again == result
+    assert "The rows are synthetic" in page(result)
     for shown in (result_text(result), page(result)):
         assert all(" and ".join(pair) in shown for pair in result.pairs)
     assert database.leftovers() == []

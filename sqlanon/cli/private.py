@@ -65,6 +65,7 @@ AUDITED = {
     "labels_public": "labels cover the declared domains, each value once",
     "cells_public": "no row is of another cell",
     "cells_complete": "every cell is there once with a count",
+    "cells_above_threshold": "every cell that is there has a count from the threshold on",
     "cells_ordered": "rows are stored in the order of their cells",
     "rows_equal": "as many rows as were recorded",
     "contents_equal": "rows are those that were recorded, whatever their order",
@@ -150,6 +151,8 @@ def _noise(likely: int) -> str:
 
 def _cells(checked: PrivateCheck) -> str:
     most = "" if checked.is_exact else "at most "
+    if checked.plan.algorithm.is_synthetic:
+        return f"There are {checked.cells:,} combinations of values; the release has those that synthetic rows have."
     if checked.plan.algorithm.least_released is None:
         return f"The release has {most}{checked.cells:,} cells, empty ones among them."
     shown = "a threshold that follows from their number" if checked.threshold is None else f"{checked.threshold:,}"

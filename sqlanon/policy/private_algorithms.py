@@ -30,6 +30,8 @@ class PrivateCounts(AlgorithmParameters):
     all pairs of columns. With a threshold, the most empty ones that the release has on average."""
     chooses: ClassVar[bool] = False
     """True if part of the budget is for choosing the groups that cells are made of."""
+    is_synthetic: ClassVar[bool] = False
+    """True if rows are made from counts of fewer columns than they have."""
 
     @property
     def least_released(self) -> Literal["auto"] | int | None:
@@ -86,6 +88,7 @@ class Contingency(PrivateCells):
 class SyntheticRows(PrivateCounts):
     """Synthetic rows that are made from noisy marginals."""
 
+    is_synthetic: ClassVar[bool] = True
     as_: Literal["counts", "rows"] = Field(default="rows", alias="as")
     """The form of the release: `rows`, the synthetic rows; `counts`, a row for each combination that they have, with
     their number."""

@@ -14,6 +14,7 @@ from sqlanon import __version__
 from sqlanon.algorithms.private.accounting import CHOICE
 from sqlanon.algorithms.private.scoring import BITS, GRAIN
 from sqlanon.catalog import Run
+from sqlanon.policy.algorithms import OWN_ALGORITHMS
 from sqlanon.policy.facts import without_values
 from sqlanon.report.html import template
 from sqlanon.results.private import BudgetState, Guarantee, PrivateResult
@@ -38,6 +39,7 @@ def render_private(run: Run, result: PrivateResult) -> str:
         release=policy["release"]["table"],
         result=result,
         made_by=__version__,
+        how=OWN_ALGORITHMS[result.algorithm].sentence,
         promise=promise_text(result.guarantee),
         belief=belief_text(result.guarantee),
         unit=unit_text(result.guarantee),
