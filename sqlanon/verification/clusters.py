@@ -65,15 +65,33 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
 
 
 def _untrue(engine: Engine, plan: Plan, recoding: Recoding, witness: Relation) -> int:
-    """Count the rows of clusters that show what is not the centre of their raw values, or not the label of these."""
+    """Count the rows of clusters that show what is not the centre of their raw values, or not the label of these.
+
+    A row counts once for each column that is wrong.
+    """
     given = {
         number: (column.attribute.column, spec)
         for number, column in enumerate(recoding.coded.quasi_identifiers)
         if (spec := plan.policy.attributes[column.attribute.name].hierarchy) is not None
     }
     untrue = count_untrue_ancestors(engine, recoding.coded.witness, witness, given) if given else 0
-    others = [(number, shown) for number, shown in enumerate(recoding.shown) if number not in given]
-    return untrue + sum(_count_untrue(engine, plan, number, shown, witness) for number, shown in others)
+    numbers: list[dict[str, Markup]] = []
+    for number, shown in enumerate(recoding.shown):
+        column = shown.axis.field.attribute.column
+        raw, cell = Markup(Identifier(f"r{number}")), Markup(cell_name(number))
+        if number in given:
+            continue
+        if column.kind.is_numeric and plan.policy.attributes[shown.name].order is None:
+            numbers.append({"raw": double_of(engine.render, raw, column.kind), "cell": cell})
+        else:
+            untrue += _count_untrue_categories(engine, plan, shown, witness, (raw, cell))
+    if numbers:
+        is_rescaled = plan.policy.algorithm.kept_statistic == "variance"
+        (rows,) = engine.query_one(
+            "verify/count_untrue_centres", witness=witness, numbers=numbers, is_rescaled=is_rescaled
+        )
+        untrue += int(rows)
+    return untrue
 
 
 def _count_unequal(engine: Engine, recoding: Recoding, witness: Relation, staged: Relation) -> int:
@@ -90,20 +108,20 @@ def _count_unequal(engine: Engine, recoding: Recoding, witness: Relation, staged
     return int(unequal)
 
 
-def _count_untrue(engine: Engine, plan: Plan, number: int, shown: Shown, witness: Relation) -> int:
+def _count_untrue_categories(
+    engine: Engine, plan: Plan, shown: Shown, witness: Relation, compared: tuple[Markup, Markup]
+) -> int:
+    """Count the rows that show what is not the median or mode of their cluster; compared: raw value and cell."""
     column, attribute = shown.axis.field.attribute.column, plan.policy.attributes[shown.name]
-    raw, cell = (Markup(name) for name in (Identifier(f"r{number}"), cell_name(number)))
-    values: dict[str, Any] = {"witness": witness, "raw": raw, "cell": cell}
+    values: dict[str, Any] = {"witness": witness}
     if attribute.order is not None:
         template = "verify/count_untrue_medians"
-        raw, cell = (text_of(engine.render, value, column.kind, column.type) for value in (raw, cell))
+        raw, cell = (text_of(engine.render, value, column.kind, column.type) for value in compared)
         order = [RedactedValue(text) for text in attribute.order]
         values |= {"raw": raw, "cell": cell, "order": order, "is_convex": attribute.show is Show.CONVEX_MEDIAN}
-    elif column.kind.is_numeric:
-        template, values["raw"] = "verify/count_untrue_centres", double_of(engine.render, raw, column.kind)
-        values["is_rescaled"] = plan.policy.algorithm.kept_statistic == "variance"
     else:
         template = "verify/count_untrue_modes"
-        values |= {"raw": comparable(engine, raw, column.kind), "cell": comparable(engine, cell, column.kind)}
+        raw, cell = (comparable(engine, value, column.kind) for value in compared)
+        values |= {"raw": raw, "cell": cell}
     (untrue,) = engine.query_one(template, **values)
     return int(untrue)
