@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from markupsafe import Markup
+
+from sqlanon.encoding.fields import word_column
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.measures.masking.categorical import greatest_dimension
 from sqlanon.measures.masking.compared import JoinedColumn, compare_grouped, compare_joined
 from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking
 from sqlanon.results.masking import Masking
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.staging.recode import Recoding, cell_name
 
 LEAST_SAMPLE = 50  # rows that are linked with groups, of a table however large
@@ -21,11 +24,20 @@ def measure_centres(engine: Engine, recoding: Recoding, witness: Relation) -> Ma
         it. Rows are sampled by the codes of their values and their cluster.
     """
     columns = [_column(engine, recoding, number) for number in range(len(recoding.shown))]
-    codes = [shown.axis.field.code(Identifier("s")) for shown in recoding.shown]
+    codes = _codes(recoding)
     leaf = Column("leaf", engine.traits.types["int64"], Kind.INTEGER)
     compared = compare_joined(engine, witness, columns, codes, leaf)
     categories = len(compared.categories)
     return measure_masking(compared, dimension=greatest_dimension(categories, DIMENSION), has_unique_link=True)
+
+
+def _codes(recoding: Recoding) -> list[Markup]:
+    """Write the codes of all quasi-identifiers of a row `s`: a number for each of its words."""
+    masks: dict[int, int] = {}
+    for shown in recoding.shown:
+        field = shown.axis.field
+        masks[field.word] = masks.get(field.word, 0) | field.mask
+    return [macro("bits.masked", word_column(word), mask, Identifier("s")) for word, mask in sorted(masks.items())]
 
 
 def measure_groups(engine: Engine, recoding: Recoding, witness: Relation) -> Masking:
