@@ -1,6 +1,7 @@
 """Microaggregation of made-up correlated numbers: time, memory and variance lost, by the size of the table.
 
 python benchmarks/microaggregation.py [ROWS …] [--k 5] [--url postgresql://…] [--blocks auto] [--no-refine]
+                                     [--memory 4GB]
 
 Prints for each size the processor time of the whole run (that of the server is not in it), its seconds by phase, the
 greatest memory of this process, and 100 SSE/SST.
@@ -36,7 +37,7 @@ def create_statement(table: str, rows: int) -> str:
     return f"CREATE TABLE {table} AS SELECT {values} FROM {numbers}"
 
 
-def measure(url: str, rows: int, k: int, algorithm: dict[str, object]) -> None:
+def measure(url: str, rows: int, k: int, algorithm: dict[str, object], memory_limit: str | None) -> None:
     """Make a table, release it, and print what that took."""
     table = f"numbers_{rows}"
     with open_database(url) as database:
@@ -54,7 +55,7 @@ def measure(url: str, rows: int, k: int, algorithm: dict[str, object]) -> None:
         }
     )
     began = time.process_time()
-    result = run(policy, replace=True, options=EngineOptions(threads=2))
+    result = run(policy, replace=True, options=EngineOptions(threads=2, memory_limit=memory_limit))
     took, memory = time.process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     facts = result.algorithm.facts
     phases = ", ".join(f"{name} {seconds:.2f}" for name, seconds in result.seconds.parts.items())
@@ -68,12 +69,13 @@ def main() -> None:
     parser.add_argument("--url")
     parser.add_argument("--blocks", default="auto")
     parser.add_argument("--no-refine", action="store_true")
+    parser.add_argument("--memory", help="the database's memory limit, such as 4GB")
     given = parser.parse_args()
     blocks = int(given.blocks) if given.blocks.isdigit() else given.blocks
     with tempfile.TemporaryDirectory() as directory:
         url = given.url or duckdb_url(Path(directory) / "numbers.duckdb")
         for rows in given.rows:
-            measure(url, rows, given.k, {"blocks": blocks, "refine": not given.no_refine})
+            measure(url, rows, given.k, {"blocks": blocks, "refine": not given.no_refine}, given.memory)
 
 
 if __name__ == "__main__":

@@ -93,6 +93,7 @@ class Release(ABC):
     def measure_masking(self, engine: Engine, workspace: Workspace) -> Masking | None:  # noqa: ARG002
         """Measure loss and risk of released numbers and categories beside those of the source rows they stand for.
 
+        Claims must have been checked before in the same work tables, from which the figures come.
         None where the release shows labels, or nothing says which source row a released one stands for.
         """
         return None

@@ -14,7 +14,7 @@ from sqlanon.releases.masked import measure_centres
 from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check
 from sqlanon.staging.staging import Staged
-from sqlanon.verification.clusters import check_clusters, create_witness
+from sqlanon.verification.clusters import check_clusters, witness_of
 from sqlanon.work.workspace import Workspace
 
 
@@ -37,7 +37,7 @@ class Centres(EquivalenceClasses):
         return digest_clusters(engine, [one.name for one in self.recoding.shown], self.recoding.regions)
 
     def measure_masking(self, engine: Engine, workspace: Workspace) -> Masking | None:
-        witness = create_witness(engine, workspace, self.recoding)
+        witness = witness_of(workspace)
         measured = measure_centres(engine, self.recoding, witness)
         workspace.drop(witness)
         return measured

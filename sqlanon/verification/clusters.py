@@ -29,7 +29,10 @@ from sqlanon.work.workspace import Workspace
 def check_clusters(
     engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staged: Staged
 ) -> dict[str, Check]:
-    """All checks by name, each done however the others turn out; see `checking.check_release`."""
+    """All checks by name, each done however the others turn out; see `checking.check_release`.
+
+    What source rows show stays as a work table, `witness_of`, to be measured.
+    """
     checks = check_kept(engine, plan, recoding, staged)
     witness = create_witness(engine, workspace, recoding)
     (seen,) = engine.query_one("count_rows", table=witness)
@@ -41,8 +44,12 @@ def check_clusters(
     if plan.policy.algorithm.kept_statistic == "variance":
         unequal = _count_unequal(engine, recoding, witness, staged.relation)
         checks["variances_equal"] = Check(unequal * max(seen, 1), seen)  # of such a column every row
-    workspace.drop(witness)
     return checks
+
+
+def witness_of(workspace: Workspace) -> Relation:
+    """Name the table of raw values beside clusters and what the release shows for them."""
+    return workspace.table("witnessed")
 
 
 def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> Relation:
@@ -50,7 +57,7 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
 
     Rows with the same words are equal, and may be in several clusters: the first of them is taken for the first.
     """
-    table, coded = workspace.table("witnessed"), recoding.coded
+    table, coded = witness_of(workspace), recoding.coded
     engine.run(
         "clusters/create_witness",
         witnessed=table,
