@@ -14,7 +14,7 @@ from markupsafe import Markup
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.policy import Hierarchy, Show
-from sqlanon.sql import Relation, Statement, macro
+from sqlanon.sql import Identifier, Relation, Statement, macro
 from sqlanon.staging import labels
 from sqlanon.values.expressions import text_of
 from sqlanon.verification.policy_labels import Ladder, load_lines
@@ -238,6 +238,21 @@ def test_bounds_of_groups_exclude_the_upper_one(engine: Engine) -> None:
     assert region_violations(engine, Claims(witness), [ReleasedRegion(column, "r", ("low", "high"), Show.BOUNDS)]) == (
         4,
     )
+
+
+def test_centres_are_the_means_of_every_column(engine: Engine) -> None:
+    columns = dict.fromkeys(("leaf",), "INTEGER") | dict.fromkeys(("r0", "c0", "r1", "c1"), "FLOAT8")
+    rows = [
+        *[(0, 1, 2, 10, 15), (0, 3, 2, 20, 15)],
+        *[(1, 5, 6, 1, 1), (1, 6, 6, None, 1), (1, 7, 7, 1, 1)],  # centres that differ; and a value that is not known
+        *[(2, 4, 4, 2, None), (2, 4, 4, 4, None)],
+        (3, 8, 8.001, 0, 0),
+    ]
+    witness = create(engine, columns, rows, "witness")
+    numbers = [{"raw": Identifier(f"r{number}"), "cell": Identifier(f"c{number}")} for number in range(2)]
+    for looked_at, violations in ((numbers[:1], 4), (numbers[1:], 5), (numbers, 9)):
+        shared = {"witness": witness, "numbers": looked_at}
+        assert engine.query_one("verify/count_untrue_centres", is_rescaled=False, **shared) == (violations,)
 
 
 NUMBERS = {"leaf": "INTEGER", "r0": "FLOAT8", "c0": "FLOAT8", "e0": "FLOAT8", "e1": "FLOAT8"}
