@@ -17,10 +17,10 @@ def test_the_demonstration_can_be_repeated(tmp_path: Path) -> None:
     assert first.exit_code == 0, first.output
     assert "8,802 rows" in first.stdout
     policy = directory / "policy.yml"
-    policy.write_text(policy.read_text().replace("k: 10", "k: 400"))
+    policy.write_text(policy.read_text().replace("k: 10", "k: 4000"))
     second = call("demo", "--directory", directory)
     assert second.exit_code == 0, second.output
-    assert "k-anonymity (k: 400)" in second.stdout
+    assert "k-anonymity (k: 4000)" in second.stdout
     assert call("verify", policy).exit_code == 0
     url = f"duckdb:///{directory / 'demo.duckdb'}"
     assert query(url, "SELECT count(*) FROM health_insurance_released") == [(8802,)]
