@@ -101,7 +101,7 @@ def test_a_lattice_too_large_stops_unless_told_otherwise(lattice_policy: Path, m
             refused = call(*command, lattice_policy)
             assert refused.exit_code == 2
             assert f"and {algorithm} may have to look" in refused.stderr
-        assert call("run", lattice_policy, "--any-size", "--replace").exit_code == 0
+    assert call("run", lattice_policy, "--any-size", "--replace").exit_code == 0
 
 
 # --- run --levels
