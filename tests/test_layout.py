@@ -17,6 +17,7 @@ from sqlanon.work.workspace import gc
 from tests.child_run import Child
 from tests.jobs_support import carry_out, frozen
 from tests.layout_support import CASES, COLUMNS, LEVELS, PLAIN, QI, ROWS, SHOWN, STARS, as_star, content, people
+from tests.random_cases import many
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 
@@ -247,7 +248,10 @@ class Tampering(Silent):
                 self.database.sql(part)
 
 
-@pytest.mark.parametrize("part", range(3))
+PARTS = [*zip(["postgres", "duckdb"] * 3, [0, 1, 2] * 2, strict=True)]
+
+
+@pytest.mark.parametrize(("engine_name", "part"), PARTS[: many(3)], indirect=["engine_name"])
 def test_no_star_is_published_that_was_tampered_with(database: Database, part: int) -> None:
     rows = [("flu" if n % 5 else "cold", n % 12, 1, "abcd"[n % 4], "2024-01-01", 1.5) for n in range(48)]
     table = database.create(COLUMNS, rows)
