@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 import sqlglot
 from sqlglot import exp
@@ -28,31 +29,37 @@ _NUMBERS = re.compile(r"[0-9]+")
 _WORK = re.compile(r'"w_[0-9a-f]{8}_')  # as each run calls its work tables
 
 _LITERAL = re.compile(r"\s*'(?:[^']|'')*'\S*")
+_LONG = 60  # lines
+_PARTS = re.compile(r"^ *(?:WITH (?:RECURSIVE )?)?\w+(?: \([^()]*\))?\s+AS (?:MATERIALIZED )?\(", re.MULTILINE)
+_COMMENTED = re.compile(rf"{_PARTS.pattern}(?: |\s*)--", re.MULTILINE)
 IN_JOBS = "jobs/"
+# The templates whose statements are not yet fit to be read; these numbers may only fall.
+ABBREVIATED = 27
+UNCOMMENTED = 15
 LEFT_OUT = ("catalog/", "engine/", "publish/")  # tables of the catalog, written out as they are, and those of engines
 
 
-def columns_given(runs: Rendered, dialect: str) -> dict[str, list[str]]:
-    """List what each template's statement gives: columns of the source and the release apart."""
-    given: dict[str, list[str]] = {}
-    released = {f"{name}{ending}" for name in COLUMNS for ending in ("", "_min", "_max")}
+class Read(NamedTuple):
+    """A statement of a run; `like`: its text without numbers; `parsed`: None where it gives no columns."""
+
+    run: int
+    template: str
+    text: str
+    like: str
+    parsed: exp.Expression | None
+
+
+def read(runs: Rendered, dialect: str) -> list[Read]:
+    """Parse the statements of runs; of those that differ in numbers, as rounds of a search do, the first."""
     parsed: dict[str, exp.Expression | None] = {}
-    made: dict[str, list[str]] = {}  # by earlier runs too: hierarchies are kept
-    for run in runs:
-        columns: dict[str, list[str]] = {}
+    found = []
+    for number, run in enumerate(runs):
         for template, written in run:
             text = _WORK.sub('"w_', written)
-            if (key := _NUMBERS.sub("", text)) not in parsed:  # rounds of a search differ in numbers
-                parsed[key] = _parsed(text, dialect)
-            if (statement := parsed[key]) is None:
-                continue
-            if key not in columns:
-                columns[key] = _columns(statement, made)
-            found = columns[key]
-            made.update(dict.fromkeys(_TABLE.findall(text), found))
-            listed = ("columns of the release" if name in released else name for name in found)
-            given[template] = list(dict.fromkeys([*given.get(template, []), *listed]))
-    return {template: _in_series(names) for template, names in given.items()}
+            if (like := _NUMBERS.sub("", text)) not in parsed:
+                parsed[like] = _parsed(text, dialect)
+            found.append(Read(number, template, text, like, parsed[like]))
+    return found
 
 
 def _parsed(text: str, dialect: str) -> exp.Expression | None:
@@ -60,6 +67,24 @@ def _parsed(text: str, dialect: str) -> exp.Expression | None:
     if not re.match(r"SELECT|WITH|CREATE [A-Z ]*(?:TABLE|VIEW)", text) or text.endswith(" AS"):
         return None
     return sqlglot.parse_one(text.replace(" ON COMMIT DROP", ""), dialect=dialect)
+
+
+def columns_given(statements: list[Read]) -> dict[str, list[str]]:
+    """List what each template's statement gives: columns of the source and the release apart."""
+    given: dict[str, list[str]] = {}
+    released = {f"{name}{ending}" for name in COLUMNS for ending in ("", "_min", "_max")}
+    made: dict[str, list[str]] = {}  # by earlier runs too: hierarchies are kept
+    columns: dict[tuple[int, str], list[str]] = {}
+    for run, template, text, like, parsed in statements:
+        if parsed is None:
+            continue
+        if (run, like) not in columns:
+            columns[run, like] = _columns(parsed, made)
+        found = columns[run, like]
+        made.update(dict.fromkeys(_TABLE.findall(text), found))
+        listed = ("columns of the release" if name in released else name for name in found)
+        given[template] = list(dict.fromkeys([*given.get(template, []), *listed]))
+    return {template: _in_series(names) for template, names in given.items()}
 
 
 def _columns(statement: exp.Expression, made: dict[str, list[str]]) -> list[str]:
@@ -82,11 +107,7 @@ def _names(query: exp.Query, made: dict[str, list[str]]) -> list[str]:
         return _names(query.this, made)
     if isinstance(query, exp.SetOperation):
         return _names(query.left, made)
-    sources = [
-        found.this
-        for found in [query.args.get("from_") or query.args.get("from"), *query.args.get("joins", [])]
-        if found
-    ]
+    sources = _sources(query)
     names: list[str] = []
     for column in query.selects:
         if not column.is_star:
@@ -97,6 +118,12 @@ def _names(query: exp.Query, made: dict[str, list[str]]) -> list[str]:
             if wanted in ("", source.alias_or_name):
                 names += source.alias_column_names or _names_of(source, made)
     return names
+
+
+def _sources(query: exp.Expression) -> list[exp.Expression]:
+    """The relations that a query reads, and joins."""
+    parts = [query.args.get("from_") or query.args.get("from"), *query.args.get("joins", [])]
+    return [part.this for part in parts if part]
 
 
 def _names_of(source: exp.Expression, made: dict[str, list[str]]) -> list[str]:
@@ -125,9 +152,9 @@ def said(file: str) -> list[str]:
     return gives[1].split(", ") if gives else []
 
 
-def of_runs(runs: Rendered) -> dict[str, list[str]]:
+def of_runs(runs: list[Read]) -> dict[str, list[str]]:
     """Columns that the statements of runs give, by file; those of jobs apart."""
-    given = columns_given(runs, "duckdb")
+    given = columns_given(runs)
     return {
         _file_of(name): names
         for name, names in given.items()
@@ -135,33 +162,55 @@ def of_runs(runs: Rendered) -> dict[str, list[str]]:
     }
 
 
-def of_jobs(jobs: Rendered) -> dict[str, list[str]]:
+def of_jobs(jobs: list[Read]) -> dict[str, list[str]]:
     """Columns that the statements of jobs give, by file."""
-    given = columns_given(jobs, "postgres")
+    given = columns_given(jobs)
     return {_file_of(name, "postgres"): names for name, names in given.items() if name.startswith(IN_JOBS)}
 
 
-def long_lines(runs: Rendered) -> set[str]:
+def long_lines(statements: list[Read]) -> set[str]:
     """The templates of statements with a line that is longer than one reads, but for those of one literal."""
     return {
+        one.template
+        for one in statements
+        if any(len(line) > WIDTH and not _LITERAL.fullmatch(line) for line in one.text.split("\n"))
+    }
+
+
+def abbreviated(statements: list[Read]) -> set[str]:
+    """The templates of statements that join more than two relations, one of them by a name of one letter."""
+    return {
         template
-        for run in runs
-        for template, text in run
-        if any(len(line) > WIDTH and not _LITERAL.fullmatch(line) for line in text.split("\n"))
+        for template, parsed in {one.like: (one.template, one.parsed) for one in statements}.values()
+        if parsed is not None
+        for query in parsed.find_all(exp.Select)
+        if len(names := [part.alias_or_name for part in _sources(query)]) > 2 and min(map(len, names)) == 1
+    }
+
+
+def uncommented(statements: list[Read]) -> set[str]:
+    """The templates of long statements with a part in their WITH, and no comment above or in its first line."""
+    return {
+        one.template
+        for one in {one.like: one for one in statements}.values()
+        if one.parsed is not None and one.text.count("\n") >= _LONG
+        if len(_PARTS.findall(one.text)) > len(_COMMENTED.findall(one.text))
     }
 
 
 def test_statements_of_runs_are_fit_to_be_read(tmp_path: Path) -> None:
     """Heads say the columns that they give, and no line is long."""
     with open_database(duckdb_url(tmp_path / "t.duckdb")) as database:
-        runs = statements_of_runs(database)
+        runs = read(statements_of_runs(database), "duckdb")
     assert long_lines(runs) == set()
+    assert len(abbreviated(runs)) <= ABBREVIATED, sorted(abbreviated(runs))
+    assert len(uncommented(runs)) <= UNCOMMENTED, sorted(uncommented(runs))
     assert _heads(jobs=False) == of_runs(runs), "python -m tests.test_template_columns --write"
 
 
 def test_statements_of_jobs_are_fit_to_be_read(postgres_database: Database) -> None:
     """Heads say the columns that they give, and no line is long."""
-    jobs = statements_of_jobs(postgres_database)
+    jobs = read(statements_of_jobs(postgres_database), "postgres")
     assert long_lines(jobs) == set()
     assert _heads(jobs=True) == of_jobs(jobs), "python -m tests.test_template_columns --write"
 
@@ -176,9 +225,9 @@ def main() -> None:
     binaries = find_binaries()
     assert binaries, "statements of jobs are for a PostgreSQL server"
     with tempfile.TemporaryDirectory() as place, open_database(duckdb_url(Path(place) / "t.duckdb")) as database:
-        given = of_runs(statements_of_runs(database))
+        given = of_runs(read(statements_of_runs(database), "duckdb"))
     with start(binaries) as server, server.temporary() as name, open_database(server.url(name)) as database:
-        given |= of_jobs(statements_of_jobs(database))
+        given |= of_jobs(read(statements_of_jobs(database), "postgres"))
     for file, names in sorted(given.items()):
         print(f"{file}: {', '.join(names)}")
         if "--write" in sys.argv[1:]:
