@@ -18,16 +18,11 @@ PROGRAM = Path(__file__).parents[1] / "sqlanon"
 
 # The most fragments that a part may hold, and how many of these may name a one-letter alias of a template.
 LEFT: dict[str, tuple[int, int]] = {
-    "api": (9, 0),
     "cli": (1, 0),
-    "engines": (6, 1),
-    "hierarchies": (3, 0),
-    "models": (1, 0),
+    "engines": (3, 1),
     "plan": (1, 0),
-    "releases": (6, 1),
     "runs": (2, 1),
     "staging": (1, 0),
-    "work": (1, 0),
 }
 
 _FUNCTIONS = {"expression", "Markup"}  # whose first argument is SQL

@@ -10,8 +10,10 @@ import duckdb
 from sqlanon.engines.embedded import url_of_file
 from sqlanon.errors import AccessError, ConflictError, SqlanonError
 from sqlanon.profile.writing import quoted
+from sqlanon.sql import Relation, renderer
 
 TABLE = "health_insurance"
+_FRAME = "frame"  # what DuckDB calls the data
 TITLE = "the medical expenditure panel survey of 1996 (AER/HealthInsurance)"
 
 _POLICY = """\
@@ -94,12 +96,14 @@ def _write_table(database: Path) -> int:
         connection = duckdb.connect(str(database))
     except duckdb.IOException:
         raise ConflictError(f"{database} can't be opened: another process holds it, or it is no database.") from None
+    render = renderer("duckdb")
     with connection:
-        there = connection.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = ?", [TABLE]).fetchall()
-        if not there[0][0]:
-            frame = _load()  # noqa: F841 DuckDB reads it by its name
-            connection.execute(f"CREATE TABLE {TABLE} AS SELECT * FROM frame")
-        ((rows,),) = connection.execute(f"SELECT count(*) FROM {TABLE}").fetchall()
+        if (TABLE,) not in connection.execute("SHOW TABLES").fetchall():
+            connection.register(_FRAME, _load())
+            connection.sql(render("frames/select_rows", table=Relation(_FRAME), column=None, limit=None).text).create(
+                TABLE
+            )
+        ((rows,),) = connection.execute(render("count_rows", table=Relation(TABLE)).text).fetchall()
     return int(rows)
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from markupsafe import Markup
 
-from sqlanon.sql import Renderer, Text
+from sqlanon.sql import Renderer, Text, macro
 
 MAX_UNITS = 10**36
 """The widest interval and the farthest origin, in units: what 128-bit integers leave room for."""
@@ -42,7 +42,11 @@ class Word:
     @classmethod
     def of(cls, render: Renderer, narrow: bool) -> Word:
         """64 bits are up to ten times as fast as 128 (or, on PostgreSQL, as decimal digits)."""
-        return cls(Markup("BIGINT"), NARROW_UNITS) if narrow else cls(render.macro("wide_integer"), 10 * MAX_UNITS)
+        return (
+            cls(macro("values.whole_type", False), NARROW_UNITS)
+            if narrow
+            else cls(render.macro("wide_integer"), 10 * MAX_UNITS)
+        )
 
 
 @dataclass(frozen=True)

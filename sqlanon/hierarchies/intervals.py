@@ -19,9 +19,6 @@ _LEAST_DECIMAL_LIMIT = 10**10  # a column whose decimals leave less room is refu
 _EXACT_DIGITS = 37  # of the 38 that a decimal has, one is left for sums
 
 
-_FLOAT = Markup("FLOAT8")
-
-
 def interval_problems(spec: Hierarchy, column: Column) -> list[str]:
     """List the reasons why intervals do not fit the column, before its values are read."""
     if not column.kind.is_numeric:
@@ -121,7 +118,7 @@ def _limit(grid: Grid, column: Column) -> Decimal:
 
 def _literal(render: Renderer, column: Column, number: Decimal) -> Markup:
     """A number in the column's own arithmetic."""
-    types = {Kind.FLOAT: _FLOAT, Kind.DECIMAL: macro("values.decimal", column.decimals or 0)}
+    types = {Kind.FLOAT: macro("values.double_type"), Kind.DECIMAL: macro("values.decimal", column.decimals or 0)}
     return macro("values.cast", Text(plain(number)), types.get(column.kind) or render.macro("wide_integer"))
 
 
@@ -132,4 +129,6 @@ def bound_type(spec: Hierarchy, column: Column) -> Markup:
 
 def _bound_type(grid: Grid, column: Column) -> Markup:
     """The type of bounds; a value stands beside them in a CASE, and must keep its own decimals there."""
-    return _FLOAT if column.kind is Kind.FLOAT else macro("values.decimal", max(grid.scale, column.decimals or 0))
+    if column.kind is Kind.FLOAT:
+        return macro("values.double_type")
+    return macro("values.decimal", max(grid.scale, column.decimals or 0))

@@ -162,7 +162,7 @@ class Staging:
             "place": self._rendered("jobs/hash_rows", placed=PLACED, address=by.address, **hashes, **rows),
             "choose": self._rendered("jobs/choose_rows", placed=PLACED, address=by.address, **chosen),
             "show": self._show(Markup(_RECODING), ordered=True, keyed=hashes),
-            "alike": self._rendered("jobs/count_alike", box_labels=_LABELS, regions=regions, **chosen),
+            "alike": self._rendered("jobs/count_shown_classes", box_labels=_LABELS, regions=regions, **chosen),
             "chosen": by.table,
         }
 

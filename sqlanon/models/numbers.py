@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from markupsafe import Markup
 
-from sqlanon.sql import Renderer
+from sqlanon.sql import Renderer, macro
 
 RELATIVE_TOLERANCE = 1e-9
 """The part of a threshold by which an irrational measure may miss it: it absorbs the rounding of doubles, no more."""
@@ -24,7 +24,7 @@ _BIGINT = 2**63 - 1
 
 def integer_type(render: Renderer, greatest: int) -> Markup:
     """The type that holds products of counts up to `greatest`: BIGINT if they fit, else the engine's wide integers."""
-    return Markup("BIGINT") if greatest <= _BIGINT else render.macro("wide_integer")
+    return macro("values.whole_type", False) if greatest <= _BIGINT else render.macro("wide_integer")
 
 
 def threshold_of_ratios(value: float, rows: int) -> Fraction:

@@ -14,7 +14,7 @@ from sqlanon.engines.base import Engine, Kind
 from sqlanon.policy import Show
 from sqlanon.releases.clustering import Clusters
 from sqlanon.releases.rescaling import rescale_centres
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.staging.cells import Cell, Shown
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name
@@ -30,7 +30,7 @@ class Centre(Shown):
     @property
     def cells(self) -> tuple[Cell, ...]:
         """The column of the release that stands for this quasi-identifier."""
-        return (Cell(Identifier(self.name), Markup("NULL"), ()),)
+        return (Cell(Identifier(self.name), macro("values.list", [None]), ()),)
 
 
 def create_centres(engine: Engine, workspace: Workspace, coded: CodedTable, clusters: Clusters) -> Recoding:
@@ -73,7 +73,9 @@ def _centre(engine: Engine, workspace: Workspace, clusters: Clusters, one: Coord
         "power": math.ldexp(1.0, one.exponent + FIXED_BITS - POSITION_BITS),
         "order": one.order,
         "type": Markup(one.field.attribute.column.type),
-        "of_code": coding.value_of(Markup(f"modes_{one.number}.code")) if one.scale is Scale.NOMINAL else None,
+        "of_code": coding.value_of(macro("relations.column", Identifier(f"modes_{one.number}"), Identifier("code")))
+        if one.scale is Scale.NOMINAL
+        else None,
         "centres": _categories(engine, workspace, clusters, one),
     }
 

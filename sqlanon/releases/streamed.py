@@ -12,7 +12,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
 from sqlanon.releases.synthetic import LEAST_DEVIATION, OFFSET, choose_grids, create_rows, secret_key
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, RedactedValue, Relation, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, macro
 from sqlanon.staging.staging import StagedTable
 from sqlanon.verification.condensed import count_off_grid
 from sqlanon.work.publish import guard_staging
@@ -99,7 +99,7 @@ class StreamedRows:
         (seen,) = engine.query_one("count_rows", table=staged)
         strayed = unrounded = 0
         for place, one in enumerate(self.numbers):
-            shown, grid = expression("s.{name}", name=one["name"]), one["grid"]
+            shown, grid = macro("relations.column", Identifier("s"), one["name"]), one["grid"]
             astray, greatest = engine.query_one(
                 "stream/count_strayed",
                 groups=self.groups,

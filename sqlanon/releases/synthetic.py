@@ -7,8 +7,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.coordinates import Coordinate, Scale
 from sqlanon.engines.base import Engine
@@ -16,7 +14,7 @@ from sqlanon.errors import ProtectionError
 from sqlanon.releases.centres import Centre
 from sqlanon.releases.clustering import Clusters
 from sqlanon.results.facts import CondensedFacts
-from sqlanon.sql import RedactedValue, Relation, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name
 from sqlanon.verification.condensed import CondensedRows, DrawnNumber
@@ -127,8 +125,8 @@ def _number(engine: Engine, one: Coordinate) -> dict[str, Any]:
     coding = one.field.coding
     value = one.value
     if coding.dictionary is None:
-        units = engine.render.macro("double", expression("({code} + {before})", code=one.code, before=coding.before))
-        value = expression("{units} / {scale}", units=units, scale=coding.scale or 1)
+        units = engine.render.macro("double", macro("codes.whole", one.code, coding.before))
+        value = macro("values.share", units, coding.scale or 1)
     return {
         "number": one.number,
         "cell": cell_name(one.number),
@@ -147,7 +145,9 @@ def _category(one: Coordinate) -> dict[str, Any]:
         "code": one.code,
         "dictionary": one.dictionary,
         "alias": one.alias,
-        "of_code": one.field.coding.value_of(Markup(f"dealt_{one.number}.q{one.number}")),
+        "of_code": one.field.coding.value_of(
+            macro("relations.column", Identifier(f"dealt_{one.number}"), Identifier(f"q{one.number}"))
+        ),
     }
 
 

@@ -23,7 +23,7 @@ from sqlanon.catalog.location import database_of, identity_of
 from sqlanon.engines.base import Engine
 from sqlanon.engines.private import remove_dead_directories
 from sqlanon.errors import AccessError, SqlanonError
-from sqlanon.sql import Identifier, Relation, Text, checked_name, short_hash
+from sqlanon.sql import Identifier, Relation, Text, checked_name, macro, short_hash
 from sqlanon.work.publish.files import is_file_name, leftover_parts
 
 STAGED_AS = "sqlanon_staging_"  # what the names of tables beside releases begin with
@@ -297,4 +297,4 @@ def _refuse_readers(session: Engine, table: Relation) -> None:
 
 
 def _text(value: str | None) -> Text | Markup:
-    return Markup("NULL") if value is None else Text(value)
+    return macro("values.list", [None]) if value is None else Text(value)

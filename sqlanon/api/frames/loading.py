@@ -11,7 +11,7 @@ import duckdb
 from sqlanon.api.frames.kinds import DataKind
 from sqlanon.api.frames.pandas_columns import prepared
 from sqlanon.errors import PolicyError, SqlanonError
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, renderer
 
 _VIEW = "sqlanon_frame"
 
@@ -32,8 +32,9 @@ def load(data: Any, kind: DataKind, connection: duckdb.DuckDBPyConnection, table
         connection.execute(f"SET GLOBAL pandas_analyze_sample = {max(1, len(frame) if kind is DataKind.PANDAS else 1)}")
         connection.register(_VIEW, frame)
         described = connection.execute(f"DESCRIBE {_VIEW}").fetchall()
-        columns = ", ".join(_selected(name, type_name, name in ordered) for name, type_name, *_ in described)
-        connection.execute(f"CREATE TABLE {Relation(table)} AS SELECT {columns} FROM {_VIEW}")
+        columns = [_column(name, type_name, name in ordered) for name, type_name, *_ in described]
+        create = renderer("duckdb")("frames/create_table", table=Relation(table), columns=columns, view=Relation(_VIEW))
+        connection.execute(create.text)
         connection.unregister(_VIEW)
     except (duckdb.Error, ImportError) as error:
         if isinstance(error, ImportError) or "ModuleNotFoundError" in str(error):
@@ -65,8 +66,6 @@ def _is_ordered(column: Any) -> bool:
     return bool(getattr(column.dtype, "ordered", False))
 
 
-def _selected(name: str, type_name: str, is_ordered: bool) -> str:
-    """A column of the frame in the type it is to have."""
-    column = str(Identifier(name))
-    is_enum = type_name.startswith("ENUM(")
-    return f"CAST({column} AS VARCHAR) AS {column}" if is_enum and not is_ordered else column
+def _column(name: str, type_name: str, is_ordered: bool) -> dict[str, Any]:
+    """A column of the frame, and whether it is to be text."""
+    return {"name": Identifier(name), "as_text": type_name.startswith("ENUM(") and not is_ordered}

@@ -11,7 +11,7 @@ from sqlanon.errors import SqlanonError
 from sqlanon.policy import Policy, Role
 from sqlanon.report.queries import run_report
 from sqlanon.results.run_result import RunResult
-from sqlanon.sql import Identifier
+from sqlanon.sql import Identifier, Relation, renderer
 
 if TYPE_CHECKING:
     import duckdb
@@ -70,7 +70,7 @@ class Anonymized:
     def arrow(self) -> pa.Table:
         """The released rows as an Arrow table."""
         _require("pyarrow")
-        return self._connection.sql(f"FROM {RELEASED}").to_arrow_table()
+        return self._connection.sql(_rows()).to_arrow_table()
 
     def report(self) -> str:
         """The report of the run, one HTML page that loads nothing."""
@@ -92,7 +92,7 @@ class Anonymized:
 
     def _repr_html_(self) -> str:
         """The verdict and the first rows, for notebooks."""
-        rows = self._connection.execute(f"FROM {RELEASED} LIMIT {SHOWN_ROWS}").fetchall()
+        rows = self._connection.execute(_rows(limit=SHOWN_ROWS)).fetchall()
         return result_html(self.result, [name for name, _ in self._columns()], rows)
 
     def _is_exact(self, name: str, kind: str) -> bool:
@@ -102,14 +102,19 @@ class Anonymized:
 
     def _objects(self, name: str) -> list[Any]:
         """The values of a column, as objects of Python."""
-        rows = self._connection.execute(f"SELECT {Identifier(name)} FROM {RELEASED}").fetchall()
+        rows = self._connection.execute(_rows(Identifier(name))).fetchall()
         return [value for (value,) in rows]
 
     def _read(self) -> duckdb.DuckDBPyConnection:
-        return self._connection.execute(f"FROM {RELEASED}")
+        return self._connection.execute(_rows())
 
     def _columns(self) -> list[tuple[str, str]]:
         return [(row[0], row[1]) for row in self._connection.execute(f"DESCRIBE {RELEASED}").fetchall()]
+
+
+def _rows(column: Identifier | None = None, limit: int | None = None) -> str:
+    """The statement that reads the released rows, or the first ones, or a column."""
+    return renderer("duckdb")("frames/select_rows", table=Relation(RELEASED), column=column, limit=limit).text
 
 
 def _kept_types(policy: Policy, source: pd.DataFrame) -> dict[str, Any]:

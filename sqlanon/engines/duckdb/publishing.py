@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 
 import duckdb
-from markupsafe import Markup
 
 from sqlanon.engines.publishing import Grants, Publication, Publisher, PublishMethod, driver_error, listed, loses
 from sqlanon.engines.star import CLASS_NUMBER, Form, Star, drop_old, name_problems, old_tables, put_star
@@ -24,8 +23,8 @@ class DuckDBPublisher(Publisher):
     """See the module."""
 
     def problems(self, release: Relation, replace: bool, star: bool = False) -> list[SqlanonError]:
-        schema = Text(release.schema) if release.schema else Markup("current_schema()")
-        catalog = Text(release.catalog) if release.catalog else Markup("current_database()")
+        schema = Text(release.schema) if release.schema else None
+        catalog = Text(release.catalog) if release.catalog else None
         schemas = self.engine.query("publish/describe_schema", catalog=catalog, schema=schema)
         if not schemas:
             return [PolicyError(f"There is no schema for the release {release}; create it first.")]

@@ -84,7 +84,7 @@ class PostgresPublisher(Publisher):
         return found
 
     def _schema_problems(self, release: Relation) -> list[SqlanonError]:
-        schema = Markup("NULL") if release.schema is None else Text(release.schema)
+        schema = None if release.schema is None else Text(release.schema)
         rows = self.engine.query("publish/describe_schema", schema=schema)
         if not rows:
             return [PolicyError(f"There is no schema for the release {release}; create it first.")]
