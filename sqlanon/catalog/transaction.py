@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from sqlanon.catalog.tables import Tables
-from sqlanon.engines.driver import Bound, Driver, Row
+from sqlanon.engines.driver import Driver, Row
 from sqlanon.sql import Identifier, Relation, Renderer
 
 _CHUNK = 2_000  # bound values a statement
@@ -44,13 +44,9 @@ class Transaction:
 
     def _send(self, template: str, bound: Mapping[str, Any], **values: Any) -> list[Row]:
         statement = self._render(f"catalog/{template}", **values)
-        return [
-            {name: _read(value) for name, value in row.items()}
-            for row in self._driver.execute(statement.text, self._written(bound))
-        ]
-
-    def _written(self, bound: Mapping[str, Any]) -> Bound:
-        return {name: self._write(value) for name, value in bound.items()}
+        written = {name: self._write(value) for name, value in bound.items()}
+        rows = self._driver.execute(statement.text, written)
+        return [{name: _read(value) for name, value in row.items()} for row in rows]
 
     def _write(self, value: Any) -> Any:
         if isinstance(value, datetime):

@@ -93,10 +93,8 @@ def _carried(fields: Sequence[Field], word: int) -> Identifier:
 
 def _words(engine: Engine, fields: Sequence[Field], group: Iterable[int]) -> list[dict[str, Any]]:
     codes = {(f.word, f.shift): _code_expression(engine.render, f) for f in fields if f.coding.bits}
-    return [
-        {"name": word_column(w), "codes": _packed(code for (word, _), code in codes.items() if word == w)}
-        for w in group
-    ]
+    of_word = {w: [code for (word, _), code in codes.items() if word == w] for w in group}
+    return [{"name": word_column(w), "codes": macro("codes.sum", of_word[w])} for w in group]
 
 
 def _joins(engine: Engine, fields: Sequence[Field], group: Iterable[int]) -> list[dict[str, Any]]:
@@ -137,10 +135,6 @@ def _code_of_value(render: Renderer, field: Field) -> Markup:
     column, origin = _coded_column(render, field), coding.origin or 0
     is_small = origin > -(2**63) and origin + coding.leaves < 2**63
     return macro("codes.of_whole", column, coding.before, is_cast_first=is_small)
-
-
-def _packed(codes: Iterable[Markup]) -> Markup:
-    return macro("codes.sum", list(codes))
 
 
 def _dictionary_join(engine: Engine, field: Field) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Relation, macro
 from sqlanon.work.workspace import Workspace
 
 WORTH_SHARE = 0.35  # distinct tuples per row at which grouping them pays for itself
@@ -78,11 +78,8 @@ def sample_tuples(engine: Engine, coded: CodedTable, fields: Sequence[Field]) ->
 def _masked_words(coded: CodedTable, fields: Sequence[Field]) -> tuple[tuple[int, ...], list[dict[str, Any]]]:
     """The bits of some fields in each word, and the words with only those."""
     masks = tuple(sum(f.mask for f in fields if f.word == w) for w in range(coded.words))
-    return masks, [_masked(column, mask) for column, mask in zip(coded.word_columns, masks, strict=True)]
-
-
-def _masked(column: Identifier, mask: int) -> dict[str, Identifier | Markup]:
-    return {"name": column, "value": macro("bits.masked", column, mask)}
+    masked = zip(coded.word_columns, masks, strict=True)
+    return masks, [{"name": column, "value": macro("bits.masked", column, mask)} for column, mask in masked]
 
 
 def expand(coded: CodedTable, tuples: Tuples, done: Relation | Markup) -> Markup:

@@ -38,12 +38,9 @@ class Vocabulary:
 @functools.cache
 def vocabularies() -> tuple[Vocabulary, ...]:
     """All that are known; of `words.csv`."""
-    lines = [line.split(";") for line in _text().splitlines() if line and not line.startswith("#")]
+    text = (Path(__file__).parent / "words.csv").read_text(encoding="utf-8")
+    lines = [line.split(";") for line in text.splitlines() if line and not line.startswith("#")]
     about = {kind: {} for kind, *_ in lines}  # type: dict[str, dict[str, tuple[str, ...]]]
     for kind, words, *labels in lines:
         about[kind].update(dict.fromkeys(words.split("|"), tuple(labels)))
     return tuple(Vocabulary(groups, phrases=kind == "country") for kind, groups in about.items())
-
-
-def _text() -> str:
-    return (Path(__file__).parent / "words.csv").read_text(encoding="utf-8")

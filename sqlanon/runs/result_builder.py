@@ -111,7 +111,7 @@ class ResultBuilder:
             distributions=self.distributions,
             combinations=self.combinations,
             hierarchies=self.hierarchies,
-            algorithm=self._algorithm(),
+            algorithm=AlgorithmResult(self.algorithm, self.rounds, self.statements, self.facts),
             lattice=None if self.lattice is None else from_json(LatticeResult, self.lattice, "lattice"),
             checks=dict(self.checks),
             seconds=Seconds.of(self.seconds),
@@ -178,9 +178,6 @@ class ResultBuilder:
         predicted = () if self.predicted is None else _predicted(self.predicted[1])
         omitted = self.suppressed - statistics.suppressed
         return UtilityMeasures(statistics.c_avg(self.k), statistics.discernibility(omitted), self.gcp, *predicted)
-
-    def _algorithm(self) -> AlgorithmResult:
-        return AlgorithmResult(self.algorithm, self.rounds, self.statements, self.facts)
 
 
 def _predicted(measures: Measures) -> tuple[float, float | None]:

@@ -27,9 +27,10 @@ def load(data: Any, kind: DataKind, connection: duckdb.DuckDBPyConnection, table
     if problems:
         raise PolicyError(problems)
     frame = prepared(data) if kind is DataKind.PANDAS else data
-    ordered = {name for name in frame if _is_ordered(frame[name])} if kind is DataKind.PANDAS else set()
+    is_pandas = kind is DataKind.PANDAS
+    ordered = {name for name in frame if getattr(frame[name].dtype, "ordered", False)} if is_pandas else set()
     try:
-        connection.execute(f"SET GLOBAL pandas_analyze_sample = {max(1, len(frame) if kind is DataKind.PANDAS else 1)}")
+        connection.execute(f"SET GLOBAL pandas_analyze_sample = {max(1, len(frame) if is_pandas else 1)}")
         connection.register(_VIEW, frame)
         described = connection.execute(f"DESCRIBE {_VIEW}").fetchall()
         columns = [_column(name, type_name, name in ordered) for name, type_name, *_ in described]
@@ -60,10 +61,6 @@ def _name_problems(names: Sequence[Any]) -> Iterator[str]:
         if count > 1:
             same = ", ".join(f"'{name}'" for name in texts if name.lower() == lowered)
             yield f"The columns {same} have the same name, as SQL reads it; rename them."
-
-
-def _is_ordered(column: Any) -> bool:
-    return bool(getattr(column.dtype, "ordered", False))
 
 
 def _column(name: str, type_name: str, is_ordered: bool) -> dict[str, Any]:
