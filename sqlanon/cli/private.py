@@ -160,7 +160,7 @@ def _cells(checked: PrivateCheck) -> str:
 
 
 def _left_out(threshold: int | None) -> str:
-    return "" if threshold is None else f"\nCells whose count is below {threshold:,} are left out."
+    return "" if threshold is None else f"\nCells with a count below {threshold:,} are not in the release."
 
 
 def _mechanisms(guarantee: Guarantee) -> str:
