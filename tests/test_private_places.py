@@ -18,6 +18,7 @@ from sqlanon.algorithms.private.drawing import require_cells
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan
+from sqlanon.plan.public_domain import Node
 from sqlanon.releases.counts import NoisyCounts
 from sqlanon.releases.synthetic import secret_key
 from tests.private_support import planned, staged_rows
@@ -58,6 +59,8 @@ DOMAINS = [
     ("DOUBLE PRECISION", -1.1, 1.3, 0.3),
     ("REAL", 0, 1, 0.125),
     ("INTEGER", 0, 10, 2.5),
+    ("DOUBLE PRECISION", 0, 5_000_000_000, 100_000_000),
+    ("DECIMAL(18,2)", 0.5, 5_000_000_000.5, 100_000_000),
 ]
 
 
@@ -84,6 +87,27 @@ def test_numbers_have_the_place_of_their_step(
         with planned(engine, {"x": type_}, [(value,) for value in values], attributes) as plan:
             assert plan.domains["x"].size == steps + 1
             assert counted_places(engine, plan) == expected
+
+
+def test_cells_are_numbered_beyond_32_bits(engines: tuple[Engine, Engine]) -> None:
+    """A row in the last group of all attributes is counted as one in the first: no row decides whether a run ends."""
+    names, size = "abcd", 500
+    attributes = {name: {**NUMBER, "domain": {"from": 0, "below": size, "step": 1}} for name in names}
+    columns = dict.fromkeys(names, "INTEGER NOT NULL")
+    for engine in engines:
+        with planned(engine, columns, [(0,) * 4, (size - 1,) * 4], attributes) as plan:
+            groups = tuple(Node("", low, low + 2) for low in range(0, size, 2))
+            workspace = PlainWorkspace(engine)
+            cells = Places.of(engine, workspace, plan, secret_key()).count_cells((groups,) * 4)
+            workspace.drop(workspace.table("places"))
+            assert cells == {0: 1, len(groups) ** 4 - 1: 1}
+
+
+def test_unsigned_numbers_have_no_domain_below_0(engines: tuple[Engine, Engine]) -> None:
+    """DuckDB compares 2^128 - 1 with no number below 0: such a row would decide whether a run ends."""
+    attributes = {"x": {**NUMBER, "domain": {"from": -5, "below": 25, "step": 3}}}
+    with pytest.raises(PolicyError, match="begin it at 0"), planned(engines[0], {"x": "UHUGEINT"}, [], attributes):
+        pass
 
 
 JOBS = {"clerk": ["office", "*"], "lawyer": ["office", "*"], "smith": ["shop", "*"]}

@@ -25,6 +25,7 @@ NULL = "NULL"
 _MOST_UNITS = 2**53  # which doubles count exactly
 _MOST_WHOLE = 2**62
 _MOST_DECIMALS = 22  # of powers of ten that doubles hold
+_UNSIGNED = "UHUGEINT"  # comparing it with a number below 0 fails where a value has no signed counterpart
 _LISTED = (Kind.TEXT, Kind.ENUM, Kind.BOOLEAN, Kind.INTEGER, Kind.UUID, Kind.DATE)
 
 
@@ -166,6 +167,8 @@ def number_domain(column: Column, domain: Domain) -> NumberDomain:
     scale = next((s for s in range(_MOST_DECIMALS + 1) if _is_whole(first, s) and _is_whole(width, s)), None)
     if scale is None:
         raise PolicyError(f"domain: from and step may have {_MOST_DECIMALS} decimals, not more.")
+    if first < 0 and column.type == _UNSIGNED:
+        raise PolicyError(f"domain: numbers of type {_UNSIGNED} can't be compared with one below 0; begin it at 0.")
     units = [int(number * 10**scale) for number in (first, width)]
     made = NumberDomain(column, units[0], units[1], scale, domain.steps, domain.steps if column.nullable else None)
     most = _MOST_WHOLE if made.counts_whole_numbers else _MOST_UNITS
