@@ -317,8 +317,8 @@ def test_select_and_a_schema_of_ones_own_suffice(owned: Database, restricted_rol
         assert anonymize(policy).published
         assert anonymize(policy, replace=True).published
         assert database.sql("SELECT count(*) FROM own.released") == [(9,)]
-    made = owned.sql("SELECT DISTINCT schemaname FROM pg_tables WHERE tableowner = ?", [role])
-    assert made == [("own",)]
+    made = {schema for (schema,) in owned.sql("SELECT schemaname FROM pg_tables WHERE tableowner = ?", [role])}
+    assert {schema for schema in made if not schema.startswith("pg_temp")} == {"own"}  # sessions may be ending still
 
 
 def test_no_privilege_is_an_access_error(owned: Database, restricted_role: tuple[str, str]) -> None:

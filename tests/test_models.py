@@ -337,12 +337,16 @@ def test_thresholds_that_are_met_exactly(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("spec", "attainable", "worst"),
     [
-        (policy.KAnonymity(model="k-anonymity", k=5), "k: 17", 17.0),
-        (policy.DistinctLDiversity(model="distinct-l-diversity", attribute="s", l=3), "l: 17", 17.0),
-        (policy.EntropyLDiversity(model="entropy-l-diversity", attribute="s", l=3), "l: 17", 17.0),
-        (policy.RecursiveLDiversity(model="recursive-l-diversity", attribute="s", c=3, l=2), "c: 17.01", 20.0),
-        (policy.TCloseness(model="t-closeness", attribute="s", distance="ordered", t=0.2), "t: 17", 20.0),
-        (policy.VarianceDiversity(model="variance-diversity", attribute="s", v=2.5), "v: 17", 17.0),
+        (policy.KAnonymityParameters(model="k-anonymity", k=5), "k: 17", 17.0),
+        (policy.DistinctLDiversityParameters(model="distinct-l-diversity", attribute="s", l=3), "l: 17", 17.0),
+        (policy.EntropyLDiversityParameters(model="entropy-l-diversity", attribute="s", l=3), "l: 17", 17.0),
+        (
+            policy.RecursiveLDiversityParameters(model="recursive-l-diversity", attribute="s", c=3, l=2),
+            "c: 17.01",
+            20.0,
+        ),
+        (policy.TClosenessParameters(model="t-closeness", attribute="s", distance="ordered", t=0.2), "t: 17", 20.0),
+        (policy.VarianceDiversityParameters(model="variance-diversity", attribute="s", v=2.5), "v: 17", 17.0),
     ],
 )
 def test_from_spec(spec: policy.Model, attainable: str, worst: float) -> None:

@@ -176,7 +176,7 @@ SETS = "sqlanon.encoding.frequency.frequency_sets:FrequencySets"
 BASE = "sqlanon.models.base:PrivacyModel"
 DIVERSITY = "sqlanon.models.diversity"
 CLOSENESS = "sqlanon.models.closeness"
-OPTIMAL = "sqlanon.algorithms.lattice.optimal:_Search"
+OPTIMAL = "sqlanon.algorithms.lattice.optimal:_OptimalSearch"
 BOXES = "sqlanon.algorithms.lattice.best_first:BestFirst"
 QUALITY = "sqlanon.algorithms.lattice.quality.class_quality"
 GROWTH = "sqlanon.algorithms.tree.growth"
@@ -373,7 +373,7 @@ MUTANTS = (
     Mutant("sqlanon.algorithms.tree.mondrian:build_task", "2 * max(", "3 * max(", check_tree, TREES, seed=4),
     Mutant(f"{GROWTH}:record_allowable", "max(model.least_rows", "2 * max(model.least_rows", check_tree, SMALL),
     Mutant(
-        "sqlanon.algorithms.tree.thresholds:_Search.__init__",
+        "sqlanon.algorithms.tree.thresholds:_ThresholdSearch.__init__",
         "max(model.least_rows",
         "3 * max(model.least_rows",
         check_tree,
