@@ -23,7 +23,7 @@ from typing import Any
 
 from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 from private_plans import PlainWorkspace, draw_release, plan_release
-from private_utility import DOMAINS, Adult
+from private_utility import Adult
 
 from sqlanon.algorithms.private.counting import Places
 from sqlanon.algorithms.private.drawing import require_cells
@@ -80,12 +80,10 @@ def run_adult(file: Path) -> float:
     with tempfile.TemporaryDirectory() as directory:
         url = f"duckdb:///{directory}/adult.duckdb"
         adult = Adult(file)
-        kinds = ", ".join(f'"{name}" {"INTEGER" if name in DOMAINS else "VARCHAR"} NOT NULL' for name in adult.names)
-        creation = Statement("create", f"CREATE TABLE people ({kinds})")
         with connect(url, create=True) as engine:
-            engine.execute(creation)
+            adult.create(engine, "people")
             engine.load(Relation("people"), adult.names, adult.rows)
-        adult.engine.execute(creation)
+        adult.create(adult.engine, "people")  # its columns alone, to plan by
         policy = adult.plan("people", name="diffgen", specializations=10).policy
         source = policy.source.model_copy(update={"url": url})
         policy = policy.model_copy(update={"source": source, "budget": PrivacyBudget(ledger="adult")})

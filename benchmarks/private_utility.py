@@ -35,6 +35,7 @@ from sqlanon.algorithms.private.accounting import schedule_of
 from sqlanon.algorithms.private.counting import Places
 from sqlanon.algorithms.private.drawing import DrawnCounts
 from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain
 from sqlanon.releases.synthetic import secret_key
@@ -93,14 +94,18 @@ class Adult:
         ]
         self.directory = file.parent
 
+    def create(self, engine: Engine, table: str) -> None:
+        """Create an empty table of these columns in the database of an engine."""
+        kinds = ", ".join(f'"{name}" {"INTEGER" if name in DOMAINS else "VARCHAR"} NOT NULL' for name in self.names)
+        engine.execute(Statement("create", f"CREATE TABLE {table} ({kinds})"))
+
     def divide(self, number: int) -> Split:
         """Make the tables of a division."""
         order = np.random.default_rng(number).permutation(len(self.rows))
         middle = len(order) * 2 // 3
         sides = []
-        kinds = ", ".join(f'"{name}" {"INTEGER" if name in DOMAINS else "VARCHAR"} NOT NULL' for name in self.names)
         for table, part in ((f"train_{number}", order[:middle]), (f"test_{number}", order[middle:])):
-            self.engine.execute(Statement("create", f"CREATE TABLE {table} ({kinds})"))
+            self.create(self.engine, table)
             self.engine.load(Relation(table), self.names, [self.rows[place] for place in part])
             found = self.places(self.plan(table, name="contingency"))
             sides += [found[:, :-1], found[:, -1]]
