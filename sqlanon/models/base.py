@@ -156,7 +156,10 @@ class PrivacyModel(ABC):
         return self.decided_by_size or type(self).sample_test is not PrivacyModel.sample_test
 
     def sample_test(self, render: Renderer, groups: Groups) -> SampleTest | None:
-        """Test classes by a sample of their rows; None where whatever the sampled rows show is true of all rows."""
+        """Test classes by a sample of their rows; None where whatever the sampled rows show is true of all rows.
+
+        Models are asked only if they are `testable`: the plan refuses others where an algorithm takes samples.
+        """
         raise NotImplementedError(f"{self.name} has no test on samples.")
 
     def implies_violation(self) -> Markup | None:
