@@ -15,9 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from sqlanon import policy
 from sqlanon.engines.base import Engine
-from sqlanon.errors import PolicyError
 from sqlanon.models import (
     DistinctLDiversity,
     EntropyLDiversity,
@@ -26,10 +24,8 @@ from sqlanon.models import (
     PrivacyModel,
     RecursiveLDiversity,
     VarianceDiversity,
-    from_spec,
 )
 from sqlanon.models.closeness import DISTANCES
-from sqlanon.models.numbers import ratio_of_counts, threshold_of_ratios
 from sqlanon.sql import Relation, Statement
 from tests.oracle import brute_force
 from tests.random_cases import many
@@ -218,16 +214,6 @@ def test_rows_that_must_go_until_a_class_is_recursively_diverse(
         assert (lost is None) if not bound else counts[0] - lost < bound <= counts[0] - lost + 1
 
 
-@given(ratio=st.fractions(0, 9, max_denominator=99), value=st.floats(1e-30, 1e30), rows=st.integers(1, 99))
-def test_a_threshold_with_small_terms_divides_the_ratios_of_counts_alike(
-    ratio: Fraction, value: float, rows: int
-) -> None:
-    threshold = threshold_of_ratios(value, rows)
-    assert threshold.denominator <= rows
-    ratio = Fraction(ratio.numerator % (rows + 1), ratio.denominator % rows + 1)
-    assert (ratio < threshold) == (ratio < Fraction(str(value)))
-
-
 @pytest.mark.parametrize("distance", DISTANCES)
 @MANY
 @given(classes=partitions, t=st.sampled_from([0.0, 0.1, 0.25, 0.5]))
@@ -332,104 +318,3 @@ def test_thresholds_that_are_met_exactly(engine: Engine) -> None:
     thirds = load(engine, {0: [0, 0, 1], 1: [1, 1, 0]})
     assert not measure(engine, DISTANCES["equal"]("s", 1 / 6), thirds)[0][1]
     assert not measure(engine, VarianceDiversity("s", 2 / 9), thirds)[0][1]
-
-
-@pytest.mark.parametrize(
-    ("spec", "attainable", "worst"),
-    [
-        (policy.KAnonymityParameters(model="k-anonymity", k=5), "k: 17", 17.0),
-        (policy.DistinctLDiversityParameters(model="distinct-l-diversity", attribute="s", l=3), "l: 17", 17.0),
-        (policy.EntropyLDiversityParameters(model="entropy-l-diversity", attribute="s", l=3), "l: 17", 17.0),
-        (
-            policy.RecursiveLDiversityParameters(model="recursive-l-diversity", attribute="s", c=3, l=2),
-            "c: 17.01",
-            20.0,
-        ),
-        (policy.TClosenessParameters(model="t-closeness", attribute="s", distance="ordered", t=0.2), "t: 17", 20.0),
-        (policy.VarianceDiversityParameters(model="variance-diversity", attribute="s", v=2.5), "v: 17", 17.0),
-    ],
-)
-def test_from_spec(spec: policy.Model, attainable: str, worst: float) -> None:
-    model = from_spec(spec)
-    assert model.name == spec.model
-    assert model.parameters == {key: value for key, value in spec.model_dump().items() if key != "model"}
-    assert model.attainable(17.0) == attainable
-    assert model.worst_of((17.0, 20.0)) == worst
-    assert model.monotone_under_generalization
-
-
-def test_attainable_is_rounded_to_the_safe_side() -> None:
-    assert EntropyLDiversity("s", 3).attainable(2.99999) == "l: 2.999"
-    assert EntropyLDiversity("s", 3).attainable(2.9999999999999996) == "l: 3"
-    assert RecursiveLDiversity("s", 3, 2).attainable(math.inf) == "no c: there are fewer than 2 values"
-    assert RecursiveLDiversity("s", 3, 2).attainable(1.5) == "c: 1.501"
-    assert DISTANCES["equal"]("s", 0.1).attainable(0.123401) == "t: 0.1235"
-
-
-@pytest.mark.parametrize(
-    ("model", "worst", "too_bad"),
-    [
-        (KAnonymity(3), 3.0, 2.0),
-        (DistinctLDiversity("s", 2), 2.0, 1.0),
-        (EntropyLDiversity("s", 2), 2.0, 1.9999999),
-        (RecursiveLDiversity("s", 1.1, 2), 10 / 11, 11 / 10),
-        (RecursiveLDiversity("s", 0.8333333333333334, 2), 5 / 6, 6 / 7),
-        (RecursiveLDiversity("s", 1e-9, 2), 1e-10, math.inf),
-        (VarianceDiversity("s", 2 / 9), 2 / 9, 2 / 9 - 1e-9),
-        *((distance("s", 0.3), 0.3, 0.3 + 1e-9) for distance in DISTANCES.values()),
-    ],
-)
-def test_whether_a_model_holds_is_told_from_its_worst_measure(
-    model: PrivacyModel, worst: float, too_bad: float
-) -> None:
-    assert model.is_met_by(worst, 100) is True
-    assert model.is_met_by(too_bad, 100) is False
-    assert model.is_met_by(math.nan, 100) is False
-
-
-def test_what_rounding_decides_is_not_told() -> None:
-    least = EntropyLDiversity("s", 2).least
-    assert EntropyLDiversity("s", 2).is_met_by(math.exp(least), 100) is None
-    assert RecursiveLDiversity("s", 0.5, 2).is_met_by(0.5, 2**26) is False
-    assert RecursiveLDiversity("s", 0.5, 2).is_met_by(0.5, 2**26 + 1) is None
-
-
-counts = st.integers(1, 2**26)
-
-
-@given(pair=st.tuples(counts, counts).filter(lambda pair: sum(pair) <= 2**26))
-@example(pair=(2**26 - 1, 1))
-@example(pair=(1, 2**26 - 1))
-@example(pair=(2**25, 2**25 - 1))
-def test_a_ratio_of_counts_is_told_from_its_double(pair: tuple[int, int]) -> None:
-    assert ratio_of_counts(pair[0] / pair[1], 2**26) == Fraction(*pair)
-
-
-LIMITS: dict[str, Callable[[], PrivacyModel]] = {
-    "k of none": lambda: KAnonymity(0),
-    "k of a part": lambda: KAnonymity(2.5),  # type: ignore[arg-type]
-    "k of a truth": lambda: KAnonymity(True),
-    "l of none": lambda: DistinctLDiversity("s", 0),
-    "l below 1": lambda: EntropyLDiversity("s", 0.5),
-    "l endless": lambda: EntropyLDiversity("s", math.inf),
-    "c of 0": lambda: RecursiveLDiversity("s", 0.0, 2),
-    "c endless": lambda: RecursiveLDiversity("s", math.inf, 2),
-    "l of c below 1": lambda: RecursiveLDiversity("s", 2.0, 0),
-    "v below 0": lambda: VarianceDiversity("s", -1.0),
-    "v no number": lambda: VarianceDiversity("s", math.nan),
-    "no attribute": lambda: DistinctLDiversity(None, 2),  # type: ignore[arg-type]
-    **{f"t no number, {name}": lambda one=one: one("s", math.nan) for name, one in DISTANCES.items()},  # type: ignore[misc]
-    **{f"t below 0, {name}": lambda one=one: one("s", -0.1) for name, one in DISTANCES.items()},  # type: ignore[misc]
-}
-
-
-@pytest.mark.parametrize("name", LIMITS)
-def test_parameters_have_the_limits_of_the_grammar(name: str) -> None:
-    with pytest.raises(PolicyError, match="must be"):
-        LIMITS[name]()
-
-
-def test_closeness_alone_depends_on_suppressed_rows() -> None:
-    models: list[PrivacyModel] = [KAnonymity(2), DistinctLDiversity("s", 2), VarianceDiversity("s", 1.0)]
-    assert all(model.monotone_under_suppression for model in models)
-    assert not any(distance.monotone_under_suppression for distance in DISTANCES.values())
