@@ -60,7 +60,7 @@ def by_brute_force(keys: Sequence[Any], values: Sequence[Any]) -> dict[str, Any]
     return figures | {"confidence": max(surest, default=None)}
 
 
-def check_figures(recorded: Sequence[dict[str, Any]], rows: Sequence[Row]) -> None:
+def require_figures(recorded: Sequence[dict[str, Any]], rows: Sequence[Row]) -> None:
     """Hold the figures of the two sensitive columns, the last ones, against the released rows."""
     for one, place in zip(recorded, (-2, -1), strict=True):
         expected = by_brute_force([row[:-2] for row in rows], [row[place] for row in rows])
@@ -82,7 +82,7 @@ def test_a_run_counts_what_its_release_tells(database: Database, algorithm: str,
     policy = database.policy(table, ROLES | hierarchies, **more)
     result = anonymize(policy).as_json()
     rows = database.sql(f"SELECT * FROM {policy.release.table}")
-    check_figures(result["disclosure"], rows)
+    require_figures(result["disclosure"], rows)
     assert [(one["attribute"], one["protected"]) for one in result["disclosure"]] == [
         ("disease", False),
         ("salary", True),
@@ -96,9 +96,9 @@ def test_verification_counts_what_a_table_tells(database_url: str, seed: int) ->
         table = database.create(COLUMNS, rows)
     names = ["disease", "salary"]
     found = check_table(database_url, table, ["age", "sex"], [KAnonymity(1)], sensitive=names)
-    check_figures(to_json(found.disclosure), rows)
+    require_figures(to_json(found.disclosure), rows)
     everything = check_table(database_url, table, [], [KAnonymity(1)], sensitive=names).disclosure
-    check_figures(to_json(everything), [("", *row[2:]) for row in rows])
+    require_figures(to_json(everything), [("", *row[2:]) for row in rows])
 
 
 def test_verification_by_a_policy_counts_the_same(database_url: str) -> None:
@@ -149,7 +149,7 @@ def test_a_job_records_what_its_release_tells(database: Database, on_violation: 
     if on_violation == "suppress":
         replaced(database, policy.source.table, people(8))
     result = carry_out(database)
-    check_figures(result["disclosure"], database.sql(f"SELECT * FROM {policy.release.table}"))
+    require_figures(result["disclosure"], database.sql(f"SELECT * FROM {policy.release.table}"))
     assert [(one["attribute"], one["protected"]) for one in result["disclosure"]] == [
         ("disease", False),
         ("salary", True),

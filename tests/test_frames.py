@@ -66,7 +66,7 @@ def policy(**more: Any) -> dict[str, Any]:
     return {**POLICY, "attributes": {**POLICY["attributes"], **kept}}
 
 
-def check(release: Anonymized, source: Any) -> Any:
+def require_protected(release: Anonymized, source: Any) -> Any:
     """The released frame; it holds the source's rows, in classes of five."""
     frame = release.df()
     assert sorted(frame["ill"]) == sorted(source["ill"])
@@ -78,7 +78,7 @@ def check(release: Anonymized, source: Any) -> Any:
 def test_a_pandas_frame() -> None:
     source = people()
     with anonymize(source, POLICY) as release:
-        frame = check(release, source)
+        frame = require_protected(release, source)
         assert list(frame.columns) == ["age", "sex", "ill"]
         assert "k-anonymity" in release.report()
         assert "Verified: k-anonymity (k 5)" in release._repr_html_()
@@ -110,7 +110,7 @@ def test_policies_in_every_form(tmp_path: Path) -> None:
         _placed(form, place, "duckdb:///r", keeps_catalog=False) for form in (POLICY, text, file, str(file), built)
     ]
     assert all(one == placed[0] for one in placed)
-    check(anonymize(source, file), source)
+    require_protected(anonymize(source, file), source)
     assert not (tmp_path / "r.csv").exists()
 
 
@@ -120,7 +120,7 @@ def test_polars_and_arrow() -> None:
     frame = polars.from_pandas(source).with_columns(polars.col("sex").cast(polars.Categorical))
     for data in (frame, frame.to_arrow()):
         release = anonymize(data, POLICY)
-        check(release, source)
+        require_protected(release, source)
         assert release.pl().shape == (ROWS, 3)
         assert release.arrow().column_names == ["age", "sex", "ill"]
 
@@ -129,7 +129,7 @@ def test_polars_and_arrow() -> None:
 def test_a_file(tmp_path: Path, name: str) -> None:
     source, path = people(), tmp_path / name
     source.to_csv(path, index=False) if name.endswith("csv") else source.to_parquet(path)
-    check(anonymize(path if name.endswith("csv") else str(path), POLICY), source)
+    require_protected(anonymize(path if name.endswith("csv") else str(path), POLICY), source)
 
 
 @pytest.mark.parametrize("place", [":memory:", "file"])
@@ -137,7 +137,7 @@ def test_a_duckdb_connection(tmp_path: Path, place: str) -> None:
     source = people()
     connection = duckdb.connect(place if place == ":memory:" else str(tmp_path / "people.duckdb"))
     connection.execute("CREATE TABLE people AS SELECT * FROM source")
-    check(anonymize(connection, POLICY, table="main.people"), source)
+    require_protected(anonymize(connection, POLICY, table="main.people"), source)
     assert connection.execute("SHOW TABLES").fetchall() == [("people",)]
     assert connection.execute(
         "SELECT count(*) FROM information_schema.schemata WHERE schema_name = 'sqlanon'"
@@ -186,7 +186,7 @@ def test_types_of_kept_columns_survive() -> None:
         "note": [None if i % 3 == 0 else f"n{i}" for i in range(ROWS)],
     }
     source = people(**kept)
-    frame = check(anonymize(source, policy(**dict.fromkeys(kept, "insensitive"))), source)
+    frame = require_protected(anonymize(source, policy(**dict.fromkeys(kept, "insensitive"))), source)
     assert dict(frame.dtypes[list(kept)]) == dict(source.dtypes[list(kept)])
     for name in kept:
         there, back = (Counter(None if pd.isna(value) else value for value in one[name]) for one in (source, frame))

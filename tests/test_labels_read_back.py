@@ -150,10 +150,10 @@ def test_every_raw_value_lies_in_what_is_read_of_its_label(database: Database, r
     released = database.sql(f"SELECT {', '.join(columns)} FROM {table}_r")
     cells_of = {name: list(cells) for name, cells in zip(columns, zip(*released, strict=True), strict=True)}
     for library in LIBRARIES:
-        check_read_back(library, cells_of)
+        require_read_back(library, cells_of)
 
 
-def check_read_back(library: str, released: dict[str, list[Any]]) -> None:
+def require_read_back(library: str, released: dict[str, list[Any]]) -> None:
     """Hold what is read of the labels of a release against the raw values of its rows."""
     frame = LIBRARIES[library](released)
     before = frame.columns
@@ -161,7 +161,12 @@ def check_read_back(library: str, released: dict[str, list[Any]]) -> None:
     read = read_labels(frame, kinds)
     assert list(frame.columns) == list(before)
     raw = {row[0]: row for row in ROWS}
-    for cells in read.to_dict("records") if library == "pandas" else read.to_dicts():
+    records = read.to_dict("records") if library == "pandas" else read.to_dicts()
+    assert sorted(cells["row"] for cells in records) == sorted(raw)
+    for end in (f"{column}_{one}" for column in ("age", "paid", "seen") for one in ("min", "max")):
+        assert not all(_is_open(cells[end]) for cells in records)
+    assert any(cells["name_values"] is not None for cells in records)
+    for cells in records:
         _, age, paid, seen, name = raw[cells["row"]]
         for column, value in (("age", age), ("paid", None if paid is None else float(paid)), ("seen", seen)):
             low, high = cells[f"{column}_min"], cells[f"{column}_max"]

@@ -98,7 +98,7 @@ def test_noise_of_many_counts_is_discrete_laplace(scale: Fraction) -> None:
 BLOCK = {1: 2, 3: 1}  # the rows of cells of a block of five
 
 
-def check_distribution() -> None:
+def require_distribution() -> None:
     """Hold what is released of many blocks of five cells against noise of all cells that is left out below 2."""
     blocks, threshold = 6_000, 2
     counted = {5 * block + cell: rows for block in range(blocks) for cell, rows in BLOCK.items()}
@@ -122,7 +122,7 @@ def check_distribution() -> None:
 
 
 def test_cells_above_a_threshold_are_distributed_as_if_all_were_drawn() -> None:
-    check_distribution()
+    require_distribution()
 
 
 @pytest.mark.parametrize("mutant", ["no empty cells", "the count itself decides", "no conditional noise"])
@@ -143,7 +143,7 @@ def test_wrong_distributions_are_found(monkeypatch: pytest.MonkeyPatch, mutant: 
             lambda counted, *more: [one for one in whole(counted, *more) if counted.get(one[0], 9) >= 2],
         )
     with pytest.raises(AssertionError):
-        check_distribution()
+        require_distribution()
 
 
 @pytest.mark.parametrize("seed", range(20))

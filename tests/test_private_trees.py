@@ -157,7 +157,7 @@ def _joins_all(tree: Sequence[tuple[int, ...]]) -> bool:
     return len(part) == 4
 
 
-def audit(engine: Engine, rows: list[Any], fewer: list[Any], **more: Any) -> None:
+def require_few_changes(engine: Engine, rows: list[Any], fewer: list[Any], **more: Any) -> None:
     """The same draws on both tables: the same questions, and changes within the sensitivities that are charged."""
     seen = []
     for part in (rows, fewer):
@@ -183,21 +183,21 @@ def audit(engine: Engine, rows: list[Any], fewer: list[Any], **more: Any) -> Non
         assert not monotone or all(here >= there for here, there in zip(scores, changed, strict=True))
 
 
-def audit_rows(engine: Engine) -> None:
+def require_few_changes_by_rows(engine: Engine) -> None:
     rows = [*rows_of(6, 5), *[(25, "clerk", "f", "high")] * 5, *[(45, "baker", "m", "low")] * 5]
     for left_out in (1, 4, 8, 13):
-        audit(engine, rows, rows[:left_out] + rows[left_out + 1 :])
+        require_few_changes(engine, rows, rows[:left_out] + rows[left_out + 1 :])
 
 
 def test_one_row_changes_no_more_than_the_sensitivities(engines: tuple[Engine, Engine]) -> None:
-    audit_rows(engines[0])
+    require_few_changes_by_rows(engines[0])
 
 
 def test_one_person_changes_no_more_than_its_rows(engines: tuple[Engine, Engine]) -> None:
     columns, attributes = {"person": "INTEGER", **COLUMNS}, {"person": "identifier", **ATTRIBUTES}
     rows = [(number % 5, *row) for number, row in enumerate(rows_of(30, 2))]
     more = {"columns": columns, "attributes": attributes, "unit": {"column": "person", "rows": 2}}
-    audit(engines[0], rows, [row for row in rows if row[0] != 3], **more)
+    require_few_changes(engines[0], rows, [row for row in rows if row[0] != 3], **more)
 
 
 def half_of_a_sensitivity(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def places_merged_by_exact_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_mutants_are_found(engines: tuple[Engine, Engine], monkeypatch: pytest.MonkeyPatch, mutant: Any) -> None:
     mutant(monkeypatch)
     with pytest.raises((AssertionError, ValueError)):
-        audit_rows(engines[0])
+        require_few_changes_by_rows(engines[0])
 
 
 def test_scores_hold_whatever_noise_made_of_the_expected_counts() -> None:

@@ -68,12 +68,12 @@ def _allowed(database: Database, *statements: str) -> list[str]:
 
 def test_each_role_can_do_its_part(place: Place) -> None:
     _granted(place)
-    _check_each_part(place)
+    _require_each_part(place)
 
 
 def test_the_script_takes_no_superuser(place: Place, administrator: str) -> None:
     _granted(place, by=administrator)
-    _check_each_part(place)
+    _require_each_part(place)
 
 
 def test_a_superuser_becomes_no_member(place: Place) -> None:
@@ -82,7 +82,7 @@ def test_a_superuser_becomes_no_member(place: Place) -> None:
     assert place.owner.sql(members, [quoted(place.roles.runner)]) == []
 
 
-def _check_each_part(place: Place) -> None:
+def _require_each_part(place: Place) -> None:
     policy = place.policy(place.roles.runner)
     with open_database(place.url(place.roles.runner)) as runner, open_database(place.url(place.roles.reader)) as reader:
         assert anonymize(policy).published

@@ -23,7 +23,7 @@ DOCUMENTED = {0, 1, 2, 3, 4}
 SETTINGS = settings(max_examples=many(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def said(capture: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
+def require_sentence(capture: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
     """The exit code of a command and all that it says, which is a sentence wherever the code isn't 0."""
     code, out, err = call_main(capture, *arguments)
     assert code in DOCUMENTED, ascii((code, out, err))
@@ -51,7 +51,7 @@ def test_values_that_no_engine_takes_are_a_wrong_command_line(
     if option in ("--k", "--v", "--t"):
         del given["--l"]
     options = [part for pair in {**given, option: value}.items() for part in pair]
-    code, _ = said(capsys, "verify", patients_url, "patients", *options)
+    code, _ = require_sentence(capsys, "verify", patients_url, "patients", *options)
     assert code == 2 or (code, option, value) == (3, "--k", "9" * 30)
 
 
@@ -68,7 +68,7 @@ def test_any_value_of_an_option_ends_in_a_sentence(
     patients_url: str, capsys: pytest.CaptureFixture[str], given: list[tuple[str, str]]
 ) -> None:
     options = [part for pair in given for part in pair if part.isprintable() or part.isspace()]
-    said(capsys, "verify", patients_url, "patients", *options, "--k", "2", "--qi", "age")
+    require_sentence(capsys, "verify", patients_url, "patients", *options, "--k", "2", "--qi", "age")
 
 
 @SETTINGS
@@ -86,7 +86,7 @@ def test_a_record_changed_by_its_signer_ends_in_a_sentence(
         changed["digest"] = document_digest(changed)
     file = tmp_path_factory.getbasetemp() / "changed.json"
     file.write_text(json.dumps(changed), encoding="utf-8")
-    code, _ = said(capsys, "verify", "--record", file, "--json")
+    code, _ = require_sentence(capsys, "verify", "--record", file, "--json")
     assert code in ((0, 2, 3, 4) if changed.get("policy") != record["policy"] else (0, 2, 3))
 
 
@@ -102,12 +102,12 @@ def _record(url: str, factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_what_is_typed_must_be_text(policy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = said(capsys, "check", policy, "--temp-directory", "\udcff")
+    code, told = require_sentence(capsys, "check", policy, "--temp-directory", "\udcff")
     assert (code, "UTF-8" in told) == (2, True)
 
 
 def test_json_is_told_of_wrong_limits_too(policy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = said(capsys, "check", policy, "--statement-timeout", "1e10", "--json")
+    code, told = require_sentence(capsys, "check", policy, "--statement-timeout", "1e10", "--json")
     assert (code, json.loads(told)["error"]["exit_code"]) == (2, 2)
 
 
@@ -120,5 +120,5 @@ def test_long_nestings_are_refused_soon(tmp_path: Path, capsys: pytest.CaptureFi
     for command in (["check"], ["run"], ["verify"], ["verify", "--record"]):
         file = tmp_path / "deep"
         file.write_text("[" * 100_000)
-        code, _ = said(capsys, *command, file)
+        code, _ = require_sentence(capsys, *command, file)
         assert code == 2

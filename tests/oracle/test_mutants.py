@@ -411,7 +411,7 @@ def settings_of(examples: int) -> settings:
     )
 
 
-def check_drawn(
+def require_drawn_to_pass(
     database: Database, check: Callable[[Database, Any], None], drawn: SearchStrategy[Any], examples: int, first: int
 ) -> None:
     """Check so many drawn cases; a case that no table can satisfy is none."""
@@ -429,7 +429,7 @@ def check_drawn(
 def search(database: Database, mutant: Mutant) -> None:
     """Check the tables on which the mutant must have been caught, some from each seed."""
     for seed_of_turn in range(mutant.seed, mutant.seed + MOST // DRAWN):
-        check_drawn(database, mutant.check, mutant.cases, DRAWN, seed_of_turn)
+        require_drawn_to_pass(database, mutant.check, mutant.cases, DRAWN, seed_of_turn)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -445,9 +445,9 @@ def test_a_broken_condition_is_caught(database: Database, mutant: Mutant) -> Non
 def test_the_program_as_it_is_passes(
     database: Database, check: Callable[[Database, Any], None], drawn: SearchStrategy[Any]
 ) -> None:
-    check_drawn(database, check, drawn, 3, 1)
+    require_drawn_to_pass(database, check, drawn, 3, 1)
 
 
 @pytest.mark.parametrize("check", [check_all, check_chart, check_samarati, check_floors])
 def test_starred_rows_that_are_judged_are_completed(database: Database, check: Callable[[Database, Any], None]) -> None:
-    check_drawn(database, check, judged_cases(), 15, 1)
+    require_drawn_to_pass(database, check, judged_cases(), 15, 1)
