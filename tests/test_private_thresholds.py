@@ -8,13 +8,14 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from sqlanon.algorithms.private import drawing
+from sqlanon.algorithms.private import drawing, exact_draws
 from sqlanon.algorithms.private.accounting import Schedule, schedule_of
 from sqlanon.algorithms.private.exact_draws import Chance, Geometric, Interval, Noise, reaching
 from sqlanon.algorithms.private.mechanisms import OpenDP
@@ -58,6 +59,30 @@ def test_bounds_of_probabilities_hold_them(x: Fraction) -> None:
     assert float(fine.low) == pytest.approx(math.exp(-x))
 
 
+def test_bounds_are_rounded_outward() -> None:
+    """Of few digits, so that each is rounded; held against exact fractions."""
+    for number in range(60):
+        coarse, fine = (Interval.exponential(Fraction(number, 7), digits) for digits in (4, 30))
+        assert coarse.low <= fine.low <= fine.high <= coarse.high
+    numbers = [
+        Interval(Decimal(low), Decimal(high), 3) for low, high in itertools.pairwise(("0.117", "0.233", "0.941"))
+    ]
+    for one, other in itertools.product(numbers, repeat=2):
+        low, high, least, most = map(Fraction, (one.low, one.high, other.low, other.high))
+        for made, exact in (
+            (one.square, (low**2, high**2)),
+            (one.complement.square, ((1 - high) ** 2, (1 - low) ** 2)),
+            (Interval(one.low, one.high, 2).complement, (1 - high, 1 - low)),
+            (one.plus_one, (1 + low, 1 + high)),
+            (one / other.plus_one, (low / (1 + most), high / (1 + least))),
+        ):
+            assert exact[0] * Fraction(97, 100) <= made.low <= exact[0] < exact[1] <= made.high
+            assert made.high <= exact[1] * Fraction(103, 100)
+        below, above = one.scaled(5)
+        assert below <= low * 32 < below + 1
+        assert above - 1 < high * 32 <= above
+
+
 def test_bits_that_do_not_decide_are_followed_by_more(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = Chance(functools.partial(Interval.exponential, Fraction(1)), 0, is_digit=False)
     monkeypatch.setattr(chance, "_bounds", (0, 2**64))  # nothing is decided by the first word
@@ -65,8 +90,21 @@ def test_bits_that_do_not_decide_are_followed_by_more(monkeypatch: pytest.Monkey
     assert fits(Counter(happened.tolist()), {True: math.exp(-1), False: 1 - math.exp(-1)}, 1000)
 
 
+def test_a_word_between_the_bounds_is_decided_by_what_the_probability_has_behind_it() -> None:
+    chance = Chance(functools.partial(Interval.exponential, Fraction(1)), 0, is_digit=False)
+    word, above = chance._bounds
+    assert above == word + 1
+    rest = float(Fraction(Interval.exponential(Fraction(1), 60).low) * 2**64 - word)
+    happened = Counter(chance._decide(word, 64) for _ in range(1000))
+    assert 0.1 < rest < 0.9
+    assert fits(happened, {True: rest, False: 1 - rest}, 1000)
+
+
 @pytest.mark.parametrize(("scale", "threshold"), [(Fraction(1), 1), (Fraction(5, 2), 4), (Fraction(1, 9), 1)])
-def test_noise_above_a_threshold_is_that_of_its_distribution(scale: Fraction, threshold: int) -> None:
+def test_noise_above_a_threshold_is_that_of_its_distribution(
+    monkeypatch: pytest.MonkeyPatch, scale: Fraction, threshold: int
+) -> None:
+    monkeypatch.setattr(exact_draws, "_BATCH", 7_000)
     cells = 60_000
     drawn = dict(reaching(Noise(scale), threshold, cells))
     assert list(drawn) == sorted(drawn)
@@ -85,7 +123,8 @@ def test_what_is_above_the_digits_is_drawn_too(low: int) -> None:
 
 
 @pytest.mark.parametrize("scale", [Fraction(1), Fraction(7, 2), Fraction(1, 9)])
-def test_noise_of_many_counts_is_discrete_laplace(scale: Fraction) -> None:
+def test_noise_of_many_counts_is_discrete_laplace(monkeypatch: pytest.MonkeyPatch, scale: Fraction) -> None:
+    monkeypatch.setattr(exact_draws, "_BATCH", 7_000)
     samples = 60_000
     counts = OpenDP().add_noise_to_many(np.arange(samples), 1 / scale, 1) - np.arange(samples)
     expected = {value: noise_of(value, float(scale)) for value in range(-90, 91)}

@@ -18,7 +18,7 @@ from sqlanon.algorithms.private import accounting, drawing, marginals, spanning_
 from sqlanon.algorithms.private.accounting import CHOICE, NOISE, schedule_of
 from sqlanon.algorithms.private.drawing import DrawnCounts
 from sqlanon.algorithms.private.scoring import DistanceFromExpected
-from sqlanon.algorithms.private.synthesizing import NoisyMarginal
+from sqlanon.algorithms.private.synthesizing import NoisyMarginal, fit
 from sqlanon.cli.private import result_text
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
@@ -166,10 +166,11 @@ def require_few_changes(engine: Engine, rows: list[Any], fewer: list[Any], **mor
             lambda scores, draws=draws: draws.randrange(len(scores)),  # type: ignore[misc]
             lambda counts, draws=draws: [draws.randrange(300) for _ in counts],  # type: ignore[misc]
         )
-        _, (_, _), schedule = drawn_of(engine, part, known, **more)
-        seen.append((known, schedule.charges))
-    (one, charges), (other, others) = seen
-    assert charges == others
+        drawn, (_, _), schedule = drawn_of(engine, part, known, **more)
+        seen.append((known, schedule.charges, (drawn.pairs, drawn.counts.counts)))
+    (one, *all_else), (other, *other_else) = seen
+    assert all_else == other_else  # what is released follows from the draws alone
+    charges = seen[0][1]
     noise, choices = ([charge for charge in charges if charge.mechanism == name] for name in (NOISE, CHOICE))
     for (counts, epsilon, sensitivity), (changed, *_), charge in zip(one.counted, other.counted, noise, strict=True):
         assert (epsilon, sensitivity) == (charge.epsilon, charge.sensitivity)
@@ -247,13 +248,41 @@ def test_mutants_are_found(engines: tuple[Engine, Engine], monkeypatch: pytest.M
 def test_scores_hold_whatever_noise_made_of_the_expected_counts() -> None:
     """Numbers of 64 bits: huge noise changes no difference between neighbours."""
     score = accounting.distance_score(1)
-    for expected in (np.full((2, 2), 2.0**70), np.zeros((2, 2)), np.full((2, 2), 0.3)):
+    for expected in (np.full((2, 2), 2.0**70), np.diag([2.0**70, 0]), np.zeros((2, 2)), np.full((2, 2), 0.3)):
         for counts in itertools.product(range(2), repeat=4):
             table = np.array(counts).reshape(2, 2)
             more = table + np.array([[1, 0], [0, 0]])
             one, other = (score.of(counted, expected, 2.0**60) for counted in (table, more))
             assert abs(one - other) <= score.sensitivity == 1024
             assert abs(one) < 2**62
+
+
+def test_columns_are_counted_by_themselves_and_by_pairs(engines: tuple[Engine, Engine]) -> None:
+    """Counts of a column with noise 9 and variance 36, and their sums in a pair without noise, of variance 2 * 9."""
+    turns = iter((9, 9, 0))
+    columns = dict.fromkeys("ab", "INTEGER NOT NULL")
+    attributes = {name: {"role": "quasi-identifier", "domain": {"from": 0, "below": 2}} for name in columns}
+    known = Known(noise=lambda counts: (np.array(counts) + next(turns)).tolist())
+    rows = [(one, other) for one in (0, 1) for other in (0, 1)] * 10
+    drawn, _, _ = drawn_of(
+        engines[0], rows, known, columns=columns, attributes=attributes, target=None, epsilon=30, **{"as": "rows"}
+    )
+    assert [len(counts) for counts, *_ in known.counted] == [2, 2, 4]
+    assert sum(n for _, n in drawn.counts.counts) == 2 * 23  # (29 / 36 + 20 / 18) / (1 / 36 + 1 / 18)
+
+
+def test_merged_places_are_shared_out_at_random() -> None:
+    merged = spanning_tree.Merged.of(NoisyMarginal((0,), np.array([90.0, 3.0, -5.0, 1.0]), 25.0))
+    assert merged.groups.tolist() == [0, 1, 1, 1]
+    assert (merged.marginal.counts.tolist(), np.asarray(merged.marginal.variance).tolist()) == ([90, -1], [25, 75])
+    places = merged.places(np.ones(40, dtype=np.int64), np.random.default_rng(1)).tolist()
+    assert sorted(places) == [1] * 30 + [3] * 10
+    assert places != sorted(places)
+
+
+def test_pairs_are_fitted_to_the_nearest_counts_with_the_sums_of_columns() -> None:
+    noisy = NoisyMarginal((0, 1), np.array([[5.0, -3.0], [1.0, 1.0]]), 1.0)
+    assert fit(noisy, [np.array([2.0, 2.0]), np.array([3.0, 1.0])]).counts.tolist() == [[2, 0], [1, 1]]
 
 
 @pytest.mark.either_engine
