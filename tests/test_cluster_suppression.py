@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from sqlanon.algorithms.clusters.suppressing import suppress_violating
+from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, VerificationError
+from sqlanon.sql import Statement
 from tests.run_support import Database, anonymize
 from tests.test_microaggregation import EXACT, QUASI, anonymity
 
@@ -67,6 +69,22 @@ def test_more_rows_left_out_than_the_budget_allows_are_not_published(
     monkeypatch.setattr(place, lambda *given: suppress(*given[:-1], 2))
     with pytest.raises(VerificationError, match="rows_add_up"):
         anonymize(policy, replace=True)
+
+
+@pytest.mark.either_engine
+def test_a_row_that_no_check_sees_is_a_violation(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = database.create({"q": "INTEGER"}, [(number,) for number in range(8)])
+    run = Engine.run
+
+    def lose(engine: Engine, sent: str, /, **values: Any) -> Any:
+        done = run(engine, sent, **values)
+        if sent == "clusters/create_witness":
+            engine.execute(Statement("test", f"DELETE FROM {values['witnessed']} WHERE r0 < 2"))
+        return done
+
+    monkeypatch.setattr(Engine, "run", lose)
+    with pytest.raises(VerificationError, match="centres_true"):
+        anonymize(database.policy(table, {"q": QUASI}, algorithm=EXACT, privacy=anonymity(2)))
 
 
 @pytest.mark.parametrize(

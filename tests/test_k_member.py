@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,13 +15,14 @@ from hypothesis import strategies as st
 from sqlanon.algorithms.clusters.methods import gather
 from sqlanon.algorithms.clusters.points import rows_of_block
 from sqlanon.encoding.coordinates import Coordinate, Scale
-from sqlanon.engines.base import Engine
+from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError, VerificationError
-from sqlanon.policy import Microaggregation
+from sqlanon.policy import Hierarchy, Microaggregation
 from sqlanon.policy.cluster_algorithms import K_MEMBER_BLOCK
 from sqlanon.releases import centres
-from sqlanon.sql import Statement
+from sqlanon.sql import Relation, Statement
 from sqlanon.staging.recode import Recoding
+from sqlanon.verification import ancestors
 from tests.oracle import clusters as oracle
 from tests.point_support import NUMBERS, clusters_of, load_points
 from tests.run_support import Database, PlainWorkspace, anonymize
@@ -94,6 +97,69 @@ def _labels_of(value: str | None) -> list[str]:
 def _ancestor(labels: list[list[str]]) -> str:
     levels = [{one[level] for one in labels} for level in range(3)]
     return next((found.pop() for found in levels if len(found) == 1), "*")
+
+
+ANCESTORS = [
+    ("xx", ["x", "x"], 0),
+    ("xy", ["xy", "xy"], 0),
+    ("xz", ["xyz", "xyz"], 0),
+    ("xv", ["*", "*"], 0),
+    ([None, None], ["NULL", "NULL"], 0),
+    ([None, "x"], ["*", "*"], 0),
+    ("xx", ["xy", "xy"], 2),  # too high
+    ("xy", ["xyz", "xyz"], 2),
+    ([None, None], ["*", "*"], 2),
+    ("xy", ["x", "x"], 2),  # too low
+    ("xz", ["xy", "xy"], 2),
+    ([None, "x"], ["x", "x"], 2),
+    ([None, "x"], ["NULL", "NULL"], 2),
+    ("xx", [None, None], 2),
+    ("ww", ["w", "w"], 2),  # not a value of the source
+    ("wx", ["*", "*"], 2),
+    ("wx", ["x", "x"], 2),
+    ("xy", ["xy", "z_"], 2),  # two labels
+    ("xy", ["*", "xy"], 2),
+]
+"""Raw values of a cluster, what its rows show, and the rows that show another label than that of the ancestor."""
+
+
+def _count_untrue(engine: Engine, clusters: list[Any]) -> int:
+    values, witness = Relation("raw_values"), Relation("witness")
+    for table, rows in (
+        (values, [(one,) for one in [*"xyzv", None]]),
+        (
+            witness,
+            [(r, n, c) for n, (raw, cells, _) in enumerate(clusters) for r, c in zip(raw, cells, strict=True)],
+        ),
+    ):
+        columns = ["r0", "leaf", "c0"][: len(rows[0])]
+        kinds = ", ".join(f"{name} {'BIGINT' if name == 'leaf' else 'VARCHAR'}" for name in columns)
+        engine.execute(Statement("test", f"DROP TABLE IF EXISTS {table}"))
+        engine.execute(Statement("test", f"CREATE TABLE {table} ({kinds})"))
+        engine.load(table, columns, rows)
+    column = Column("a", "VARCHAR", Kind.TEXT)
+    return ancestors.count_untrue_ancestors(engine, values, witness, {0: (column, Hierarchy.model_validate(HIERARCHY))})
+
+
+def test_labels_are_those_of_lowest_common_ancestors(engine: Engine) -> None:
+    true = [one for one in ANCESTORS if not one[2]]
+    assert _count_untrue(engine, true) == 0
+    assert _count_untrue(engine, ANCESTORS) == sum(violations for *_, violations in ANCESTORS)
+
+
+def test_ancestors_in_a_hierarchy_that_is_not_the_policys_are_none(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = ancestors.scratch_hierarchies
+
+    @contextlib.contextmanager
+    def changed(engine: Engine, *given: Any) -> Iterator[Any]:
+        with whole(engine, *given) as built:
+            engine.execute(Statement("test", f"UPDATE {built['r0'].table} SET l1 = 'vw' WHERE value = 'x'"))
+            yield built
+
+    monkeypatch.setattr(ancestors, "scratch_hierarchies", changed)
+    assert _count_untrue(engine, [("xx", ["x", "x"], 0)]) > 0
 
 
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)

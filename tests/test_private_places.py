@@ -105,6 +105,9 @@ def test_cells_are_numbered_beyond_32_bits(engines: tuple[Engine, Engine]) -> No
 
 def test_unsigned_numbers_have_no_domain_below_0(engines: tuple[Engine, Engine]) -> None:
     """DuckDB compares 2^128 - 1 with no number below 0: such a row would decide whether a run ends."""
+    attributes = {"x": {**NUMBER, "domain": {"from": 0, "below": 25, "step": 5}}}
+    with planned(engines[0], {"x": "UHUGEINT"}, [(2**128 - 1,)], attributes) as plan:
+        assert counted_places(engines[0], plan) == {(0, 4, 0): 1}
     attributes = {"x": {**NUMBER, "domain": {"from": -5, "below": 25, "step": 3}}}
     with pytest.raises(PolicyError, match="begin it at 0"), planned(engines[0], {"x": "UHUGEINT"}, [], attributes):
         pass

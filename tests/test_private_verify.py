@@ -58,6 +58,10 @@ def test_classes_of_cells_are_not_counted(database_url: str) -> None:
     with pytest.raises(PolicyError, match=r"sqlanon verify POLICY.*--sensitive count"):
         check_table(database_url, "cells", ["age"], [KAnonymity(2)])
     assert check_table(database_url, "cells", ["age"], [KAnonymity(1)], sensitive=["count"]).satisfied
+    execute(
+        database_url, "CREATE TABLE nobles (age VARCHAR(9), count VARCHAR(9))", "INSERT INTO nobles VALUES ('7', 'y')"
+    )
+    assert check_table(database_url, "nobles", ["age"], [KAnonymity(1)]).satisfied
 
 
 LATEST = "number = (SELECT max(number) FROM sqlanon.budget_entries)"

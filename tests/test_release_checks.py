@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import mean, pstdev
 from typing import Any
 
 import pytest
@@ -35,6 +36,35 @@ def test_centres_are_the_means_of_every_column(engine: Engine) -> None:
     for looked_at, violations in ((numbers[:1], 4), (numbers[1:], 5), (numbers, 9)):
         shared = {"witness": witness, "numbers": looked_at}
         assert engine.query_one("verify/count_untrue_centres", is_rescaled=False, **shared) == (violations,)
+
+
+@pytest.mark.parametrize(
+    ("raw", "cells", "violations"),
+    [
+        ([0, 4, 6, 10], [-1, -1, 1, 1], 0),
+        ([0, 4, 6, 10], [-1, -0.999, 1, 1], 2),
+        ([0, 4, 6, 10], [-1, -1, None, None], 2),
+        ([0, None, 6, 10], [-1, -1, 1, 1], 2),  # what is known has the mean and the factor that are shown
+        ([4, 4, 4, 4], [0, 0, 0, 0], 0),
+    ],
+)
+def test_rescaled_centres_are_means_stretched_about_that_of_all(
+    engine: Engine, raw: list[float | None], cells: list[float | None], violations: int
+) -> None:
+    """Cells are given in factors of the deviations from the mean of all rows, -1 for the first cluster."""
+    known = [[one for one in raw[first : first + 2] if one is not None] for first in (0, 2)]
+    shown = [mean(one) for one in known for _ in range(2)]
+    spread = pstdev(one for part in known for one in part)
+    factor = spread / pstdev(shown) if spread else 1
+    whole, middle = mean(one for part in known for one in part), mean(shown)
+    placed = [
+        None if cell is None else whole + abs(one - middle) * factor * cell
+        for one, cell in zip(shown, cells, strict=True)
+    ]
+    rows = list(zip((0, 0, 1, 1), raw, placed, strict=True))
+    witness = create(engine, {"leaf": "INTEGER", "r0": "FLOAT8", "c0": "FLOAT8"}, rows, "witness")
+    given = {"witness": witness, "numbers": [{"raw": Identifier("r0"), "cell": Identifier("c0")}], "is_rescaled": True}
+    assert engine.query_one("verify/count_untrue_centres", **given) == (violations,)
 
 
 NUMBERS = {"leaf": "INTEGER", "r0": "FLOAT8", "c0": "FLOAT8", "e0": "FLOAT8", "e1": "FLOAT8"}

@@ -50,6 +50,15 @@ def test_long_lines_are_broken_within_few_brackets() -> None:
     assert fold("MESSAGE = 'One sentence, and it''s another of them';", 44, sentences=True) == (
         "MESSAGE = 'One sentence, and it''s another '\n    'of them';"
     )
+    escaped = "E'One sentence, and another of them'"  # no engine but PostgreSQL lets it go on
+    assert fold(f"a = {escaped}", 30, sentences=True) == f"a\n    =\n    {escaped}"
+    names = 'SELECT "a b c d e f g h i j" AS "k l m n" -- a comment of several words'
+    assert fold(names, 20).split("\n    ") == [
+        "SELECT",
+        '"a b c d e f g h i j"',
+        'AS "k l m n"',
+        "-- a comment of several words",
+    ]
 
 
 @pytest.mark.parametrize("value", [RedactedValue(0.1234), RedactedValue(-12345), RedactedValue("it's so")])
@@ -72,4 +81,5 @@ def test_broken_lines_say_the_same(words: list[str], width: int) -> None:
     text = "  " + " ".join(words)
     folded = fold(text, width, sentences=True)
     assert re.sub(r"\n +", " ", re.sub(r" '\n +'", " ", folded)) == text
+    assert all(folded.count(whole) == text.count(whole) for whole in ('"a b"', "'it''s'", "'\n'"))
     assert all(len(line) <= width for line in folded.split("\n")) or "'\n'" in words
