@@ -18,9 +18,8 @@ from sqlanon.algorithms.lattice.progress import LatticeProgress
 from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.errors import PolicyError
 from tests.lattice_support import build_problem
-from tests.oracle.lattice import Case, Node, cases, overruled_cases
+from tests.oracle.lattice import Case, Node, cases, overruled_cases, pick_models
 from tests.oracle.quality import SCORES
-from tests.oracle.test_mutants import models
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize
 from tests.test_optimal import attempt
@@ -62,7 +61,7 @@ def expected(case: Case, quality: str) -> Node | None:
 @pytest.mark.usefixtures("nothing_is_held")
 def test_it_finds_what_brute_force_finds(database: Database) -> None:
     def test(data: st.DataObject) -> None:
-        case = data.draw(st.one_of(cases(), overruled_cases(models("entropy-l-diversity", "equal"))))
+        case = data.draw(st.one_of(cases(), overruled_cases(pick_models("entropy-l-diversity", "equal"))))
         quality = data.draw(st.sampled_from(QUALITIES))
         findings = attempt(database, case, {"name": "optimal", "quality": quality})
         assert findings.proven

@@ -222,6 +222,12 @@ MODELS: tuple[Model, ...] = (
 )
 
 
+def pick_models(name: str, *more: str) -> tuple[Model, ...]:
+    """Pick models by name; of t-closeness by distance."""
+    wanted = {name, *more}
+    return tuple(dict(one) for one in MODELS if one.get("distance", one["model"]) in wanted)
+
+
 @st.composite
 def hierarchies(draw: st.DrawFn) -> Hierarchy:
     """A random tree over two to six letters: each level merges neighbours of the one below; the last is the root."""

@@ -12,22 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy, just
 
-from sqlanon.algorithms.lattice.classify import classify
-from sqlanon.algorithms.lattice.node_checks import check_node
-from sqlanon.algorithms.lattice.problem import Problem
-from sqlanon.algorithms.lattice.search import SearchOptions, solve
-from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.errors import ProtectionError, VerificationError
-from sqlanon.policy import Policy
-from tests.lattice_support import build_problem, table_of
 from tests.oracle import thresholds
 from tests.oracle.lattice import (
-    MODELS,
     Case,
     Hierarchy,
     cascading_cases,
@@ -35,11 +26,21 @@ from tests.oracle.lattice import (
     gapped_cases,
     judged_cases,
     overruled_cases,
+    pick_models,
     prefers_higher,
     shifting_cases,
 )
 from tests.oracle.mutants import mutated
-from tests.oracle.quality import SCORES
+from tests.oracle.searches import (
+    check_all,
+    check_best_first,
+    check_bounds,
+    check_chart,
+    check_floors,
+    check_optimal,
+    check_samarati,
+    check_tree,
+)
 from tests.postgres_server import find_binaries
 from tests.run_support import Database, duckdb_url, open_database
 
@@ -56,94 +57,6 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
             server = request.getfixturevalue("postgres_server")
             url = server.url(stack.enter_context(server.temporary()))
         yield stack.enter_context(open_database(url))
-
-
-@contextlib.contextmanager
-def problem_of(database: Database, case: Case, algorithm: dict[str, Any]) -> Iterator[tuple[Problem, Policy]]:
-    """Pose the problem of a case."""
-    with table_of(database, case) as table:
-        policy = database.policy(table, case.attributes, algorithm={"quality": "height", **algorithm}, **case.policy)
-        with build_problem(policy) as problem:
-            yield problem, policy
-
-
-def check_all(database: Database, case: Case) -> None:
-    """Hold the bottom-up search and Incognito against all generalizations that satisfy the models."""
-    for algorithm in ({"name": "bottom-up"}, {"name": "incognito"}):
-        with problem_of(database, case, algorithm) as (problem, policy):
-            findings = solve(problem, policy, SearchOptions())
-            assert findings.anonymous == case.satisfying()
-            if findings.chosen is not None:
-                assert findings.suppressed == len(case.suppressed_rows(findings.chosen))
-
-
-def check_chart(database: Database, case: Case) -> None:
-    """Hold the exploration of the whole lattice against the same."""
-    with problem_of(database, case, {"name": "optimal"}) as (problem, _):
-        assert classify(problem)[0].anonymous == case.satisfying()
-
-
-def check_samarati(database: Database, case: Case) -> None:
-    """Hold Samarati's search against the best generalization of the least height."""
-    with problem_of(database, case, {"name": "samarati"}) as (problem, policy):
-        assert solve(problem, policy, SearchOptions()).chosen == case.best(sum)
-
-
-def check_optimal(database: Database, case: Case) -> None:
-    """Hold branch and bound against the best of all generalizations, by height and by loss."""
-    weights = [1.0] * len(case.names)
-    for quality, score in (("height", sum), ("loss", lambda node: case.loss(node, weights))):
-        with problem_of(database, case, {"name": "optimal", "quality": quality}) as (problem, policy):
-            findings = solve(problem, policy, SearchOptions())
-            assert findings.chosen == case.best(score)
-            for node in findings.anonymous:
-                assert findings.verdicts[node].suppressed == len(case.suppressed_rows(node))
-
-
-def check_best_first(database: Database, case: Case) -> None:
-    """Hold the search over boxes against the best of all generalizations."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sqlanon.algorithms.lattice.optimal.LARGEST_HELD", 0)
-        check_optimal(database, case)
-
-
-def check_floors(database: Database, case: Case) -> None:
-    """Hold the floor of each verdict against the rows that every more specific generalization suppresses."""
-    suppressed = {node: len(case.suppressed_rows(node)) for node in case.nodes}
-    with problem_of(database, case, {"name": "optimal"}) as (problem, _):
-        for node in case.nodes:
-            floor = check_node(problem.sets, node).floor
-            below = (rows for other, rows in suppressed.items() if is_above(node, other))
-            assert all(floor <= rows for rows in below if rows <= case.budget)
-
-
-def check_bounds(database: Database, case: Case) -> None:
-    """Hold what each quality model says before and after a check against its scores, by brute force."""
-    suppressed = {node: len(case.suppressed_rows(node)) for node in case.nodes}
-    for quality, score in SCORES.items():
-        with problem_of(database, case, {"name": "optimal", "quality": quality}) as (problem, policy):
-            for node in reversed(case.nodes):
-                exact = score(case, node, [1.0] * len(case.names))
-                bounds = [
-                    problem.quality.bounds(np.array([node]), np.array([float(rows)]))[0]
-                    for rows in range(suppressed[node] + 1)
-                ]
-                assert bounds == sorted(bounds)
-                assert bounds[-1] <= exact + 1e-9
-                if suppressed[node] <= case.budget:
-                    assert problem.quality.score(node, suppressed[node]) == pytest.approx(exact, abs=1e-9)
-            assert solve(problem, policy, SearchOptions()).chosen == case.best(
-                lambda node, scored=score: scored(case, node, [1.0] * len(case.names))
-            )
-
-
-def check_tree(database: Database, case: thresholds.Case) -> None:
-    """Hold the classes of a partition tree against the models, and against every further threshold."""
-    released = database.release_once(case.columns, list(case.rows), case.roles, privacy=list(case.models))
-    if released is None:
-        assert not case.surely_satisfied_by(case.rows)
-        return
-    thresholds.check_leaves(case, released)
 
 
 @dataclass(frozen=True)
@@ -165,12 +78,6 @@ class Mutant:
         return f"{self.place.partition('.')[2]}-{self.check.__name__.removeprefix('check_')}"
 
 
-def models(name: str, *more: str) -> tuple[dict[str, Any], ...]:
-    """Pick models of the lattice's cases by name; of t-closeness by distance."""
-    wanted = {name, *more}
-    return tuple(dict(one) for one in MODELS if one.get("distance", one["model"]) in wanted)
-
-
 TASK = "sqlanon.encoding.frequency.task:LatticeTask"
 SETS = "sqlanon.encoding.frequency.frequency_sets:FrequencySets"
 BASE = "sqlanon.models.base:PrivacyModel"
@@ -188,10 +95,10 @@ DIVERSE = {
 }
 PREDICTIVE = "not self.completes and all(model.closed_under_union for model in self.models)"
 
-PLAIN = cases(models("k-anonymity"), budgets=[0.1, 0.25])
-DISTINCT = cases(models("distinct-l-diversity"), budgets=[0.0, 0.25])
-OVERRULED = overruled_cases(models("entropy-l-diversity", "recursive-l-diversity", "equal", "kl"))
-HIGHER = cases(models("k-anonymity"), budgets=[0.1, 0.25, 0.5]).filter(prefers_higher)
+PLAIN = cases(pick_models("k-anonymity"), budgets=[0.1, 0.25])
+DISTINCT = cases(pick_models("distinct-l-diversity"), budgets=[0.0, 0.25])
+OVERRULED = overruled_cases(pick_models("entropy-l-diversity", "recursive-l-diversity", "equal", "kl"))
+HIGHER = cases(pick_models("k-anonymity"), budgets=[0.1, 0.25, 0.5]).filter(prefers_higher)
 ABOVE = just(  # one of 50 drawn tables that suppress more above: of the others the scores don't tell
     Case(
         (
@@ -222,9 +129,9 @@ ABOVE = just(  # one of 50 drawn tables that suppress more above: of the others 
 )
 TREES = thresholds.cases()
 SMALL = thresholds.cases("k-anonymity")
-ENTROPY = overruled_cases(models("entropy-l-diversity"))
-EARTH = overruled_cases(models("ordered", "hierarchical"))
-EQUAL = overruled_cases(models("equal"))
+ENTROPY = overruled_cases(pick_models("entropy-l-diversity"))
+EARTH = overruled_cases(pick_models("ordered", "hierarchical"))
+EQUAL = overruled_cases(pick_models("equal"))
 
 MUTANTS = (
     # properties of models, and what tasks conclude from them
@@ -242,7 +149,9 @@ MUTANTS = (
     Mutant(f"{DIVERSITY}:_LDiversity.least_rows", "(self.l)", "(self.l) + 1", check_optimal, DISTINCT, seed=3),
     # NULLs of sensitive attributes, which add no diversity
     *(
-        Mutant(f"{DIVERSITY}:{model}.measure", COUNTS_NULL, "counts_null=True", check_all, cases(models(name)), seed=2)
+        Mutant(
+            f"{DIVERSITY}:{model}.measure", COUNTS_NULL, "counts_null=True", check_all, cases(pick_models(name)), seed=2
+        )
         for model, name in DIVERSE.items()
     ),
     *(
@@ -262,35 +171,35 @@ MUTANTS = (
         "Markup(1 if self.monotone_under_generalization else 0)",
         'macro("models.all_rows")',
         check_floors,
-        overruled_cases(models("entropy-l-diversity")),
+        overruled_cases(pick_models("entropy-l-diversity")),
     ),
     Mutant(
         f"{DIVERSITY}:RecursiveLDiversity.min_suppressed",
         "models.lost_rows",
         "models.all_rows",
         check_floors,
-        overruled_cases(models("recursive-l-diversity")),
+        overruled_cases(pick_models("recursive-l-diversity")),
     ),
     Mutant(
         f"{CLOSENESS}:TCloseness.min_suppressed",
         'macro("models.share_beyond", self.greatest)',
         'macro("models.all_rows")',
         check_floors,
-        overruled_cases(models("ordered", "hierarchical")),
+        overruled_cases(pick_models("ordered", "hierarchical")),
     ),
     Mutant(
         f"{CLOSENESS}:EqualTCloseness.min_suppressed",
         'macro("models.lack_beyond", self.greatest)',
         'macro("models.all_rows")',
         check_floors,
-        overruled_cases(models("equal")),
+        overruled_cases(pick_models("equal")),
     ),
     Mutant(
         f"{CLOSENESS}:KlTCloseness.min_suppressed",
         "PrivacyModel.min_suppressed(self)",
         'Markup("x.n")',
         check_floors,
-        overruled_cases(models("kl")),
+        overruled_cases(pick_models("kl")),
     ),
     Mutant(f"{SETS}.count_failing", "int(floor)", "int(suppressed)", check_floors, OVERRULED),
     # what searches conclude from verdicts
