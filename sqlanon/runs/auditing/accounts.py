@@ -1,4 +1,4 @@
-"""Audits of the account: the schedule's parts, and the ledger after runs that failed, ended, were refused."""
+"""Audits of what runs are charged: the parts of a schedule, and the ledger after three runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlanon.support.exact import round_outward
 
 
 def audit_schedule(plan: PrivatePlan, schedule: Schedule) -> list[Finding]:
-    """Add up the parts of a schedule, as exact fractions, and hold every scale against its share."""
+    """Add up the charges of a schedule, as exact fractions, and hold each scale of noise against its epsilon."""
     total = sum((one.epsilon for one in schedule.charges), Fraction(0))
     least = min(one.scale * one.epsilon / one.sensitivity for one in schedule.charges)
     parts = f"the sum of epsilon of {len(schedule.charges):,} mechanisms"
@@ -30,7 +30,7 @@ def audit_schedule(plan: PrivatePlan, schedule: Schedule) -> list[Finding]:
 def audit_account(
     plan: PrivatePlan, schedule: Schedule, table: GeneratedTable, options: EngineOptions
 ) -> list[Finding]:
-    """Let a run fail in its draw, let another one end, and let a third one be refused: each draw has its entries."""
+    """Audit the ledger by three runs: one fails in its draw, one ends, and one is refused for lack of budget."""
     charged = sum((round_outward(one.epsilon) for one in schedule.charges), Fraction(0))
     draws = sum(one.mechanism == NOISE for one in schedule.charges)
     with own_database(plan, table, table.rows, charged * 5 / 2, options) as database:
@@ -54,6 +54,7 @@ def audit_account(
 
 
 def _outcome(run: Callable[[], object]) -> str:
+    """Carry out a run, and return `ended` or the class of its error."""
     try:
         run()
     except SqlanonError as error:

@@ -38,7 +38,7 @@ Event = Callable[[Outcomes], NDArray[np.bool_]]
 
 
 def _best_event(one: Outcomes, other: Outcomes) -> Event:
-    """Choose the event that tells the inputs apart best, as far as its frequencies are certain."""
+    """Choose the event whose probabilities on the two inputs differ most, as far as its frequencies are certain."""
 
     def worth(event: Event) -> float:
         p, q = float(event(one).mean()), float(event(other).mean())
@@ -50,7 +50,7 @@ def _best_event(one: Outcomes, other: Outcomes) -> Event:
 
 
 def _events(one: Outcomes, other: Outcomes) -> Iterator[Event]:
-    """Yield events: a number of the outcome is at least, or at most, or just, a value."""
+    """Yield events: a number of the outcome is at least, at most, or exactly a value."""
     for column in range(one.shape[1]):
         values = np.unique(np.concatenate([one[:, column], other[:, column]]))
         chosen = values[np.unique(np.linspace(0, len(values) - 1, _THRESHOLDS).astype(int))]
@@ -61,7 +61,7 @@ def _events(one: Outcomes, other: Outcomes) -> Iterator[Event]:
 
 
 def least_probability(happened: int, samples: int, error: float) -> float:
-    """Return the probability with which an event happens so often, or more often, with a chance of `error`."""
+    """Return the probability of an event that happens so often, or more often, with a chance of `error`."""
     if happened == 0:
         return 0.0
     low, high = 0.0, happened / samples
@@ -82,6 +82,7 @@ def _at_least(happened: int, samples: int, probability: float) -> float:
 
 
 def _log_factorials(numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Compute the natural logarithms of factorials."""
     whole = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, int(numbers.max()) + 1)))])
     chosen: NDArray[np.float64] = whole[numbers]
     return chosen

@@ -1,4 +1,4 @@
-"""Findings of an audit: what was tried, what came of it, and what was allowed."""
+"""Findings of an audit of differential privacy: trials, measured results, and the results that are allowed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlanon.results.codec import to_json
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was tried.
+    """A trial of an audit, and its result.
 
     audit: `ledger`, `neighbours`, `samples` or `structure`. measured, allowed: for people; numbers as far as they are.
     """
@@ -24,7 +24,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class MechanismsAudit:
-    """All findings about a policy.
+    """All findings about a policy's differential privacy.
 
     confidence: of each lower bound of epsilon. samples: that each bound is made from, half of them to choose its event.
     """
@@ -39,7 +39,7 @@ class MechanismsAudit:
 
     @property
     def passed(self) -> bool:
-        """Tell whether nothing was more than is allowed."""
+        """Tell whether every trial had an allowed result."""
         return all(one.passed for one in self.findings)
 
     def as_json(self) -> Any:

@@ -1,4 +1,4 @@
-"""Tables that are generated from declared domains, with rows at all their ends, and neighbours of these tables."""
+"""Tables that are generated from declared domains, with values at their ends and beyond, and neighbouring tables."""
 
 from __future__ import annotations
 
@@ -50,22 +50,25 @@ class GeneratedColumn:
 
 @dataclass(frozen=True)
 class GeneratedTable:
-    """A table, and the rows of one unit after the other that its neighbours lack: what they are, and their places."""
+    """A table, and its units, each of which a neighbour lacks.
+
+    units: for each a description of its values, and the places of its rows.
+    """
 
     columns: list[GeneratedColumn]
     rows: list[Row]
     units: list[tuple[str, list[int]]]
 
     def neighbours(self) -> Iterator[tuple[str, list[Row]]]:
-        """Yield the tables that lack a unit."""
+        """Yield, for each unit, its description and the rows of the table without it."""
         for what, places in self.units:
             yield what, [row for place, row in enumerate(self.rows) if place not in places]
 
 
 def generate_table(plan: PrivatePlan, dialect: type[Dialect]) -> GeneratedTable:
-    """Generate a table of a plan's columns: rows within the domains, and such as are beyond them.
+    """Generate a table of a plan's columns, with rows within the domains and rows beyond them.
 
-    Where persons are the unit, some have more rows than count.
+    Where persons are the unit, some have more rows than a release counts.
     """
     draw = random.Random(1)  # of no secret
     columns = [_column(name, domain, dialect) for name, domain in plan.domains.items()]
@@ -100,7 +103,7 @@ def generate_table(plan: PrivatePlan, dialect: type[Dialect]) -> GeneratedTable:
 def _unusual(
     what: str, columns: Sequence[GeneratedColumn], usual: Sequence[str], *, is_target: bool
 ) -> list[str | None]:
-    """The values of a row that is unusual in all columns: those of the domains, or the class."""
+    """The values of a row that is unusual in all columns with domains, or in the class alone."""
     last = len(columns) - 1 if is_target else len(columns)
     return [
         column.unusual.get("undeclared values" if number == last else what, value)
@@ -111,6 +114,7 @@ def _unusual(
 
 
 def _column(name: str, domain: PublicDomain, dialect: type[Dialect]) -> GeneratedColumn:
+    """Choose the type of a column and its values from the declared domain."""
     column = domain.column
     if isinstance(domain, NumberDomain):
         whole = column.kind is Kind.INTEGER
@@ -136,10 +140,11 @@ def _column(name: str, domain: PublicDomain, dialect: type[Dialect]) -> Generate
 
 
 def _representable(kind: Kind, domain: TaxonomyDomain) -> list[str]:
-    """List the declared values that a type can hold: others are in no row."""
+    """List the declared values that a type can hold; no row has any other declared value."""
     return [value for value in domain.places if kind not in _FORMS or _FORMS[kind].fullmatch(value)]
 
 
 def _number(domain: NumberDomain, units: int, whole: bool) -> str:
+    """Write a number, given in units of the domain's last decimal place."""
     number = Decimal(units).scaleb(-domain.scale)
     return str(int(number)) if whole else f"{number:f}"

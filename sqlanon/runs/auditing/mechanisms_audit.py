@@ -33,7 +33,7 @@ def audit_mechanisms(
     observer: Observer | None = None,
     mechanisms: Mechanisms | None = None,
 ) -> MechanismsAudit:
-    """Audit the ledger's arithmetic, runs on neighbouring tables, and the noise of each mechanism.
+    """Audit a policy's differential privacy: its ledger, runs over neighbouring tables, samples of mechanisms.
 
     Args:
         samples: draws for each lower bound of epsilon; more of them tell smaller differences apart.

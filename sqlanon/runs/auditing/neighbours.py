@@ -21,7 +21,7 @@ _PLACES = ("statements", "progress", "log", "json", "catalog", "release")
 
 
 class _Recorded:
-    """A run on a table: what it asked for, and what it left; why it was refused, if it was."""
+    """A run over a table, with constant draws: the draws that it asked for, the traces that it left, its refusal."""
 
     def __init__(self, plan: PrivatePlan, schedule: Schedule, database: AbstractContextManager[OwnDatabase]) -> None:
         shows = schedule.counts_marginals or plan.algorithm.least_released is None
@@ -40,9 +40,9 @@ class _Recorded:
 def audit_neighbours(
     plan: PrivatePlan, schedule: Schedule, table: GeneratedTable, options: EngineOptions
 ) -> list[Finding]:
-    """Run over a generated table, its neighbours, and one without rows.
+    """Compare runs over a generated table, over its neighbours, and over a table without rows.
 
-    The draws ask for the same, with numbers that change by the sensitivity at most; all else is the same, line by line.
+    All must ask for the same draws, with numbers that change by the sensitivity at most, and leave the same lines.
     """
 
     def record(rows: Sequence[Row]) -> _Recorded:
@@ -64,7 +64,7 @@ def audit_neighbours(
 
 
 def audit_charges(schedule: Schedule, requests: Sequence[Request]) -> Finding:
-    """Hold what a run asked for against what it was charged for."""
+    """Count the draws that a run asked for without being charged."""
     charged = Counter((one.mechanism, one.epsilon, one.sensitivity) for one in schedule.charges)
     asked = Counter((one.mechanism, one.epsilon, one.sensitivity) for one in requests)
     uncharged = (asked - charged).total()
@@ -72,7 +72,7 @@ def audit_charges(schedule: Schedule, requests: Sequence[Request]) -> Finding:
 
 
 def audit_changes(whole: Sequence[Request], neighbours: Mapping[str, Sequence[Request]]) -> list[Finding]:
-    """Measure the greatest changes by a unit, of scores and of counts, given what runs asked for."""
+    """Measure by how much a unit changes scores and counts at most, from the draws that runs asked for."""
     greatest: dict[str, Fraction] = {}
     different: list[str] = []
     for what, neighbour in neighbours.items():
@@ -101,7 +101,7 @@ def audit_changes(whole: Sequence[Request], neighbours: Mapping[str, Sequence[Re
 
 
 def _audit_traces(whole: _Recorded, others: dict[str, _Recorded]) -> list[Finding]:
-    """Compare what is left, line by line, for each place."""
+    """Compare the lines that runs left, place by place: statements, progress, log, JSON, catalog, release."""
     findings = []
     for place in _PLACES:
         lines = whole.traces.of(place)

@@ -40,7 +40,7 @@ _CHANGING = {
 
 
 def nameless(text: str) -> str:
-    """Write the same for what every run has of its own: its name, times, numbers of objects."""
+    """Replace what differs from run to run (names, times, numbers of objects, keys) by fixed words."""
     for name, pattern in _CHANGING.items():
         text = re.sub(pattern, name, text)
     return text
@@ -48,7 +48,7 @@ def nameless(text: str) -> str:
 
 @dataclass
 class Traces(Silent):
-    """All that runs leave, as lines without names, by where they are: statements, progress, log, JSON, catalog."""
+    """The lines that a run leaves in each place (statements, progress, log, JSON, catalog), made nameless."""
 
     lines: dict[str, list[str]] = field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class Traces(Silent):
         self.lines.setdefault(where, []).extend(map(nameless, lines))
 
     def of(self, where: str) -> list[str]:
-        """List the lines of a place; statements in no order, as a session ends by those of several threads."""
+        """List the lines of a place; statements sorted, as several threads send the last ones of a session."""
         lines = self.lines.get(where, [])
         return sorted(lines) if where == "statements" else lines
 
@@ -72,7 +72,7 @@ class Traces(Silent):
 
     @contextlib.contextmanager
     def logging(self) -> Iterator[None]:
-        """Keep what is logged inside, by whatever library."""
+        """Keep what any library logs within the context."""
         logger, handler = logging.getLogger(), logging.Handler()
         handler.emit = lambda record: self.add("log", [f"{record.name} {record.getMessage()}"])  # type: ignore[method-assign]
         level = logger.level
@@ -87,7 +87,7 @@ class Traces(Silent):
 
 @dataclass(frozen=True)
 class OwnDatabase:
-    """The open session of an audit, and its policy: the given one, but for the places of tables, catalog and ledger."""
+    """The open session of an audit, and the audited policy with tables, catalog and ledger moved into its database."""
 
     session: Session
     policy: Policy
@@ -123,7 +123,7 @@ class OwnDatabase:
 def own_database(
     plan: PrivatePlan, table: GeneratedTable, rows: Sequence[Row], granted: Fraction, options: EngineOptions
 ) -> Iterator[OwnDatabase]:
-    """Open a database in memory that holds the rows of a generated table, and a ledger with so large a grant."""
+    """Open a database in memory with the rows of a generated table, and a ledger to which `granted` was granted."""
     policy = plan.policy
     moved = policy.model_copy(
         update={

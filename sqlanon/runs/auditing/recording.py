@@ -1,4 +1,4 @@
-"""Mechanisms whose draws depend on no table, and that write down what they are asked: for runs to be compared."""
+"""Mechanisms that draw the same for every table and record each request, so that runs can be compared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS_OF_NOISE = 5
 class Request:
     """One draw that a run asked for: scores to choose from, or counts to add noise to.
 
-    is_complete: the counts are of all cells; otherwise of those with rows, which are fewer where a row is missing.
+    is_complete: whether the counts are those of all cells; else of cells with rows, which a missing row can make fewer.
     """
 
     mechanism: str
@@ -35,10 +35,11 @@ class Request:
 
 @dataclass
 class ConstantDraws:
-    """Mechanisms that draw the same whatever they are given, but for how much of it there is.
+    """Mechanisms whose draws depend on nothing but the number of scores or counts.
 
-    shows: cells reach the threshold of their release; without, none does: otherwise it would tell which have rows.
-    fails: noise is not added, but an error raised.
+    shows: whether noise lets cells reach the threshold of a release; where only cells with rows get noise it may not,
+        as the release would tell which cells have rows.
+    fails: the error to be raised in place of adding noise.
     """
 
     shows: bool = True
@@ -76,10 +77,10 @@ class ConstantDraws:
 
 
 def change(one: Request, other: Request) -> Fraction | None:
-    """Measure by how much of its sensitivity a request changes; None where it becomes another one.
+    """Measure the change of a request as a share of its sensitivity; None where the requests are of different kinds.
 
-    Of cells with rows alone, whose numbers are not known, the counts are compared by their size: they can't change by
-    less.
+    Incomplete counts do not say which cell they are of: they are compared in the order of size, by which no change is
+    overstated.
     """
     if (one.mechanism, one.epsilon, one.sensitivity) != (other.mechanism, other.epsilon, other.sensitivity):
         return None

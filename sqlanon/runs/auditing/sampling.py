@@ -1,7 +1,7 @@
-"""Samples of each mechanism as a run calls it, on neighbouring inputs, and the lower bounds of epsilon that they give.
+"""Audits of each mechanism by samples: lower bounds of epsilon, from draws on two inputs as a run makes them.
 
-Inputs differ by so many units that these together may cost 1 or more: what holds of them is divided by their number,
-which tells small epsilons apart with few samples.
+The inputs differ by as many units as together may cost an epsilon of 1. The bound for all of these units is divided by
+their number: so a few samples suffice for a small epsilon, too.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from sqlanon.plan.private import PrivatePlan
 from sqlanon.runs.auditing.bounds import Outcomes, lower_bound
 from sqlanon.runs.auditing.findings import Finding
 
-ERROR = 1e-6  # of each bound
+ERROR = 1e-6  # the probability that a bound exceeds the epsilon of a mechanism that is as it should be
 LEAST_SAMPLES, SAMPLES, MOST_SAMPLES = 1_000, 10_000, 10_000_000
-_CALLS = 40  # of noise, whose samples are the cells of each
+_CALLS = 40  # of a mechanism of noise: each call gives as many samples as it has cells
 _ABSENT = -(2**62)  # in place of the count of a cell that is not released
-_MOST_COMPARED = 1_000_000  # counts
+_MOST_COMPARED = 1_000_000  # counts that are drawn twice
 
 
 def audit_samples(
@@ -40,19 +40,21 @@ def audit_samples(
 
 
 def _noise(charge: Charge) -> tuple[bool, Fraction]:
+    """Return a key that orders charges by their noise: choices before counts, then by scale."""
     return charge.mechanism == NOISE, charge.scale
 
 
 def _units(charge: Charge) -> int:
-    """Count the units by which inputs differ."""
+    """Return the number of units by which the two inputs differ: as many as together cost 1 or more."""
     return max(1, math.ceil(1 / charge.epsilon))
 
 
 Pair = tuple[Outcomes, Outcomes]
-"""The outcomes on two inputs."""
+"""The outcomes of a mechanism on an input and on its neighbour."""
 
 
 def _bound(charge: Charge, pairs: list[Pair]) -> Finding:
+    """Hold the greatest lower bound of epsilon, over pairs of inputs and both orders of each, against the charge."""
     units, error = _units(charge), ERROR / 2 / len(pairs)
     bound = max(max(lower_bound(one, other, error), lower_bound(other, one, error)) for one, other in pairs) / units
     apart = "a unit" if units == 1 else f"{units:,} units"
@@ -68,7 +70,7 @@ def _sample_choice(
     mechanisms: Mechanisms,
     samples: int,
 ) -> Iterator[Pair]:
-    """Choose between two candidates, of which units raise one; where scores can fall, they lower the other one."""
+    """Sample choices between two candidates: units raise one score and, where scores can fall, lower the other."""
     most, monotone = _units(charge) * charge.sensitivity, schedule.factor == 1
 
     def choose(scores: list[int]) -> Outcomes:
@@ -82,7 +84,7 @@ def _sample_choice(
 def _sample_counts(
     plan: PrivatePlan, schedule: Schedule, charge: Charge, mechanisms: Mechanisms, samples: int
 ) -> Iterator[Pair]:
-    """Draw pairs of cells, into the first of which units come: without rows, and with as many as the threshold."""
+    """Sample the noise of pairs of cells; units add rows to the first, which has none or as many as the threshold."""
     pairs = math.ceil(samples / _CALLS)
     threshold = None if schedule.counts_marginals else schedule.threshold(plan, most_cells(plan, schedule))
 
@@ -116,7 +118,7 @@ def _add_noise(counts: list[int], schedule: Schedule, charge: Charge, mechanisms
 
 
 def _audit_repetition(schedule: Schedule, charge: Charge, mechanisms: Mechanisms) -> Finding:
-    """Draw the noise of the same counts twice: so many that equal draws are all but impossible."""
+    """Draw the noise of the same counts twice, of so many counts that two equal draws are all but impossible."""
     decay = math.exp(-1 / float(charge.scale))
     equal = ((1 - decay) / (1 + decay)) ** 2 * (1 + decay**2) / (1 - decay**2)  # the chance of two draws of a count
     counts = math.ceil(math.log(ERROR) / math.log(equal)) if 0 < equal < 1 else _MOST_COMPARED + 1
