@@ -1,103 +1,70 @@
-"""Text of `verify POLICY`: the models, each check against the source, and the checks that were not made."""
+"""audit: try a policy's differential privacy on generated tables."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
-from sqlanon.cli.call import Call
-from sqlanon.cli.deferred import codec, summary
-from sqlanon.errors import ProtectionError
+import typer
+
+from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, command
+from sqlanon.cli.deferred import loading, mechanisms_audit
+from sqlanon.cli.deferred import progress as progressing
+from sqlanon.cli.layout import WHOLE, table
+from sqlanon.errors import SqlanonError
 
 if TYPE_CHECKING:
-    from sqlanon.plan.repeating import Repetition
-    from sqlanon.report.audit.auditing import Audit
-    from sqlanon.verification.verify import Verification
+    from sqlanon.runs.auditing.findings import MechanismsAudit
 
-_OUTCOMES = {
-    "columns_equal": "columns and types are those that the policy's roles give",
-    "types_equal": "types of columns",
-    "rows_add_up": "rows released and left out add up to the source",
-    "values_equal": "kept columns hold the source's values",
-    "counts_add_up": "every cluster has as many values of each kept column as rows",
-    "regions_contain": "labels are true of the raw values",
-    "classes_equal": "classes hold the kept values of their own rows",
-    "labels_fit": "labels are no wider than the algorithm makes them",
-}
-UNKNOWN = "Rows are counted. The source can't be read here, so whether a person has several rows was not looked at."
+_SAMPLES = 10_000
+_FAILED = SqlanonError.exit_code
 
 
-def tell_audit(call: Call, audit: Audit, what: str, repetition: Repetition | None) -> int:
-    """Print what an audit found, and what to know of rows and persons; the exit code."""
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "audit", Panel.RELEASE, limits=True)(audit_command)
+
+
+def audit_command(
+    call: Call,
+    policy: PolicyFile = HERE,
+    samples: Annotated[
+        int, typer.Option(help="Draws for each lower bound of epsilon; more tell smaller differences apart.")
+    ] = _SAMPLES,
+    progress: Follow = "auto",
+    quiet: Quiet = False,
+) -> int:
+    """Audit the differential privacy of a policy on generated tables, within minutes. Exit code 1 if an audit fails.
+
+    The source is asked for the names and types of its columns alone; its budget is not charged.
+
+    Tried are the ledger's sums, runs over tables that differ by one row or person with the same draws, and the noise of
+    each mechanism: lower bounds of its epsilon must not exceed what is charged for it.
+    """
+    loaded = loading.load_policy(policy)
+    with progressing.observer(call, progress, quiet) as watching:
+        audit = mechanisms_audit.audit_mechanisms(loaded, samples=samples, options=call.options, observer=watching)
     if call.json:
-        call.emit(audit_object(audit, what, repetition))
+        call.emit(audit.as_json())
     else:
-        print(audit_text(audit, what, repetition))
-    return 0 if audit.satisfied else ProtectionError.exit_code
+        print(audit_text(audit))
+    return 0 if audit.passed else _FAILED
 
 
-def audit_object(audit: Audit, what: str, repetition: Repetition | None) -> dict[str, Any]:
-    """An audit as programs read it."""
-    found = audit.verification
-    return {
-        **({"table": what, "note": audit.unjudged} if found is None else verification_object(found, what)),
-        "subject": repetition and repetition.as_json(),
-        "checks": {name: vars(check) for name, check in audit.checks.items()},
-        "columns": list(audit.columns),
-        "unchecked": dict(audit.unchecked),
-        "run": audit.run,
-        "same_source": audit.same_source,
-        "left_out": audit.left_out,
-        "satisfied": audit.satisfied,
-    }
-
-
-def verification_object(verification: Verification, what: str) -> dict[str, Any]:
-    """A verification as programs read it."""
-    statistics = verification.statistics
-    return {
-        "table": what,
-        **summary.statistics_object(statistics),
-        "class_sizes": [asdict(bucket) for bucket in statistics.buckets()],
-        "models": [asdict(result) for result in verification.models],
-        "risk": {
-            "prosecutor_max": statistics.prosecutor_max,
-            "prosecutor_mean": statistics.prosecutor_mean,
-            "marketer": statistics.marketer,
-        },
-        "disclosure": codec.to_json(verification.disclosure),
-        "satisfied": verification.satisfied,
-        "note": verification.note,
-    }
-
-
-def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:
-    """An audit for people."""
-    found = audit.verification
-    head = f"{what}: " + (audit.unjudged or "models can't be checked.")
-    if found is not None:
-        head = summary.verification_text(found, what)
-    lines = [head, UNKNOWN if repetition is None else repetition.sentence]
-    lines += [_checked(name, check.violations) for name, check in audit.checks.items()]
-    if audit.left_out:
-        lines.append(f"Rows of the source that are not in the release: {audit.left_out:,}.")
-    if audit.columns:
-        lines.append(f"Not as the policy says: {', '.join(audit.columns)}.")
-    if audit.failed and not audit.same_source and audit.failed != ("columns_equal",):
-        lines.append(
-            "Either the release was altered, or its source has changed since: no record of a run says which it is."
-        )
-    return "\n".join(line for line in [*lines, *_unchecked(audit)] if line)
-
-
-def _checked(name: str, violations: int) -> str:
-    return f"  {_OUTCOMES[name]}: " + ("yes" if not violations else f"NO ({violations:,})")
-
-
-def _unchecked(audit: Audit) -> list[str]:
-    """List the reasons why checks were not made, a line for each reason."""
-    reasons = defaultdict(list)
-    for name, reason in audit.unchecked.items():
-        reasons[reason].append(_OUTCOMES[name])
-    return [f"NOT checked, for {reason}: {'; '.join(names)}." for reason, names in reasons.items()]
+def audit_text(audit: MechanismsAudit) -> str:
+    """The findings as a table, and what they amount to."""
+    rows = [
+        [one.audit, one.tried, one.measured, one.allowed, "passed" if one.passed else "FAILED"]
+        for one in audit.findings
+    ]
+    failed = sum(not one.passed for one in audit.findings)
+    end = (
+        "No audit failed. That is no proof: docs/differential-privacy.md says what audits can't see."
+        if audit.passed
+        else f"{failed} of {len(audit.findings)} audits FAILED: do not publish by this policy, and report this."
+    )
+    return (
+        f"{audit.algorithm} with epsilon {audit.epsilon}, by {audit.library}, on tables generated like {audit.source}\n"
+        f"Lower bounds hold with a confidence of {audit.confidence:.4%} each.\n\n"
+        + table(["audit", "tried", "measured", "allowed", ""], rows, widest=WHOLE)
+        + f"\n\n{end}"
+    )

@@ -14,7 +14,7 @@ COMMANDS = {
     "policy": ("init", "check", "run"),
     "lattice": ("lattice",),
     "verify": ("verify",),
-    "mechanisms": ("audit",),
+    "audit": ("audit",),
     "schema": ("schema",),
     "registry": ("models", "algorithms", "qualities"),
     "utility": ("utility",),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sqlanon.cli.audit import UNKNOWN, tell_audit, verification_object
 from sqlanon.cli.call import HERE, Call, Panel, TrustOwner, command, expanded, listed
 from sqlanon.cli.deferred import auditing, files, loading, models, plans, private, private_audit, summary
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.record import tell_record
+from sqlanon.cli.verification_text import UNKNOWN, tell_audit, verification_object
 from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from sqlanon.cli import mechanisms
 from sqlanon.results import codec
 from sqlanon.runs.auditing.findings import MechanismsAudit
 from tests.cli.support import call, execute
@@ -76,6 +75,6 @@ def test_audit_ends_with_1_if_an_audit_fails(policy: Path, monkeypatch: pytest.M
     assert (found["passed"], found["epsilon"], found["samples"]) == (False, "1", 1000)
     assert [one["measured"] for one in found["findings"] if not one["passed"]] == ["1/2"]
     assert {one["audit"] for one in found["findings"]} == {"ledger", "neighbours", "structure", "samples"}
-    text = mechanisms.audit_text(codec.from_json(MechanismsAudit, found))
+    text = audit_text(codec.from_json(MechanismsAudit, found))
     assert "1/2" in text
     assert f"1 of {len(found['findings'])} audits FAILED" in text

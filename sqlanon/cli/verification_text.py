@@ -1,0 +1,103 @@
+"""Text of `verify POLICY`: the models, each check against the source, and the checks that were not made."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from sqlanon.cli.call import Call
+from sqlanon.cli.deferred import codec, summary
+from sqlanon.errors import ProtectionError
+
+if TYPE_CHECKING:
+    from sqlanon.plan.repeating import Repetition
+    from sqlanon.report.audit.auditing import Audit
+    from sqlanon.verification.verify import Verification
+
+_OUTCOMES = {
+    "columns_equal": "columns and types are those that the policy's roles give",
+    "types_equal": "types of columns",
+    "rows_add_up": "rows released and left out add up to the source",
+    "values_equal": "kept columns hold the source's values",
+    "counts_add_up": "every cluster has as many values of each kept column as rows",
+    "regions_contain": "labels are true of the raw values",
+    "classes_equal": "classes hold the kept values of their own rows",
+    "labels_fit": "labels are no wider than the algorithm makes them",
+}
+UNKNOWN = "Rows are counted. The source can't be read here, so whether a person has several rows was not looked at."
+
+
+def tell_audit(call: Call, audit: Audit, what: str, repetition: Repetition | None) -> int:
+    """Print what an audit found, and what to know of rows and persons; the exit code."""
+    if call.json:
+        call.emit(audit_object(audit, what, repetition))
+    else:
+        print(audit_text(audit, what, repetition))
+    return 0 if audit.satisfied else ProtectionError.exit_code
+
+
+def audit_object(audit: Audit, what: str, repetition: Repetition | None) -> dict[str, Any]:
+    """An audit as programs read it."""
+    found = audit.verification
+    return {
+        **({"table": what, "note": audit.unjudged} if found is None else verification_object(found, what)),
+        "subject": repetition and repetition.as_json(),
+        "checks": {name: vars(check) for name, check in audit.checks.items()},
+        "columns": list(audit.columns),
+        "unchecked": dict(audit.unchecked),
+        "run": audit.run,
+        "same_source": audit.same_source,
+        "left_out": audit.left_out,
+        "satisfied": audit.satisfied,
+    }
+
+
+def verification_object(verification: Verification, what: str) -> dict[str, Any]:
+    """A verification as programs read it."""
+    statistics = verification.statistics
+    return {
+        "table": what,
+        **summary.statistics_object(statistics),
+        "class_sizes": [asdict(bucket) for bucket in statistics.buckets()],
+        "models": [asdict(result) for result in verification.models],
+        "risk": {
+            "prosecutor_max": statistics.prosecutor_max,
+            "prosecutor_mean": statistics.prosecutor_mean,
+            "marketer": statistics.marketer,
+        },
+        "disclosure": codec.to_json(verification.disclosure),
+        "satisfied": verification.satisfied,
+        "note": verification.note,
+    }
+
+
+def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:
+    """An audit for people."""
+    found = audit.verification
+    head = f"{what}: " + (audit.unjudged or "models can't be checked.")
+    if found is not None:
+        head = summary.verification_text(found, what)
+    lines = [head, UNKNOWN if repetition is None else repetition.sentence]
+    lines += [_checked(name, check.violations) for name, check in audit.checks.items()]
+    if audit.left_out:
+        lines.append(f"Rows of the source that are not in the release: {audit.left_out:,}.")
+    if audit.columns:
+        lines.append(f"Not as the policy says: {', '.join(audit.columns)}.")
+    if audit.failed and not audit.same_source and audit.failed != ("columns_equal",):
+        lines.append(
+            "Either the release was altered, or its source has changed since: no record of a run says which it is."
+        )
+    return "\n".join(line for line in [*lines, *_unchecked(audit)] if line)
+
+
+def _checked(name: str, violations: int) -> str:
+    return f"  {_OUTCOMES[name]}: " + ("yes" if not violations else f"NO ({violations:,})")
+
+
+def _unchecked(audit: Audit) -> list[str]:
+    """List the reasons why checks were not made, a line for each reason."""
+    reasons = defaultdict(list)
+    for name, reason in audit.unchecked.items():
+        reasons[reason].append(_OUTCOMES[name])
+    return [f"NOT checked, for {reason}: {'; '.join(names)}." for reason, names in reasons.items()]
