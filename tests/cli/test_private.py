@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlanon.cli.audit import audit_text
 from sqlanon.results import codec
 from sqlanon.runs.auditing.findings import MechanismsAudit
 from tests.cli.support import call, execute
