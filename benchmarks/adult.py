@@ -14,7 +14,7 @@ from sqlanon.algorithms.lattice.problem import Findings, Problem
 from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.exploring.build_problem import build_problem
+from sqlanon.runs.tradeoffs.build_problem import build_problem
 
 DATA = Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[2] / "shared" / "data")) / "adult"
 PAPER_ORDER = (

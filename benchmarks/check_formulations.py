@@ -21,7 +21,7 @@ from adult import policy
 from sqlanon.algorithms.lattice.frequency.batches import RollUp, count_each
 from sqlanon.algorithms.lattice.problem import Problem
 from sqlanon.encoding.frequency.lattice import Node
-from sqlanon.runs.exploring.build_problem import build_problem
+from sqlanon.runs.tradeoffs.build_problem import build_problem
 from sqlanon.sql import Statement
 
 K = 5

@@ -29,7 +29,7 @@ from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.exploring.build_problem import build_problem
+from sqlanon.runs.tradeoffs.build_problem import build_problem
 from sqlanon.sql import Statement
 
 _PRIME = 2**31 - 1

@@ -21,7 +21,7 @@ from matplotlib import pyplot as plt
 from sqlanon.algorithms.lattice.frequency.cube import Cube
 from sqlanon.algorithms.lattice.incognito import IncognitoSearch
 from sqlanon.algorithms.lattice.problem import Findings, Problem
-from sqlanon.runs.exploring.build_problem import build_problem
+from sqlanon.runs.tradeoffs.build_problem import build_problem
 
 Search = Callable[[Problem], Findings]
 Line = tuple[dict[str, object], Search | None]

@@ -71,11 +71,11 @@ def timed(work: Callable[[], Any], times: int) -> tuple[Any, float, float]:
 
 def document(url: str, release: str, models: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     """A policy over the table `adult` of a database."""
-    left_out = dict.fromkeys(("education-num", "relationship", "salary-class"), "identifier")
+    unused = dict.fromkeys(("education-num", "relationship", "salary-class"), "identifier")
     return {
         "source": {"url": url, "table": "adult"},
         "release": {"table": release},
-        "attributes": attributes(QUASI, **dict.fromkeys(SENSITIVE, "sensitive"), **left_out),
+        "attributes": attributes(QUASI, **dict.fromkeys(SENSITIVE, "sensitive"), **unused),
         "privacy": models,
         **more,
     }

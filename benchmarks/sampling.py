@@ -128,11 +128,11 @@ def alike(arguments: argparse.Namespace, url: str, options: EngineOptions) -> No
     for name, split in SPLITS.items():
         found = []
         for number in range(arguments.sets):
-            _make_targets(url, options, arguments.rows, number, left_out="")
+            _make_targets(url, options, arguments.rows, number, row_filter="")
             exact = _classes(url, options, arguments.k, {"name": "rothko-t", **split})
             seeded = {**samples, "seed": arguments.seed + number, **split}
             sampled = _classes(url, options, arguments.k, seeded)
-            _make_targets(url, options, arguments.rows, number, left_out=" WHERE i % 1000 <> 0")
+            _make_targets(url, options, arguments.rows, number, row_filter=" WHERE i % 1000 <> 0")
             thinned = _classes(url, options, arguments.k, {"name": "rothko-t", **split})
             found.append((exact, 100 * (sampled / exact - 1), 100 * (thinned / exact - 1)))
         exact, off, thinned = (list(column) for column in zip(*found, strict=True))
@@ -143,11 +143,11 @@ def alike(arguments: argparse.Namespace, url: str, options: EngineOptions) -> No
         )
 
 
-def _make_targets(url: str, options: EngineOptions, rows: int, seed: int, *, left_out: str) -> None:
+def _make_targets(url: str, options: EngineOptions, rows: int, seed: int, *, row_filter: str) -> None:
     with connect(url, options, create=True) as engine:
         engine.execute(Statement("drop", "DROP TABLE IF EXISTS bench"))
         wanted = Wanted(rows, targets=True, seed=seed)
-        engine.execute(Statement("create", create_statement(engine.name, "bench", wanted) + left_out))
+        engine.execute(Statement("create", create_statement(engine.name, "bench", wanted) + row_filter))
 
 
 def _classes(url: str, options: EngineOptions, k: int, algorithm: dict[str, Any]) -> int:

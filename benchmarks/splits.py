@@ -55,9 +55,9 @@ class Clock(Silent):
 
 def policy(url: str, table: str, target: str, k: int, algorithm: dict[str, Any]) -> dict[str, Any]:
     """The policy of a row of the table: k-anonymity over nine quasi-identifiers, the target kept."""
-    left_out = [name for name in (*TARGETS, "cls", "person") if name != target]
+    unused = [name for name in (*TARGETS, "cls", "person") if name != target]
     attributes = {name: {"role": "quasi-identifier"} for name in QUASI_IDENTIFIERS}
-    attributes |= {target: {"role": "insensitive"}} | {name: {"role": "identifier"} for name in left_out}
+    attributes |= {target: {"role": "insensitive"}} | {name: {"role": "identifier"} for name in unused}
     return {
         "source": {"url": url, "table": table},
         "subject": "none",  # targets that are not released are no keys of persons

@@ -51,19 +51,19 @@ if TYPE_CHECKING:
     from sqlanon.report.audit.auditing import Audit, audit_release
     from sqlanon.report.difference import Difference
     from sqlanon.report.queries import diff_runs, run_record, run_report
-    from sqlanon.report.signoff.check import RecordCheck, check_record, read_record
+    from sqlanon.report.run_record.check import RecordCheck, check_record, read_record
     from sqlanon.results.masking import Masking
     from sqlanon.results.private import PrivateResult
     from sqlanon.results.run_result import RunResult
     from sqlanon.runs.auditing.findings import MechanismsAudit
     from sqlanon.runs.auditing.mechanisms_audit import audit_mechanisms
-    from sqlanon.runs.exploring.exploration import Exploration
-    from sqlanon.runs.exploring.explorer import explore
-    from sqlanon.runs.exploring.sweeping import Sweep, sweep
     from sqlanon.runs.private_check import PrivateCheck, check_private
     from sqlanon.runs.private_runs import run_private
     from sqlanon.runs.resuming import resume_run
     from sqlanon.runs.runner import run
+    from sqlanon.runs.tradeoffs.exploration import Exploration
+    from sqlanon.runs.tradeoffs.explore_lattice import explore
+    from sqlanon.runs.tradeoffs.sweeping import Sweep, sweep
     from sqlanon.verification.release import verify_release
     from sqlanon.verification.verify import Verification
     from sqlanon.work.journal import Observer
@@ -87,8 +87,8 @@ _HOMES = {
     ),
     "runs.auditing.mechanisms_audit": ("audit_mechanisms",),
     "runs.auditing.findings": ("MechanismsAudit",),
-    "runs.exploring.exploration": ("Exploration",),
-    "runs.exploring.explorer": ("explore",),
+    "runs.tradeoffs.exploration": ("Exploration",),
+    "runs.tradeoffs.explore_lattice": ("explore",),
     "api.frames.anonymizing": ("anonymize",),
     "api.granting": ("close_budget", "grant_budget", "list_budgets"),
     "catalog.budget_records": ("Budget",),
@@ -115,8 +115,8 @@ _HOMES = {
     "runs.private_runs": ("run_private",),
     "runs.resuming": ("resume_run",),
     "runs.runner": ("run",),
-    "report.signoff.check": ("RecordCheck", "check_record", "read_record"),
-    "runs.exploring.sweeping": ("Sweep", "sweep"),
+    "report.run_record.check": ("RecordCheck", "check_record", "read_record"),
+    "runs.tradeoffs.sweeping": ("Sweep", "sweep"),
     "verification.release": ("verify_release",),
     "verification.verify": ("Verification",),
     "measures.workload.utility": ("Utility", "release_utility"),

@@ -9,7 +9,7 @@ from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.lattice.problem import Problem
 from sqlanon.engines.base import EngineOptions
 from sqlanon.policy import Policy
-from sqlanon.runs.exploring import build_problem as exploring
+from sqlanon.runs.tradeoffs.build_problem import build_problem as open_problem
 from tests.oracle.lattice import Case
 from tests.run_support import OPTIONS, Database
 
@@ -19,7 +19,7 @@ def build_problem(
     policy: Policy, options: EngineOptions = OPTIONS, search_options: SearchOptions | None = None
 ) -> Iterator[Problem]:
     """The problem that a run of the policy would search."""
-    with exploring.build_problem(policy, options, search_options) as found:
+    with open_problem(policy, options, search_options) as found:
         yield found.problem
 
 

@@ -16,9 +16,9 @@ from tests.test_microaggregation import EXACT, QUASI, anonymity
 DISTINCT = {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}
 
 
-@pytest.mark.parametrize(("budget", "left_out"), [(0.0, set()), (0.25, {30, 31}), (0.5, {30, 31, 20, 21})])
-def test_the_most_remote_violating_clusters_are_left_out_within_the_budget(
-    database: Database, budget: float, left_out: set[int]
+@pytest.mark.parametrize(("budget", "suppressed"), [(0.0, set()), (0.25, {30, 31}), (0.5, {30, 31, 20, 21})])
+def test_the_most_remote_violating_clusters_are_suppressed_within_the_budget(
+    database: Database, budget: float, suppressed: set[int]
 ) -> None:
     rows = [
         (0, "a", 0),
@@ -37,9 +37,9 @@ def test_the_most_remote_violating_clusters_are_left_out_within_the_budget(
     policy = database.policy(table, roles, algorithm=EXACT, privacy=[*anonymity(2), DISTINCT], suppression=budget)
     result = anonymize(policy)
     assert all(model.satisfied for model in result.models)
-    assert result.release.suppressed == len(left_out)
+    assert result.release.suppressed == len(suppressed)
     released = database.sql(f"SELECT * FROM {table}_r")
-    assert {row[-1] for row in released} == {row[-1] for row in rows} - left_out
+    assert {row[-1] for row in released} == {row[-1] for row in rows} - suppressed
 
 
 def test_clusters_without_which_the_rest_would_violate_a_model_are_merged(database: Database) -> None:

@@ -12,7 +12,7 @@ from sqlanon import build_policy, diff_runs
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy.facts import flattened
 from sqlanon.report.difference import RecodingDifference
-from sqlanon.runs.exploring.sweeping import with_k
+from sqlanon.runs.tradeoffs.sweeping import with_k
 from tests.cli.support import call, only_object
 from tests.run_support import Database, anonymize
 from tests.test_report import CANARY, IMPOSSIBLE, made

@@ -13,7 +13,7 @@ import pytest
 from sqlanon import explore
 from sqlanon.report.drawing.picture import draw
 from sqlanon.report.drawing.shapes import LEGEND
-from sqlanon.runs.exploring.exploration import Exploration
+from sqlanon.runs.tradeoffs.exploration import Exploration
 from tests.run_support import OPTIONS, Database, duckdb_url, open_database
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -68,10 +68,10 @@ def test_one_row_changes_no_more_than_the_sensitivities(
 ) -> None:
     for seed, engine in enumerate(engines):
         rows = rows_of(30, seed)
-        left_out = random.Random(seed).randrange(len(rows))
+        omitted = random.Random(seed).randrange(len(rows))
         whole, fewer = (
             requests_of(engine, COLUMNS, part, ATTRIBUTES, **DIFFGEN | algorithm)
-            for part in (rows, rows[:left_out] + rows[left_out + 1 :])
+            for part in (rows, rows[:omitted] + rows[omitted + 1 :])
         )
         assert failed(audit_changes(whole, {"one": fewer})) == []
 

@@ -186,8 +186,8 @@ def require_few_changes(engine: Engine, rows: list[Any], fewer: list[Any], **mor
 
 def require_few_changes_by_rows(engine: Engine) -> None:
     rows = [*rows_of(6, 5), *[(25, "clerk", "f", "high")] * 5, *[(45, "baker", "m", "low")] * 5]
-    for left_out in (1, 4, 8, 13):
-        require_few_changes(engine, rows, rows[:left_out] + rows[left_out + 1 :])
+    for omitted in (1, 4, 8, 13):
+        require_few_changes(engine, rows, rows[:omitted] + rows[omitted + 1 :])
 
 
 def test_one_row_changes_no_more_than_the_sensitivities(engines: tuple[Engine, Engine]) -> None:

@@ -11,7 +11,7 @@ from sqlanon import run_report
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import ProtectionError
-from sqlanon.report.signoff.record import make_record
+from sqlanon.report.run_record.record import make_record
 from tests.jobs_support import ALONE, carry_out, frozen, fulldomain, replaced, runs, simple, table
 from tests.rules_support import apply
 from tests.run_support import Database

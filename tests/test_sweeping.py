@@ -10,7 +10,7 @@ import pytest
 
 from sqlanon import run_report, sweep
 from sqlanon.errors import PolicyError
-from sqlanon.runs.exploring.sweeping import TradeoffPoint, frontier, with_k
+from sqlanon.runs.tradeoffs.sweeping import TradeoffPoint, frontier, with_k
 from tests.cli.support import call, only_object
 from tests.run_support import OPTIONS, Database, anonymize
 from tests.test_report import made

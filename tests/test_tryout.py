@@ -11,7 +11,7 @@ import pytest
 from sqlanon.api.calls import draft
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_policy
-from sqlanon.profile.costs import Trial
+from sqlanon.profile.costs import DraftCosts
 from sqlanon.profile.draft import Draft
 from sqlanon.profile.protection import choose_k
 from sqlanon.runs.runner import run
@@ -34,10 +34,10 @@ def make_visits(url: str, rows: int = ROWS) -> None:
     execute(url, f"CREATE TABLE visits AS SELECT {columns} FROM generate_series(1, {rows}) AS n(i)")
 
 
-def drafted(url: str, **given: Any) -> tuple[Draft, Trial]:
+def drafted(url: str, **given: Any) -> tuple[Draft, DraftCosts]:
     found = draft(url, "visits", **given)
-    assert found.trial is not None
-    return found, found.trial
+    assert found.costs is not None
+    return found, found.costs
 
 
 def gcp(policy: Policy) -> tuple[float, int]:
@@ -59,35 +59,35 @@ def without(policy: Policy, name: str) -> Policy:
 
 def test_costs_are_those_of_runs(database_url: str) -> None:
     make_visits(database_url)
-    found, trial = drafted(database_url)
+    found, costs = drafted(database_url)
     policy = parse_policy(found.text)
-    assert (trial.rows, trial.is_whole) == (ROWS, True)
-    assert trial.draft is not None
-    assert trial.k_alone is not None
-    assert (trial.draft.loss, trial.draft.classes) == gcp(policy)
-    assert (trial.k_alone.loss, trial.k_alone.classes) == gcp(with_models(policy))
-    assert set(trial.without_model) == {"illness", "hiv"}
-    assert trial.without_model["hiv"].loss == gcp(with_models(policy, "illness"))[0]
-    assert trial.without_column
-    for name, attempt in trial.without_column.items():
+    assert (costs.rows, costs.is_whole) == (ROWS, True)
+    assert costs.draft is not None
+    assert costs.k_alone is not None
+    assert (costs.draft.loss, costs.draft.classes) == gcp(policy)
+    assert (costs.k_alone.loss, costs.k_alone.classes) == gcp(with_models(policy))
+    assert set(costs.without_model) == {"illness", "hiv"}
+    assert costs.without_model["hiv"].loss == gcp(with_models(policy, "illness"))[0]
+    assert costs.without_column
+    for name, attempt in costs.without_column.items():
         assert (attempt.loss, attempt.classes) == gcp(without(policy, name))
 
 
 @pytest.mark.either_engine
 def test_the_draft_says_what_its_parts_cost(database_url: str) -> None:
     make_visits(database_url)
-    found, trial = drafted(database_url)
-    assert trial.draft is not None
-    assert trial.k_alone is not None
-    assert trial.costliest is not None
+    found, costs = drafted(database_url)
+    assert costs.draft is not None
+    assert costs.k_alone is not None
+    assert costs.costliest is not None
     assert f"# Tried on a sample of {ROWS} rows (every combination of values)" in found.text
-    line = next(line for line in found.text.splitlines() if line.startswith(f"  {trial.costliest}:"))
-    assert f"loses {100 * trial.draft.of[trial.costliest]:.1f} %" in line
+    line = next(line for line in found.text.splitlines() if line.startswith(f"  {costs.costliest}:"))
+    assert f"loses {100 * costs.draft.of[costs.costliest]:.1f} %" in line
     assert "without it" in line
     model = next(line for line in found.text.splitlines() if "distinct-l-diversity" in line)
-    assert f"with it GCP {100 * trial.draft.loss:.1f} % ({trial.draft.classes:,} classes)" in model
+    assert f"with it GCP {100 * costs.draft.loss:.1f} % ({costs.draft.classes:,} classes)" in model
     assert "without it GCP" in model
-    assert f"alone it costs GCP {100 * trial.k_alone.loss:.1f} %" in found.text
+    assert f"alone it costs GCP {100 * costs.k_alone.loss:.1f} %" in found.text
     assert draft(database_url, "visits").text == found.text  # nothing in it depends on the clock
 
 
@@ -139,12 +139,12 @@ def test_a_sample_stands_for_a_large_table(database_url: str, monkeypatch: pytes
     monkeypatch.setattr("sqlanon.profile.tryout.MOST_TUPLES", 300)
     monkeypatch.setattr("sqlanon.profile.tryout.MOST_ROWS", 3_000)
     make_visits(database_url, 30_000)
-    found, trial = drafted(database_url)
-    assert trial.draft is not None
-    assert not trial.is_whole
-    assert 300 <= trial.rows <= 12_000
+    found, costs = drafted(database_url)
+    assert costs.draft is not None
+    assert not costs.is_whole
+    assert 300 <= costs.rows <= 12_000
     assert "a part of the combinations of values" in found.text
-    assert trial.draft.loss < 0.6
+    assert costs.draft.loss < 0.6
 
 
 def test_rare_combinations_keep_their_rows(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +154,8 @@ def test_rare_combinations_keep_their_rows(database_url: str, monkeypatch: pytes
         "CREATE TABLE visits AS SELECT CASE WHEN i <= 7 THEN 80 ELSE i % 2 END AS age"
         " FROM generate_series(1, 2007) AS n(i)",
     )
-    _, trial = drafted(database_url)
-    assert trial.rows == 7 + 2 * 50  # of 1,000 rows each a twentieth, of the rare ones all
+    _, costs = drafted(database_url)
+    assert costs.rows == 7 + 2 * 50  # of 1,000 rows each a twentieth, of the rare ones all
 
 
 def test_a_reader_gets_a_draft_that_was_not_tried(
@@ -165,9 +165,9 @@ def test_a_reader_gets_a_draft_that_was_not_tried(
     make_visits(postgres_url)
     postgres_connection.execute(f"GRANT SELECT ON visits TO {role}")
     postgres_connection.execute(f"ALTER ROLE {role} SET default_transaction_read_only = on")
-    found, trial = drafted(url)
-    assert trial.draft is None
-    assert trial.problem
+    found, costs = drafted(url)
+    assert costs.draft is None
+    assert costs.problem
     assert "# The draft was not tried: " in found.text
     assert parse_policy(found.text.replace("${SQLANON_URL}", "postgresql:///x")).privacy
 

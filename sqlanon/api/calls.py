@@ -25,7 +25,7 @@ from sqlanon.plan.private import COUNT
 from sqlanon.plan.repeating import Repetition, find_repeating
 from sqlanon.plan.subject import identifying
 from sqlanon.policy import Policy
-from sqlanon.profile.costs import Trial
+from sqlanon.profile.costs import DraftCosts
 from sqlanon.profile.draft import Draft, propose_policy
 from sqlanon.profile.facts import Profile
 from sqlanon.profile.profiling import profile
@@ -87,10 +87,10 @@ def draft(
     trusts_owner: as in `profile_table`; the draft says the same.
     """
     with _profiled(url, table, options, reading, trusts_owner) as (engine, found):
-        trial = _tried(engine, found, url, options) if trying else None
+        costs = _tried(engine, found, url, options) if trying else None
     if url is None and relative_to is not None and table != STANDARD_INPUT and not os.path.isabs(table):
         table = os.path.relpath(table, relative_to)
-    return Draft(propose_policy(found, url, table, reading, trial), found, trial)
+    return Draft(propose_policy(found, url, table, reading, costs), found, costs)
 
 
 @contextlib.contextmanager
@@ -108,7 +108,7 @@ def _profiled(
             yield engine, replace(profile(engine, read.relation), reading=read)
 
 
-def _tried(engine: Engine, profile: Profile, url: str | None, options: EngineOptions | None) -> Trial | None:
+def _tried(engine: Engine, profile: Profile, url: str | None, options: EngineOptions | None) -> DraftCosts | None:
     """Try the draft in this session, or in one of its own where this one may make no temporary table."""
     try:
         if url is None or engine.traits.keeps_temporary_tables:
@@ -119,7 +119,7 @@ def _tried(engine: Engine, profile: Profile, url: str | None, options: EngineOpt
     except Cancelled:
         raise
     except SqlanonError as error:
-        return Trial(rows=0, is_whole=False, seconds=0.0, problem=str(error))
+        return DraftCosts(rows=0, is_whole=False, seconds=0.0, problem=str(error))
 
 
 def check_policy(policy: Policy, *, replace: bool = False, options: EngineOptions | None = None) -> Plan:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from sqlanon.report.audit import private_audit as private_audit
     from sqlanon.report.drawing import picture as picture
     from sqlanon.report.drawing import tradeoff as tradeoff
-    from sqlanon.report.signoff import check as check
+    from sqlanon.report.run_record import check as check
     from sqlanon.results import codec as codec
     from sqlanon.runs import applying as applying
     from sqlanon.runs import condensing as condensing
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from sqlanon.runs import resuming as resuming
     from sqlanon.runs import runner as runner
     from sqlanon.runs.auditing import mechanisms_audit as mechanisms_audit
-    from sqlanon.runs.exploring import explorer as explorer
-    from sqlanon.runs.exploring import sweeping as sweeping
+    from sqlanon.runs.tradeoffs import explore_lattice as explore_lattice
+    from sqlanon.runs.tradeoffs import sweeping as sweeping
     from sqlanon.work import session as session
     from sqlanon.work import workspace as workspace
 
@@ -80,7 +80,7 @@ MODULES = {
     "box_labels": "sqlanon.releases.rules.box_labels",
     "calls": "sqlanon.api.calls",
     "catalog": "sqlanon.catalog",
-    "check": "sqlanon.report.signoff.check",
+    "check": "sqlanon.report.run_record.check",
     "codec": "sqlanon.results.codec",
     "connecting": "sqlanon.plan.connecting",
     "cron": "sqlanon.jobs.cron",
@@ -90,7 +90,7 @@ MODULES = {
     "dry_run": "sqlanon.runs.dry_run",
     "embedded": "sqlanon.engines.embedded",
     "environment": "sqlanon.jobs.environment",
-    "explorer": "sqlanon.runs.exploring.explorer",
+    "explore_lattice": "sqlanon.runs.tradeoffs.explore_lattice",
     "export_sql": "sqlanon.releases.rules.export_sql",
     "files": "sqlanon.engines.files",
     "freezing": "sqlanon.jobs.freezing",
@@ -127,7 +127,7 @@ MODULES = {
     "store_rules": "sqlanon.releases.rules.store_rules",
     "summary": "sqlanon.cli.summary",
     "tradeoff": "sqlanon.report.drawing.tradeoff",
-    "sweeping": "sqlanon.runs.exploring.sweeping",
+    "sweeping": "sqlanon.runs.tradeoffs.sweeping",
     "utility": "sqlanon.measures.workload.utility",
     "watch": "sqlanon.cli.watch",
     "workspace": "sqlanon.work.workspace",

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, command
-from sqlanon.cli.deferred import explorer, loading, picture, refusal, summary
+from sqlanon.cli.deferred import explore_lattice, loading, picture, refusal, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.writing import quoted, require_writable, write
 
 if TYPE_CHECKING:
-    from sqlanon.runs.exploring.exploration import Exploration, ExploredNode
+    from sqlanon.runs.tradeoffs.exploration import Exploration, ExploredNode
 
 MOST_ROWS = 30  # of the frontier, for people
 
@@ -47,7 +47,7 @@ def lattice_command(
     loaded = loading.load_policy(policy)
     require_writable(svg)
     with progressing.observer(call, progress, quiet) as watching:
-        found = explorer.explore(
+        found = explore_lattice.explore(
             loaded,
             everything=everything,
             options=call.options,

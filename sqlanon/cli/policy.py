@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sqlanon.algorithms.lattice.options import SearchOptions
     from sqlanon.plan.plan import Plan
     from sqlanon.policy import Policy
-    from sqlanon.profile.costs import Trial
+    from sqlanon.profile.costs import DraftCosts
     from sqlanon.profile.draft import Draft
     from sqlanon.results.run_result import RunResult
 
@@ -88,17 +88,17 @@ def init_command(
         call.emit(drafted.as_json())
     elif output is None:
         print(drafted.text, end="")
-    if drafted.trial is not None:
-        call.note(_trial_text(drafted.trial))
+    if drafted.costs is not None:
+        call.note(_costs_text(drafted.costs))
     if output is not None:
         call.note(f"Wrote {output}. Look at every role in it, then run: sqlanon check {quoted(output)}")
 
 
-def _trial_text(trial: Trial) -> str:
-    if trial.draft is None:
-        return f"The draft could not be tried: {trial.problem}"
+def _costs_text(costs: DraftCosts) -> str:
+    if costs.draft is None:
+        return f"The draft could not be tried: {costs.problem}"
     return (
-        f"Tried on a sample of {trial.rows:,} rows in {trial.seconds:.1f} s; what its parts cost stands in the draft."
+        f"Tried on a sample of {costs.rows:,} rows in {costs.seconds:.1f} s; what its parts cost stands in the draft."
     )
 
 

@@ -117,7 +117,7 @@ def result_text(result: PrivateResult) -> str:
         f" ({release.shown_as})\n  run {result.run} on {result.engine}",
         table(["column", "groups", "labels"], columns, widest=60),
         "" if not result.pairs else f"Counted together: {', '.join(map(' and '.join, result.pairs))}.",
-        f"{_promise(result.guarantee)}\n{_noise(release.likely_noise)}{_left_out(release.threshold)}",
+        f"{_promise(result.guarantee)}\n{_noise(release.likely_noise)}{_threshold_text(release.threshold)}",
         "" if budget is None else _budget(budget, "The run consumed"),
         "Checked: " + ", ".join(name.replace("_", " ") for name in result.checks) + "."
         " That epsilon holds can't be seen in a table: it follows from how the counts were drawn.",
@@ -159,7 +159,7 @@ def _cells(checked: PrivateCheck) -> str:
     return f"There are {most}{checked.cells:,} cells; the release has those whose count reaches {shown}."
 
 
-def _left_out(threshold: int | None) -> str:
+def _threshold_text(threshold: int | None) -> str:
     return "" if threshold is None else f"\nCells with a count below {threshold:,} are not in the release."
 
 

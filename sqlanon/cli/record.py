@@ -16,7 +16,7 @@ from sqlanon.cli.writing import give, require_writable
 from sqlanon.errors import ProtectionError
 
 if TYPE_CHECKING:
-    from sqlanon.report.signoff.check import RecordCheck
+    from sqlanon.report.run_record.check import RecordCheck
 
 
 def register(app: typer.Typer) -> None:

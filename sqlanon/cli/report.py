@@ -20,7 +20,7 @@ from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
     from sqlanon.report.difference import Change, Difference
-    from sqlanon.runs.exploring.sweeping import Sweep, SweepRun
+    from sqlanon.runs.tradeoffs.sweeping import Sweep, SweepRun
 
 _SHARES = ("gcp", "prosecutor_max", "prosecutor_mean", "marketer")
 

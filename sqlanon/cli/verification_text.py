@@ -48,7 +48,7 @@ def audit_object(audit: Audit, what: str, repetition: Repetition | None) -> dict
         "unchecked": dict(audit.unchecked),
         "run": audit.run,
         "same_source": audit.same_source,
-        "left_out": audit.left_out,
+        "left_out": audit.omitted,
         "satisfied": audit.satisfied,
     }
 
@@ -80,8 +80,8 @@ def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:
         head = summary.verification_text(found, what)
     lines = [head, UNKNOWN if repetition is None else repetition.sentence]
     lines += [_checked(name, check.violations) for name, check in audit.checks.items()]
-    if audit.left_out:
-        lines.append(f"Rows of the source that are not in the release: {audit.left_out:,}.")
+    if audit.omitted:
+        lines.append(f"Rows of the source that are not in the release: {audit.omitted:,}.")
     if audit.columns:
         lines.append(f"Not as the policy says: {', '.join(audit.columns)}.")
     if audit.failed and not audit.same_source and audit.failed != ("columns_equal",):

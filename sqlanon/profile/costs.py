@@ -22,7 +22,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Trial:
+class DraftCosts:
     """A draft tried on a sample.
 
     rows: those of the sample; is_whole: whether each combination of values of the table is in it.

@@ -13,7 +13,7 @@ from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.policy import Role
 from sqlanon.profile import remarks
-from sqlanon.profile.costs import Trial
+from sqlanon.profile.costs import DraftCosts
 from sqlanon.profile.facts import RARE, Basis, ColumnFacts, Profile
 from sqlanon.profile.hierarchy import draft_hierarchy, other_forms
 from sqlanon.profile.protection import draft_models
@@ -42,7 +42,7 @@ class Draft:
 
     text: str
     profile: Profile
-    trial: Trial | None
+    costs: DraftCosts | None
 
     def as_json(self) -> dict[str, Any]:
         """One object of plain values."""
@@ -53,7 +53,7 @@ class Draft:
             "exact": found.exact,
             "columns": [_column(found, facts) for facts in found.columns],
             "dependences": [asdict(one) for one in found.dependences],
-            "trial": None if self.trial is None else self.trial.as_json(),
+            "trial": None if self.costs is None else self.costs.as_json(),
         }
 
 
@@ -75,22 +75,22 @@ def propose_policy(
     source_url: str | None,
     table: str,
     options: ReadOptions | None = None,
-    trial: Trial | None = None,
+    costs: DraftCosts | None = None,
 ) -> str:
     """The draft; without a URL, `table` is a file that DuckDB reads. A URL that holds a password is not written.
 
     options: how the file is to be read, where that was given.
-    trial: what the draft cost when it was tried, which is said beside its columns and models.
+    costs: what the draft cost when it was tried, which is said beside its columns and models.
     """
     sections = [
         _heading(profile, table),
         _read(profile) + _places(source_url, table, options or ReadOptions()) + _trust(profile),
         _subject(profile),
-        "attributes:\n" + "\n".join(_attribute(profile, facts, trial) for facts in profile.columns),
+        "attributes:\n" + "\n".join(_attribute(profile, facts, costs) for facts in profile.columns),
         remarks.combinations(profile),
         remarks.dependences(profile),
-        remarks.tried(trial),
-        "privacy:\n" + "\n".join(draft_models(profile, trial)),
+        remarks.tried(costs),
+        "privacy:\n" + "\n".join(draft_models(profile, costs)),
         "algorithm: {name: mondrian}\nsuppression: 0.0    # the largest share of rows that may be left out",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -179,14 +179,14 @@ def _sql_name(part: str) -> str:
     return part if re.fullmatch(r"\w+", part) else '"' + part.replace('"', '""') + '"'
 
 
-def _attribute(profile: Profile, facts: ColumnFacts, trial: Trial | None) -> str:
+def _attribute(profile: Profile, facts: ColumnFacts, costs: DraftCosts | None) -> str:
     proposal = profile.proposals[facts.name]
     hierarchy = draft_hierarchy(facts) + _limits(facts) if proposal.role is Role.QUASI_IDENTIFIER else ""
     doubt = "?" if proposal.basis is Basis.CAUTION else ""
     line = f"  {_key(facts.name)}: {{role: {proposal.role.value}{hierarchy}}}"
     outliers = _outliers(facts) if _limits(facts) else ""
     forms = other_forms(facts) if hierarchy else ""
-    remark = f"{_facts(facts)}; {proposal.reason}{doubt}{outliers}{forms}{remarks.column(trial, facts.name)}"
+    remark = f"{_facts(facts)}; {proposal.reason}{doubt}{outliers}{forms}{remarks.column(costs, facts.name)}"
     return f"{line}    # {remark}"
 
 

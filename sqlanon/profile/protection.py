@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlanon.engines.base import Kind
 from sqlanon.policy import Role
-from sqlanon.profile.costs import Attempt, Trial
+from sqlanon.profile.costs import Attempt, DraftCosts
 from sqlanon.profile.facts import ColumnFacts, Profile
 from sqlanon.profile.writing import comment, percent, quoted
 
@@ -22,21 +22,21 @@ def choose_k(rows: int) -> int:
     return max(1, min(rows, next(k for least, k in reversed(K_FROM) if rows >= least)))
 
 
-def draft_models(profile: Profile, trial: Trial | None) -> list[str]:
+def draft_models(profile: Profile, costs: DraftCosts | None) -> list[str]:
     """The lines of the models."""
     k = choose_k(profile.rows)
     among = f"each row is among {k - 1} others or more; the more rows a table has, the less a larger k loses"
-    models = [f"  - {{model: k-anonymity, k: {k}}}    # k for {profile.rows:,} rows: {among}{_alone(trial)}"]
-    return models + [_model(facts, trial) for facts in profile.named(Role.SENSITIVE)]
+    models = [f"  - {{model: k-anonymity, k: {k}}}    # k for {profile.rows:,} rows: {among}{_alone(costs)}"]
+    return models + [_model(facts, costs) for facts in profile.named(Role.SENSITIVE)]
 
 
-def _alone(trial: Trial | None) -> str:
-    if trial is None or trial.k_alone is None:
+def _alone(costs: DraftCosts | None) -> str:
+    if costs is None or costs.k_alone is None:
         return ""
-    return f"; alone it costs GCP {percent(trial.k_alone.loss)} ({trial.k_alone.classes:,} classes)"
+    return f"; alone it costs GCP {percent(costs.k_alone.loss)} ({costs.k_alone.classes:,} classes)"
 
 
-def _model(facts: ColumnFacts, trial: Trial | None) -> str:
+def _model(facts: ColumnFacts, costs: DraftCosts | None) -> str:
     name, attribute = comment(facts.name), quoted(facts.name)
     if facts.column.kind is Kind.OTHER:
         return f"  # no model for {name}: values of its type are not compared; cast it in a view"
@@ -45,20 +45,20 @@ def _model(facts: ColumnFacts, trial: Trial | None) -> str:
         return f"  # no model for {name}: it is the same in {where}"
     if facts.distinct == 2:
         line = f"  - {{model: t-closeness, attribute: {attribute}, distance: equal, t: {CLOSENESS}}}"
-        return f"{line}    # it has 2 values, so that l-diversity would want both in every class{_cost(facts, trial)}"
+        return f"{line}    # it has 2 values, so that l-diversity would want both in every class{_cost(facts, costs)}"
     l_value = min(DIVERSITY, facts.distinct - 1)
     line = f"  - {{model: distinct-l-diversity, attribute: {attribute}, l: {l_value}}}"
-    return f"{line}    # {_advice(facts)}{_cost(facts, trial)}"
+    return f"{line}    # {_advice(facts)}{_cost(facts, costs)}"
 
 
-def _cost(facts: ColumnFacts, trial: Trial | None) -> str:
+def _cost(facts: ColumnFacts, costs: DraftCosts | None) -> str:
     """Say what the model costs: GCP and classes with and without it."""
-    without = None if trial is None else trial.without_model.get(facts.name)
-    if trial is None or trial.draft is None or without is None:
+    without = None if costs is None else costs.without_model.get(facts.name)
+    if costs is None or costs.draft is None or without is None:
         return ""
-    dear = trial.draft.loss - without.loss >= DEAR
+    dear = costs.draft.loss - without.loss >= DEAR
     verdict = "; it costs much: think of a weaker one, or of columns to leave out" if dear else ""
-    return f"; with it {_attempt_text(trial.draft)}, without it {_attempt_text(without)}{verdict}"
+    return f"; with it {_attempt_text(costs.draft)}, without it {_attempt_text(without)}{verdict}"
 
 
 def _attempt_text(one: Attempt) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlanon.policy import Role
-from sqlanon.profile.costs import Trial
+from sqlanon.profile.costs import DraftCosts
 from sqlanon.profile.facts import Dependence, Profile
 from sqlanon.profile.writing import comment, percent
 
@@ -42,44 +42,44 @@ def _dependence(profile: Profile, one: Dependence) -> str:
     return f"{of} -> {on}: {on} says nothing more; released both, they cost more than {of} alone"
 
 
-def tried(trial: Trial | None) -> str:
+def tried(costs: DraftCosts | None) -> str:
     """The lines about the trial; none where there was none."""
-    if trial is None:
+    if costs is None:
         return ""
-    if trial.draft is None:
-        return f"# The draft was not tried: {comment(trial.problem or '')}"
-    part = "every combination of values" if trial.is_whole else "a part of the combinations of values"
+    if costs.draft is None:
+        return f"# The draft was not tried: {comment(costs.problem or '')}"
+    part = "every combination of values" if costs.is_whole else "a part of the combinations of values"
     lines = [
-        f"# Tried on a sample of {trial.rows:,} rows ({part}): GCP {percent(trial.draft.loss)}, {trial.draft.classes:,}"
+        f"# Tried on a sample of {costs.rows:,} rows ({part}): GCP {percent(costs.draft.loss)}, {costs.draft.classes:,}"
         " classes.",
         "# GCP is the detail that quasi-identifiers lose, from 0 (every value is shown) to 100 % (none is).",
     ]
-    if not trial.is_whole:
+    if not costs.is_whole:
         lines.append("# The whole table loses less, as its classes are closer together.")
-    return "\n".join([*lines, *_costliest(trial)])
+    return "\n".join([*lines, *_costliest(costs)])
 
 
-def _costliest(trial: Trial) -> list[str]:
-    name = trial.costliest
-    if name is None or trial.draft is None:
+def _costliest(costs: DraftCosts) -> list[str]:
+    name = costs.costliest
+    if name is None or costs.draft is None:
         return []
-    without = trial.without_column.get(name)
-    others = "" if without is None else f" {_others(trial, name)}"
-    return [f"# The column that loses most is {comment(name)} ({percent(trial.draft.of[name])}).{others}"]
+    without = costs.without_column.get(name)
+    others = "" if without is None else f" {_others(costs, name)}"
+    return [f"# The column that loses most is {comment(name)} ({percent(costs.draft.of[name])}).{others}"]
 
 
-def _others(trial: Trial, name: str) -> str:
-    assert trial.draft is not None
-    without, with_it = trial.without_column[name].loss, trial.draft.loss_but_of(name)
+def _others(costs: DraftCosts, name: str) -> str:
+    assert costs.draft is not None
+    without, with_it = costs.without_column[name].loss, costs.draft.loss_but_of(name)
     return f"Without it the others lose {percent(without)}, not {percent(with_it)}."
 
 
-def column(trial: Trial | None, name: str) -> str:
+def column(costs: DraftCosts | None, name: str) -> str:
     """The end of a column's comment: what it loses, and what the others lose without it."""
-    if trial is None or trial.draft is None or name not in trial.draft.of:
+    if costs is None or costs.draft is None or name not in costs.draft.of:
         return ""
-    loss_text = f"; loses {percent(trial.draft.of[name])}"
-    if name not in trial.without_column:
+    loss_text = f"; loses {percent(costs.draft.of[name])}"
+    if name not in costs.without_column:
         return loss_text
-    without, with_it = trial.without_column[name].loss, trial.draft.loss_but_of(name)
+    without, with_it = costs.without_column[name].loss, costs.draft.loss_but_of(name)
     return f"{loss_text}, the others {percent(with_it)}, or {percent(without)} without it"

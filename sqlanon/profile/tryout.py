@@ -25,7 +25,7 @@ from sqlanon.plan.plan import resolve_source
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Mondrian, Policy, Role
 from sqlanon.policy.loading import parse_policy
-from sqlanon.profile.costs import Attempt, Trial
+from sqlanon.profile.costs import Attempt, DraftCosts
 from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.facts import Profile
 from sqlanon.sql import Identifier, Relation, free_name, macro
@@ -38,7 +38,7 @@ MOST_MODELS = 3  # that are left out in turn: each costs a search, of a second o
 WIDE = 10  # quasi-identifiers; of more no column is left out, as each makes all searches dearer
 
 
-def try_draft(engine: Engine, profile: Profile) -> Trial | None:
+def try_draft(engine: Engine, profile: Profile) -> DraftCosts | None:
     """Try the policy that would be drafted from a profile; None where it names no quasi-identifier, or has no rows.
 
     engine: a session with the table's database that may make temporary tables, and is used for nothing else later.
@@ -48,18 +48,18 @@ def try_draft(engine: Engine, profile: Profile) -> Trial | None:
     if profile.combination is None or not profile.rows:
         return None
     began = time.perf_counter()
-    trial = _Sample(engine, profile).tried()
-    return replace(trial, seconds=time.perf_counter() - began)
+    costs = _Sample(engine, profile).tried()
+    return replace(costs, seconds=time.perf_counter() - began)
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """The table of a trial."""
+    """The sample on which a draft is tried."""
 
     engine: Engine
     profile: Profile
 
-    def tried(self) -> Trial:
+    def tried(self) -> DraftCosts:
         """Make the sample, code it once, and search it with the draft and with parts of it."""
         columns = [facts for facts in self.profile.columns if facts.name in self._looked_at()]
         table = TemporaryWorkspace(self.engine).table("sample")
@@ -73,7 +73,7 @@ class _Sample:
         plan = resolve_source(policy, self.engine)
         with self.engine.transaction():
             coded = encode(self.engine, plan, TemporaryWorkspace(self.engine))
-        return _Attempts(self.engine, policy, coded).all(Trial(plan.rows, modulus == 1, 0.0))
+        return _Attempts(self.engine, policy, coded).all(DraftCosts(plan.rows, modulus == 1, 0.0))
 
     def _looked_at(self) -> set[str]:
         """The columns that are generalized, and those that a model is about."""
@@ -106,7 +106,7 @@ class _Attempts:
     policy: Policy
     coded: CodedTable
 
-    def all(self, trial: Trial) -> Trial:
+    def all(self, costs: DraftCosts) -> DraftCosts:
         """The draft, then without each model that is about an attribute, then without the column that costs most."""
         models = models_of(self.policy)
         draft = self._attempt(self.coded, models)
@@ -119,7 +119,7 @@ class _Attempts:
             else self._attempt(self.coded, [model for model in models if model is not one])
             for one in others[:MOST_MODELS]
         }
-        result = replace(trial, draft=draft, k_alone=k_alone, without_model=without)
+        result = replace(costs, draft=draft, k_alone=k_alone, without_model=without)
         name = result.costliest
         if name is None or not 1 < len(draft.of) <= WIDE:
             return result

@@ -106,8 +106,8 @@ class Release(ABC):
         """Digest what says that another release recodes alike, where no rules do; None where nothing says so."""
         return None
 
-    def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:  # noqa: ARG002
-        """Measure the information loss, `left_out` more rows suppressed; None where it can't be known."""
+    def measure_loss(self, engine: Engine, unmatched_rows: int) -> Loss | None:  # noqa: ARG002
+        """Measure the information loss, `unmatched_rows` more rows suppressed; None where it can't be known."""
         return None
 
     def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:  # noqa: ARG002

@@ -33,9 +33,9 @@ from sqlanon.work.workspace import Workspace
 class Generalized(EquivalenceClasses):
     """Equivalence classes of rows, each shown as a region of the domain."""
 
-    def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:
+    def measure_loss(self, engine: Engine, unmatched_rows: int) -> Loss | None:
         shown = self._as_shown
-        return measure_loss(engine, replace(shown, suppressed=shown.suppressed + left_out))
+        return measure_loss(engine, replace(shown, suppressed=shown.suppressed + unmatched_rows))
 
     def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:
         return measures_of_run(engine, self.recoding, target)
@@ -151,8 +151,8 @@ class Reapplied(Generalized):
 
     in_codes: bool = False
 
-    def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:
-        return super().measure_loss(engine, left_out) if self.in_codes else None
+    def measure_loss(self, engine: Engine, unmatched_rows: int) -> Loss | None:
+        return super().measure_loss(engine, unmatched_rows) if self.in_codes else None
 
     def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:
         return super().measure_prediction(engine, target) if self.in_codes else None

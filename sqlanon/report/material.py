@@ -12,7 +12,7 @@ from sqlanon.report.drawing.tree import DrawnNode
 from sqlanon.report.first_levels import first_levels
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.choices import Choices, choices_of
-from sqlanon.runs.exploring.sweeping import TradeoffPoint, recorded_points
+from sqlanon.runs.tradeoffs.sweeping import TradeoffPoint, recorded_points
 
 
 @dataclass(frozen=True)

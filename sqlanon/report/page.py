@@ -22,7 +22,7 @@ from sqlanon.report.private_page import render_private
 from sqlanon.results.facts import ClusterFacts
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import PHASES, RunResult
-from sqlanon.runs.exploring.build_problem import NO_RELEASE
+from sqlanon.runs.tradeoffs.build_problem import NO_RELEASE
 
 _Row = dict[str, Any]
 _ESTIMATED = ("c_avg", "discernibility", "prosecutor_mean", "marketer")  # of a large source

@@ -18,7 +18,7 @@ from sqlanon.report.numbers import bucket_label, percent, share_above
 from sqlanon.results.facts import LatticeFacts
 from sqlanon.results.measures import Distribution, SizeBucket
 from sqlanon.results.run_result import LatticeResult, RunResult
-from sqlanon.runs.exploring.exploration import Exploration, ExploredNode
+from sqlanon.runs.tradeoffs.exploration import Exploration, ExploredNode
 
 ROWS = 25  # of the minimal generalizations of a large lattice
 SMALL = 370.0  # the width of pictures that stand side by side

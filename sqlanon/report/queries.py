@@ -11,7 +11,7 @@ from sqlanon.policy import Policy
 from sqlanon.report.difference import Difference, compare_runs
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
-from sqlanon.report.signoff.record import make_record, sealed
+from sqlanon.report.run_record.record import make_record, sealed
 from sqlanon.work.session import catalog_place, open_recorded
 
 

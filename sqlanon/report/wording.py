@@ -227,14 +227,14 @@ def _budget(choices: Choices) -> str:
 
 
 _RAW = "the procedure does not group the source by its raw values, which can take as long as all else that it does"
-_LEFT_OUT = "rows that no rule knows are left out before anything is counted"
+_OMITTED_BEFORE = "rows that no rule knows are left out before anything is counted"
 
 
 def unmeasured(result: RunResult, choices: Choices) -> str:
     """Say what a run that applied rules did not measure, and why; empty where it measured all."""
     lacking = []
     if result.source.figures is None or result.source.figures.metrics is None:
-        why = _RAW if choices.procedure else _LEFT_OUT
+        why = _RAW if choices.procedure else _OMITTED_BEFORE
         lacking.append(f"Classes, risk and utility of the source are not measured: {why}.")
     if result.metrics.gcp is None:
         lacking.append(

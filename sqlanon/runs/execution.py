@@ -56,13 +56,13 @@ class Encoded:
     """The source as codes, of one snapshot.
 
     tuples: its distinct tuples with counts, where the search works on them.
-    left_out: rows that were suppressed before anything was coded.
+    unmatched_rows: rows that were suppressed before anything was coded.
     basis: what a search over it goes by, where it may be taken up later.
     values: how many different values each quasi-identifier has.
     """
 
     coded: CodedTable
     tuples: Tuples | None = None
-    left_out: int = 0
+    unmatched_rows: int = 0
     basis: CheckpointBasis | None = None
     values: Mapping[str, int] = field(default_factory=dict)

@@ -146,7 +146,7 @@ def _encode(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple
         encoded = _snapshot(run, source, sink, version)
         coded, searches = encoded.coded, source.search_options is not None
         tuples = source.distinct_tuples(run, coded)
-        if not encoded.left_out:  # otherwise these are not all rows of the source
+        if not encoded.unmatched_rows:  # otherwise these are not all rows of the source
             run.outcome.before = source_statistics(run.engine, coded, tuples)
             if sink.publishes:
                 run.outcome.combinations = measure_combinations(run.engine, coded, tuples, run.outcome.k)
@@ -171,7 +171,7 @@ def _snapshot(run: RunExecution, source: ReleaseSource, sink: Sink, version: tup
         if sink.publishes:
             outcome.fingerprint = fingerprint(engine, plan)
     coded = encoded.coded
-    outcome.source_rows = coded.source_rows + encoded.left_out
+    outcome.source_rows = coded.source_rows + encoded.unmatched_rows
     heights = {one.attribute.name: one.coding.hierarchy for one in (*coded.fields, *coded.judged)}
     outcome.hierarchies = tuple(
         HierarchyUse(**one, levels=built.height) for name, one in hierarchies.items() if (built := heights.get(name))
@@ -189,13 +189,13 @@ def _record_measures(run: RunExecution, encoded: Encoded, release: Release) -> N
     """Say in the outcome what the release came to, and what it costs."""
     outcome, target = run.outcome, run.policy.target
     outcome.rounds = release.rounds
-    outcome.suppressed = release.suppressed + encoded.left_out
+    outcome.suppressed = release.suppressed + encoded.unmatched_rows
     outcome.facts = release.facts
     outcome.lattice = release.lattice
     with run.journal.during("recode"):
         if target is not None:
             outcome.predicted = release.measure_prediction(run.engine, target)
-        loss = release.measure_loss(run.engine, encoded.left_out)
+        loss = release.measure_loss(run.engine, encoded.unmatched_rows)
         labels = release.count_labels(run.engine)
     outcome.gcp = None if loss is None else loss.gcp
     losses = {} if loss is None else loss.of

@@ -1,4 +1,4 @@
-"""Destinations of a release: it is published; see `exploring.sweeping` for releases that are only measured."""
+"""Destinations of a release: it is published; see `tradeoffs.sweeping` for releases that are only measured."""
 
 from __future__ import annotations
 

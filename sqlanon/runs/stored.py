@@ -115,9 +115,9 @@ class Stored(ReleaseSource):
             return super().encode(run)
         if not row_filter.rows:
             raise ProtectionError("No rule is about any of these rows; nothing was published.")
-        self._require_budget(row_filter.left_out, row_filter.left_out + row_filter.rows)
+        self._require_budget(row_filter.unmatched, row_filter.unmatched + row_filter.rows)
         coded = encode(run.engine, run.plan, run.workspace, row_filter.condition)
-        return Encoded(coded, left_out=row_filter.left_out)
+        return Encoded(coded, unmatched_rows=row_filter.unmatched)
 
     def decide(self, run: RunExecution, encoded: Encoded) -> Release:
         with run.journal.during("search"):
@@ -205,7 +205,7 @@ class Stored(ReleaseSource):
             )
         if failing == coded:
             raise ProtectionError("Every class of these rows violates a model; nothing was published.")
-        self._require_budget(failing + encoded.left_out, coded + encoded.left_out)
+        self._require_budget(failing + encoded.unmatched_rows, coded + encoded.unmatched_rows)
 
     def _require_budget(self, rows: int, of: int) -> None:
         budget = self.application.budget

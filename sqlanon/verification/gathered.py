@@ -45,8 +45,8 @@ def check_gathered(
     found = engine.query_one("gathering/count_clusters", staged=claims.clusters, names=NAMES)
     lines, clusters, rows = map(int, found)
     allowed = plan.policy.suppressible(claims.coded.source_rows)
-    left_out = claims.coded.source_rows - rows
-    astray = abs(left_out - claims.omitted) + abs(rows - int(seen)) + (lines - clusters)
+    omitted = claims.coded.source_rows - rows
+    astray = abs(omitted - claims.omitted) + abs(rows - int(seen)) + (lines - clusters)
     numbers, kept = _numbers(engine, plan), _kept(engine, claims.coded)
     shared = {"names": NAMES, "columns": numbers, "witnessed": witnessed, "staged": claims.clusters}
     (outside,) = engine.query_one(
@@ -57,7 +57,7 @@ def check_gathered(
     (differing,) = engine.query_one("gathering/compare_values", witnessed=witnessed, staged=claims.values, columns=kept)
     workspace.drop(witnessed)
     return {
-        "rows_add_up": Check(astray + max(0, left_out - allowed), rows),
+        "rows_add_up": Check(astray + max(0, omitted - allowed), rows),
         "columns_equal": Check(_other_columns(engine, plan, claims), rows),
         "radius_holds": Check(int(outside), int(seen)),
         "clusters_true": Check(int(miscounted), lines),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.report.signoff.record import document_digest
+from sqlanon.report.run_record.record import document_digest
 from tests.cli.support import call_main, write_policy
 from tests.cli.test_record import digesting, record_of
 from tests.odd_values import NUMBERS, TEXTS, mutated

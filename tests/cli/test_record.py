@@ -11,7 +11,7 @@ import pytest
 
 from sqlanon import load_policy, read_record, run_record
 from sqlanon.hierarchies.digests import describe_hierarchies
-from sqlanon.report.signoff.record import document_digest
+from sqlanon.report.run_record.record import document_digest
 from tests.cli.support import call, execute, only_object, write_policy
 
 pytestmark = pytest.mark.either_engine

@@ -26,9 +26,9 @@ from sqlanon.jobs.freezing import Freezing, freeze
 from sqlanon.jobs.running import run_by_rules
 from sqlanon.report.queries import run_record
 from sqlanon.runs.applying import apply_rules
-from sqlanon.runs.exploring.sweeping import sweep
 from sqlanon.runs.runner import run
 from sqlanon.runs.stored import Application
+from sqlanon.runs.tradeoffs.sweeping import sweep
 from sqlanon.work.journal import Silent
 from sqlanon.work.workspace import Workspace
 from tests.postgres_server import find_binaries, start

@@ -16,10 +16,10 @@ _TABLE = Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>")
 def result_html(result: RunResult, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A part of a page, every text escaped; `result` is that of the run."""
     release = result.release
-    left_out = f", {release.suppressed:,} left out" if release.suppressed else ""
+    suppressed = f", {release.suppressed:,} left out" if release.suppressed else ""
     models = ", ".join(_model(one) for one in result.models)
     head = Markup("<p>Verified: {}. {:,} rows in {:,} {} of {:,} rows or more{}.</p>").format(
-        models, release.rows, release.classes, release.class_words[1], release.min_class_size, left_out
+        models, release.rows, release.classes, release.class_words[1], release.min_class_size, suppressed
     )
     heading = _joined(Markup("<th>{}</th>").format(name) for name in names)
     body = _joined(Markup("<tr>{}</tr>").format(_joined(_cell(value) for value in row)) for row in rows)

@@ -215,7 +215,7 @@ class RowFilter:
 
     condition: Markup
     rows: int
-    left_out: int
+    unmatched: int
 
 
 def find_row_filter(engine: Engine, workspace: Workspace, plan: Plan, stored: StoredRules) -> RowFilter | None:
@@ -231,5 +231,5 @@ def find_row_filter(engine: Engine, workspace: Workspace, plan: Plan, stored: St
     condition = row_filter_of(find_unmatched(engine, plan.policy, stored.attributes, listing))
     if condition is None:
         return None
-    rows, left_out = engine.query_one("rules/count_unmatched", source=plan.source, row_filter=condition)
-    return RowFilter(condition, rows, left_out) if left_out else None
+    rows, unmatched = engine.query_one("rules/count_unmatched", source=plan.source, row_filter=condition)
+    return RowFilter(condition, rows, unmatched) if unmatched else None

@@ -47,7 +47,7 @@ class Audit:
     columns: the columns that are missing, too many, in another place or of another type.
     run: the run that the catalog knows to have made the release.
     same_source: whether the source is known to be what it was then.
-    left_out: rows of the source that are not in the release; None where the source was not read.
+    omitted: rows of the source that are not in the release; None where the source was not read.
     """
 
     verification: Verification | None
@@ -56,7 +56,7 @@ class Audit:
     columns: tuple[str, ...] = ()
     run: str | None = None
     same_source: bool = False
-    left_out: int | None = None
+    omitted: int | None = None
     unjudged: str | None = None
 
     @property
@@ -105,7 +105,7 @@ def audit_release(
         tuple(audit.columns),
         audit.run,
         audit.sure,
-        held.left_out,
+        held.omitted,
         unjudged,
     )
 
@@ -202,7 +202,7 @@ class _Audit:
         known = past.known if self.sure else replace(past.known, rows=None)
         with TemporaryWorkspace(engine) as workspace:
             found = hold_against_source(engine, workspace, plan, release, known)
-        self.held.left_out = found.left_out
+        self.held.omitted = found.omitted
         self.held.checks |= found.checks
         self.held.unchecked |= found.unchecked
 

@@ -48,7 +48,7 @@ class Known:
 class Held:
     """Results of the checks: those that were made, the reasons why others were not, and the number of rows left out."""
 
-    left_out: int | None = None
+    omitted: int | None = None
     checks: dict[str, Check] = field(default_factory=dict)
     unchecked: dict[str, str] = field(default_factory=dict)
 
@@ -85,7 +85,7 @@ class _Holding:
         omitted, stars = self.coded.source_rows - rows, self.plan.policy.stars
         allowed = 0 if stars else int(Decimal(str(known.budget)) * self.coded.source_rows)
         astray = 0 if known.rows is None else abs(rows - known.rows)
-        held.left_out = max(omitted, 0)
+        held.omitted = max(omitted, 0)
         held.checks["rows_add_up"] = Check(max(-omitted, omitted - allowed, astray, 0), rows)
         if self.coded.multiset is not None:
             kept = [attribute.column for attribute in self.plan.kept]

@@ -13,7 +13,7 @@ from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.report.audit.holding import Known
-from sqlanon.report.signoff.release import place_of_release
+from sqlanon.report.run_record.release import place_of_release
 from sqlanon.runs.choices import choices_of
 from sqlanon.runs.fingerprint import fingerprint
 from sqlanon.sql import Relation

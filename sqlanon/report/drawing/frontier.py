@@ -19,7 +19,7 @@ from sqlanon.report.drawing.svg import (
     width_of,
     words,
 )
-from sqlanon.runs.exploring.exploration import Exploration, ExploredNode
+from sqlanon.runs.tradeoffs.exploration import Exploration, ExploredNode
 
 MOST_ROWS = 100
 _MARGIN, _ROW, _STEP, _HEAD = 28.0, 24.0, 15.0, 150.0

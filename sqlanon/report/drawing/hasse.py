@@ -13,7 +13,7 @@ from sqlanon.encoding.frequency.lattice import Lattice, Node
 from sqlanon.report.drawing import shapes
 from sqlanon.report.drawing.shapes import Look
 from sqlanon.report.drawing.svg import BLUE, FAINT, SOFT, cut, document, element, line, text, width_of, words
-from sqlanon.runs.exploring.exploration import Exploration
+from sqlanon.runs.tradeoffs.exploration import Exploration
 
 MOST_NODES = 300
 _ROW, _BOX, _GAP = 64.0, 24.0, 12.0  # the distance of rows, the height of a box, the room between two

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlanon.report.drawing.frontier import draw_frontier
 from sqlanon.report.drawing.hasse import MOST_NODES, draw_lattice
-from sqlanon.runs.exploring.exploration import Exploration
+from sqlanon.runs.tradeoffs.exploration import Exploration
 
 
 def draw(exploration: Exploration) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from sqlanon.report.drawing.svg import BLUE, DARK_BLUE, FAINT, INK, PAPER, SOFT, document, element, line, text, words
-from sqlanon.runs.exploring.sweeping import TradeoffPoint, frontier
+from sqlanon.runs.tradeoffs.sweeping import TradeoffPoint, frontier
 
 _WIDTH, _HEIGHT = 520.0, 330.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 28.0, 44.0, 52.0

@@ -19,10 +19,10 @@ from sqlanon.policy.privacy import k_asked, models_with_k
 from sqlanon.releases.base import Release
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.execution import Encoded, RunExecution
-from sqlanon.runs.exploring.build_problem import NO_RELEASE
 from sqlanon.runs.flow import carry_out
 from sqlanon.runs.sink import Sink
 from sqlanon.runs.source import ReleaseSource, Search
+from sqlanon.runs.tradeoffs.build_problem import NO_RELEASE
 from sqlanon.verification.verify import Verification
 from sqlanon.work.journal import Observer, Silent
 from sqlanon.work.session import open_session

@@ -14,7 +14,7 @@ from sqlanon.algorithms.lattice.node_status import NodeStatus
 from sqlanon.errors import Cancelled, ProtectionError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.exploring.exploration import Exploration
+from sqlanon.runs.tradeoffs.exploration import Exploration
 from sqlanon.work.journal import Silent
 from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import many

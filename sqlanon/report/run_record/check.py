@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import AccessError, EngineError, PolicyError
-from sqlanon.report.signoff.record import FORMAT, VERSION, document_digest
-from sqlanon.report.signoff.release import (
+from sqlanon.report.run_record.record import FORMAT, VERSION, document_digest
+from sqlanon.report.run_record.release import (
     look_at_release,
     place_of_release,
     places_of_tables,

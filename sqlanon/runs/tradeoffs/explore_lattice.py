@@ -19,8 +19,8 @@ from sqlanon.encoding.frequency.lattice import Node, preference
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError
 from sqlanon.policy import Policy
-from sqlanon.runs.exploring.build_problem import OpenProblem, build_problem
-from sqlanon.runs.exploring.exploration import Exploration, ExploredNode
+from sqlanon.runs.tradeoffs.build_problem import OpenProblem, build_problem
+from sqlanon.runs.tradeoffs.exploration import Exploration, ExploredNode
 from sqlanon.work.journal import Journal, Observer, Silent
 
 SCORED = 100  # minimal generalizations that are scored to be shown
@@ -54,7 +54,7 @@ def explore(
         # of `--all`, `_search` says the size
         unlimited = replace(search_options, any_size=True) if everything else search_options
         with build_problem(policy, options, unlimited, journal) as opened:
-            return _Exploring(opened, everything, search_options, journal).carry_out()
+            return _ExplorationRun(opened, everything, search_options, journal).carry_out()
     except PolicyError as error:
         if policy.algorithm.name != written:
             error.add_note(
@@ -66,7 +66,7 @@ def explore(
         raise Cancelled("Interrupted.") from None
 
 
-class _Exploring:
+class _ExplorationRun:
     """The state that the parts of one exploration share."""
 
     def __init__(self, opened: OpenProblem, everything: bool, search_options: SearchOptions, journal: Journal) -> None:

@@ -11,7 +11,7 @@ from sqlanon.catalog import RECODING, Catalog, ReleaseRecord, Run, Status
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.releases.rules.store_rules import read_rules
-from sqlanon.report.signoff.release import (
+from sqlanon.report.run_record.release import (
     look_at_release,
     place_of_release,
     places_of_tables,

@@ -1,1 +1,0 @@
-"""Searching without a release: lattices looked through, and several k tried."""
