@@ -225,8 +225,8 @@ def _of_package(name: str) -> str | None:
 
 
 def _read_template(package: str, path: str) -> str | None:
-    found = resources.files(package) / "sql_templates" / path
-    return found.read_text(encoding="utf-8") if found.is_file() else None
+    file_of_template = resources.files(package) / "sql_templates" / path
+    return file_of_template.read_text(encoding="utf-8") if file_of_template.is_file() else None
 
 
 class _CompiledTemplates(FileSystemBytecodeCache):
@@ -303,8 +303,8 @@ class Renderer:
 
 def _find_macro(environment: Environment, name: str) -> Callable[..., str]:
     file, _, macro = name.partition(".")
-    found: Callable[..., str] = getattr(environment.get_template(f"macros/{file}.sql.j2").module, macro)
-    return found
+    function: Callable[..., str] = getattr(environment.get_template(f"macros/{file}.sql.j2").module, macro)
+    return function
 
 
 _environment_without_dialect = functools.cache(_create_environment)

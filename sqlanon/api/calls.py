@@ -49,8 +49,8 @@ def profile_table(
 
     trusts_owner: whether code of the table's owner may run, on PostgreSQL, with the rights of the role that reads.
     """
-    with _profiled(url, table, options, reading, trusts_owner) as (_, found):
-        return found
+    with _profiled(url, table, options, reading, trusts_owner) as (_, facts):
+        return facts
 
 
 def draft_policy(
@@ -86,11 +86,11 @@ def draft(
     trying: whether the draft is tried on a sample, in temporary tables, so that it says what its parts cost.
     trusts_owner: as in `profile_table`; the draft says the same.
     """
-    with _profiled(url, table, options, reading, trusts_owner) as (engine, found):
-        costs = _tried(engine, found, url, options) if trying else None
+    with _profiled(url, table, options, reading, trusts_owner) as (engine, facts):
+        costs = _tried(engine, facts, url, options) if trying else None
     if url is None and relative_to is not None and table != STANDARD_INPUT and not os.path.isabs(table):
         table = os.path.relpath(table, relative_to)
-    return Draft(propose_policy(found, url, table, reading, costs), found, costs)
+    return Draft(propose_policy(facts, url, table, reading, costs), facts, costs)
 
 
 @contextlib.contextmanager
@@ -101,8 +101,8 @@ def _profiled(
     with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
         if url is not None:
             with open_table(engine, table, trusts_owner=trusts_owner) as relation:
-                found = profile(engine, relation)
-            yield engine, replace(found, trusts_owner=trusts_owner)
+                facts = profile(engine, relation)
+            yield engine, replace(facts, trusts_owner=trusts_owner)
         else:
             read = read_file_as(engine, table, reading)
             yield engine, replace(profile(engine, read.relation), reading=read)

@@ -33,10 +33,10 @@ class Jobs(Access):
         Raises:
             PolicyError: there is no such job.
         """
-        found = self.jobs(name)
-        if not found:
+        jobs = self.jobs(name)
+        if not jobs:
             raise PolicyError(f"The catalog has no job '{name}'; `sqlanon jobs` lists them.")
-        return found[0]
+        return jobs[0]
 
     def set_schedule(self, name: str, schedule: str | None, scheduler: str | None) -> None:
         """Note when a job runs from now on, and what starts it; None for never."""

@@ -77,8 +77,8 @@ class Liveness(RunRecords):
         path = identity_of(self._store)
         if path is None:
             return None
-        found = self.run(run)
-        facts = {"source": found.source, "release": found.release, "process": found.process}
+        started = self.run(run)
+        facts = {"source": started.source, "release": started.release, "process": started.process}
         try:
             return live.FileChannel(Path(path).resolve(), run, facts)
         except OSError as error:

@@ -97,8 +97,8 @@ def is_schema(session: Engine, location: CatalogLocation) -> bool:
 
 def _can_use(session: Engine, location: CatalogLocation) -> bool:
     runs = location.relation("runs").name
-    found = session.query("catalog/show_schema_access", schema=Text(location.schema), table=Text(runs))
-    if not found:
+    rights = session.query("catalog/show_schema_access", schema=Text(location.schema), table=Text(runs))
+    if not rights:
         return not location.prefix and bool(session.query_one("catalog/show_database_access")[0])
-    ((usage, create, writes),) = found
+    ((usage, create, writes),) = rights
     return bool(usage and create and writes is not False)

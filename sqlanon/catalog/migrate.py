@@ -53,8 +53,8 @@ class Migration:
         """
         if not self.has_versions():
             return None
-        found = self.session.query("catalog/get_revision", table=self.location.relation(VERSION_TABLE))
-        revision: str | None = found[0][0] if found else None
+        rows = self.session.query("catalog/get_revision", table=self.location.relation(VERSION_TABLE))
+        revision: str | None = rows[0][0] if rows else None
         if revision is not None and revision not in revisions():
             raise CatalogTooNewError(
                 f"The catalog is at revision {revision}, which this version of sqlanon does not know: upgrade sqlanon."

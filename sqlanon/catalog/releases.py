@@ -57,7 +57,7 @@ class Releases(Ledger):
 
     def rules_run(self, run: str) -> str:
         """The run that found the rules of a release: that run, or the one whose rules it applied."""
-        return next((_found_by(run, release.recoding) for release in self.releases(run)), run)
+        return next((_searched_in(run, release.recoding) for release in self.releases(run)), run)
 
     def released(self, source: str) -> list[Released]:
         """All that was released of a source, a table of the engine's database or a file, the newest first."""
@@ -65,7 +65,7 @@ class Releases(Ledger):
         return [
             Released(
                 row["id"],
-                _found_by(row["id"], row["recoding"]),
+                _searched_in(row["id"], row["recoding"]),
                 row["digest"],
                 json.loads(row["policy"]).get("republish"),
             )
@@ -123,6 +123,6 @@ def _identity(source: SourceIdentity) -> dict[str, str | None]:
     return {} if source.is_file else {"name": source.name, "database": source.database}
 
 
-def _found_by(run: str, recoding: str) -> str:
-    """The run that found a recoding which this run recorded."""
+def _searched_in(run: str, recoding: str) -> str:
+    """The run whose search made a recoding that this run recorded."""
     return str(json.loads(recoding).get("applied", run))

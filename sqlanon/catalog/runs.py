@@ -95,14 +95,14 @@ class RunRecords(Access):
         """
         if not name:
             raise PolicyError("The name of the run is empty; `sqlanon runs` lists the runs.")
-        found = [_run(row) for row in self._runs({"name": name}, 2, by="named")]
-        if not found:
+        runs = [_run(row) for row in self._runs({"name": name}, 2, by="named")]
+        if not runs:
             raise PolicyError(f"The catalog has no run '{name}'; `sqlanon runs` lists them.")
-        if len(found) > 1 and found[0].id != name:
+        if len(runs) > 1 and runs[0].id != name:
             raise PolicyError(
-                f"'{name}' matches several runs, such as {found[0].id} and {found[1].id}: write more of it."
+                f"'{name}' matches several runs, such as {runs[0].id} and {runs[1].id}: write more of it."
             )
-        return found[0]
+        return runs[0]
 
     def steps(self, run: str) -> list[Step]:
         """The statements of a run, in order."""

@@ -179,14 +179,14 @@ def show_command(
     with opened(call, url, policy) as (_, catalog):
         if catalog.current() is None:
             raise PolicyError("No run is recorded here.")
-        found = catalog.run(run)
-        listed = catalog.steps(found.id) if steps else []
-        releases = catalog.releases(found.id)
+        recorded = catalog.run(run)
+        listed = catalog.steps(recorded.id) if steps else []
+        releases = catalog.releases(recorded.id)
     if call.json:
-        described = {**run_object(found), "releases": [asdict(release) for release in releases]}
+        described = {**run_object(recorded), "releases": [asdict(release) for release in releases]}
         call.emit(described | ({"steps": [asdict(step) for step in listed]} if steps else {}))
         return
-    print(_run_text(found))
+    print(_run_text(recorded))
     if steps:
         print("\n" + _steps_text(listed))
 

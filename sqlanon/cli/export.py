@@ -76,10 +76,10 @@ def export_command(
         _export_dbt(call, run, wanted, (source, source_model), output, (url, policy))
         return
     with opened(call, url, policy, upgrade=True) as (engine, catalog):
-        found = catalog.run(run)
-        text = _text(engine, catalog, found, form, name, source, (on_violation, budget))
+        recorded = catalog.run(run)
+        text = _text(engine, catalog, recorded, form, name, source, (on_violation, budget))
     if call.json:
-        call.emit({"run": found.id, "as": form, "sql": text})
+        call.emit({"run": recorded.id, "as": form, "sql": text})
     else:
         print(text + ";")
 
@@ -117,11 +117,11 @@ def _export_dbt(
     place: tuple[str | None, Path | None],
 ) -> None:
     with opened(call, *place, upgrade=True) as (engine, catalog):
-        found = catalog.run(run)
-        files = project.project_files(engine, catalog, found, wanted, *sources)
+        recorded = catalog.run(run)
+        files = project.project_files(engine, catalog, recorded, wanted, *sources)
     written = project.write_project(output, wanted.name, files)
     if call.json:
-        call.emit({"run": found.id, "as": "dbt", "files": [str(path) for path in written]})
+        call.emit({"run": recorded.id, "as": "dbt", "files": [str(path) for path in written]})
     else:
         print("\n".join(str(path) for path in written))
 

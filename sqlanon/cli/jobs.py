@@ -230,6 +230,6 @@ def _carried_out(call: Call, name: str, url: str | None, policy: Path | None, wa
         if job.routine is not None:
             watching.phase("procedure")
             return running.run_procedure(engine, catalog, job)
-        found, schema = catalog.run(job.run), catalog.location.schema
+        recorded, schema = catalog.run(job.run), catalog.location.schema
     known = None if policy is None else loading.load_policy(policy)
-    return running.run_by_rules(job, found, (place_of(url, policy)[0], schema), known, call.options, watching)
+    return running.run_by_rules(job, recorded, (place_of(url, policy)[0], schema), known, call.options, watching)

@@ -47,7 +47,7 @@ def lattice_command(
     loaded = loading.load_policy(policy)
     require_writable(svg)
     with progressing.observer(call, progress, quiet) as watching:
-        found = explore_lattice.explore(
+        exploration = explore_lattice.explore(
             loaded,
             everything=everything,
             options=call.options,
@@ -56,14 +56,14 @@ def lattice_command(
             any_size=any_size,
         )
     if svg is not None:
-        write(svg, picture.draw(found))
+        write(svg, picture.draw(exploration))
     if call.json:
-        call.emit(found.as_json())
+        call.emit(exploration.as_json())
         return
-    print(exploration_text(found))
+    print(exploration_text(exploration))
     if svg is not None:
         call.note(f"Drew {svg}.")
-    levels = shlex.quote(refusal.levels_text(found.lattice, found.optimum.levels))
+    levels = shlex.quote(refusal.levels_text(exploration.lattice, exploration.optimum.levels))
     print(
         "\n"
         + summary.commands_text([[f"{summary.program()} run {quoted(policy)} --levels {levels}", "release the best"]])

@@ -57,12 +57,12 @@ def _url(place: str | None) -> str | None:
 
 def tell_record(call: Call, record: Path, place: str | None, table: str | None) -> int:
     """Hold a release against its record and print what was found; the exit code. `place` is a policy or a URL."""
-    found = check.check_record(check.read_record(record), url=_url(place), table=table, options=call.options)
+    result = check.check_record(check.read_record(record), url=_url(place), table=table, options=call.options)
     if call.json:
-        call.emit(found.as_json())
+        call.emit(result.as_json())
     else:
-        print(record_text(found))
-    return 0 if found.satisfied else ProtectionError.exit_code
+        print(record_text(result))
+    return 0 if result.satisfied else ProtectionError.exit_code
 
 
 def record_text(check: RecordCheck) -> str:

@@ -146,10 +146,10 @@ _ANCHORS = {"AttributeSection": "attributes-an-entry"}
 
 def _limits(info: FieldInfo) -> str:
     words = {"ge": "at least", "gt": "more than", "lt": "less than"}
-    found = [
+    limits = [
         f"{word} {getattr(rule, key):g}" for rule in info.metadata for key, word in words.items() if hasattr(rule, key)
     ]
-    return f", {' and '.join(found)}" if found else ""
+    return f", {' and '.join(limits)}" if limits else ""
 
 
 # --- the commands

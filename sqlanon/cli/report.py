@@ -69,11 +69,11 @@ def diff_command(
     It warns where two releases of one source can be held against each other.
     """
     with sessions.open_recorded(place_of(url, policy), call.options) as catalog:
-        found = difference.compare_runs(catalog, run_a, run_b)
+        differences = difference.compare_runs(catalog, run_a, run_b)
     if call.json:
-        call.emit(found.as_json())
+        call.emit(differences.as_json())
     else:
-        print(diff_text(found))
+        print(diff_text(differences))
 
 
 def diff_text(compared: Difference) -> str:

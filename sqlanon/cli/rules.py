@@ -50,16 +50,16 @@ def rules_command(
 ) -> None:
     """Show how rows are recoded like those of a release: the rules, or one SELECT. Rules hold values of the data."""
     with opened(call, url, policy, upgrade=True) as (_, catalog):
-        found = catalog.run(run)
-        stored = store_rules.read_rules(catalog, found.id)
+        recorded = catalog.run(run)
+        stored = store_rules.read_rules(catalog, recorded.id)
         if sql:
-            text = export_sql.rules_select(catalog.store, stored, found, source)
+            text = export_sql.rules_select(catalog.store, stored, recorded, source)
             if call.json:
-                call.emit({"run": found.id, "sql": text})
+                call.emit({"run": recorded.id, "sql": text})
             else:
                 print(text)
             return
-        described = _described(found, stored, catalog.store, limit, offset)
+        described = _described(recorded, stored, catalog.store, limit, offset)
     if call.json:
         call.emit(described)
     else:
@@ -117,13 +117,13 @@ def apply_command(
     Exit code 3 if the rows of a class are too few or too alike, unless such classes are to be suppressed.
     """
     with opened(call, url, policy, upgrade=True) as (_, catalog):
-        found = catalog.run(run)
+        recorded = catalog.run(run)
         schema = catalog.location.schema
     known = None if policy is None else loading.load_policy(policy)
     place = (place_of(url, policy)[0], schema)
-    application = applying.Application(found.id, to, out, on_violation, replace)
+    application = applying.Application(recorded.id, to, out, on_violation, replace)
     with progressing.observer(call, progress, quiet) as watching:
-        result = applying.apply_rules(application, found, place, known, options=call.options, observer=watching)
+        result = applying.apply_rules(application, recorded, place, known, options=call.options, observer=watching)
     result = result.with_command(call.began)
     with call.telling(result.run):
         if call.json:

@@ -304,8 +304,8 @@ def next_text(run: str, path: str, policy: Policy) -> str:
 def program() -> str:
     """Return the command that calls the program again: its name, or its path if the shell would not find the name."""
     called = sys.argv[0]
-    found = shutil.which("sqlanon") is not None or Path(called).name != "sqlanon"
-    return "sqlanon" if found else shlex.quote(called)
+    on_path = shutil.which("sqlanon") is not None or Path(called).name != "sqlanon"
+    return "sqlanon" if on_path else shlex.quote(called)
 
 
 def commands_text(commands: Sequence[Sequence[str]]) -> str:

@@ -38,13 +38,13 @@ def utility_command(
 
     docs/metrics.md says what the measures mean.
     """
-    found = utility.release_utility(
+    result = utility.release_utility(
         loading.load_policy(policy), target, tree=tree, predict=predict, sample=sample, options=call.options
     )
     if call.json:
-        call.emit(found.as_json())
+        call.emit(result.as_json())
     else:
-        print(utility_text(found))
+        print(utility_text(result))
 
 
 def utility_text(utility: Utility) -> str:

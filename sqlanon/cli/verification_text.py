@@ -39,9 +39,11 @@ def tell_audit(call: Call, audit: Audit, what: str, repetition: Repetition | Non
 
 def audit_object(audit: Audit, what: str, repetition: Repetition | None) -> dict[str, Any]:
     """An audit as programs read it."""
-    found = audit.verification
+    verification = audit.verification
     return {
-        **({"table": what, "note": audit.unjudged} if found is None else verification_object(found, what)),
+        **(
+            {"table": what, "note": audit.unjudged} if verification is None else verification_object(verification, what)
+        ),
         "subject": repetition and repetition.as_json(),
         "checks": {name: vars(check) for name, check in audit.checks.items()},
         "columns": list(audit.columns),
@@ -74,10 +76,10 @@ def verification_object(verification: Verification, what: str) -> dict[str, Any]
 
 def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:
     """An audit for people."""
-    found = audit.verification
+    verification = audit.verification
     head = f"{what}: " + (audit.unjudged or "models can't be checked.")
-    if found is not None:
-        head = summary.verification_text(found, what)
+    if verification is not None:
+        head = summary.verification_text(verification, what)
     lines = [head, UNKNOWN if repetition is None else repetition.sentence]
     lines += [_checked(name, check.violations) for name, check in audit.checks.items()]
     if audit.omitted:

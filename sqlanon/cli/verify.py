@@ -127,10 +127,10 @@ def verify_command(
     what, names, models = other or place, _names(qi or []), _models(given, sensitive or [])
     url = None if is_file else place
     common: dict[str, Any] = {"options": call.options, "trusts_owner": trust_owner}
-    found = api.check_table(
+    verification = api.check_table(
         url, what, names, models, suppressed_label=suppressed_label, sensitive=sensitive or (), **common
     )
-    return _tell(call, found, what, api.table_repetition(url, what, **common))
+    return _tell(call, verification, what, api.table_repetition(url, what, **common))
 
 
 def _check_release(call: Call, policy: Path, table: str | None, *, with_source: bool) -> int:
@@ -163,10 +163,10 @@ def _models(asked: dict[str, Any], sensitive: list[str]) -> list[PrivacyModel]:
     problems = list(_contradictions(asked, sensitive))
     if problems:
         raise PolicyError(problems)
-    found: list[PrivacyModel] = [models.KAnonymity(asked["k"])] if "k" in asked else []
+    wanted: list[PrivacyModel] = [models.KAnonymity(asked["k"])] if "k" in asked else []
     for attribute in sensitive:
-        found += _about(attribute, asked)
-    return found
+        wanted += _about(attribute, asked)
+    return wanted
 
 
 def _contradictions(asked: dict[str, Any], sensitive: list[str]) -> Iterator[str]:
@@ -187,18 +187,18 @@ def _contradictions(asked: dict[str, Any], sensitive: list[str]) -> Iterator[str
 
 def _about(attribute: str, asked: dict[str, Any]) -> list[PrivacyModel]:
     """The models about one sensitive attribute."""
-    found: list[PrivacyModel] = []
+    wanted: list[PrivacyModel] = []
     if "entropy" in asked:
-        found.append(models.EntropyLDiversity(attribute, asked["l"]))
+        wanted.append(models.EntropyLDiversity(attribute, asked["l"]))
     elif "c" in asked:
-        found.append(models.RecursiveLDiversity(attribute, asked["c"], _whole(asked["l"])))
+        wanted.append(models.RecursiveLDiversity(attribute, asked["c"], _whole(asked["l"])))
     elif "l" in asked:
-        found.append(models.DistinctLDiversity(attribute, _whole(asked["l"])))
+        wanted.append(models.DistinctLDiversity(attribute, _whole(asked["l"])))
     if "t" in asked:
-        found.append(models.DISTANCES[asked.get("distance", "equal")](attribute, asked["t"]))
+        wanted.append(models.DISTANCES[asked.get("distance", "equal")](attribute, asked["t"]))
     if "v" in asked:
-        found.append(models.VarianceDiversity(attribute, asked["v"]))
-    return found
+        wanted.append(models.VarianceDiversity(attribute, asked["v"]))
+    return wanted
 
 
 def _whole(value: float) -> int:

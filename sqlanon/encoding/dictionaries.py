@@ -21,7 +21,7 @@ PLAIN = 2**126  # numbers up to this can be reckoned with in every engine's inte
 
 
 def code_attribute(
-    engine: Engine, plan: Plan, workspace: Workspace, number: int, attribute: Attribute, found: Range | None
+    engine: Engine, plan: Plan, workspace: Workspace, number: int, attribute: Attribute, span: Range | None
 ) -> Coding | None:
     """The coding that the release is made from: kept values are told apart byte for byte.
 
@@ -31,7 +31,7 @@ def code_attribute(
     number: tells the work tables of this coding from those of others.
     found: the range of an attribute that may need no dictionary.
     """
-    if found is not None and (coding := _reckoned(attribute, found)) is not None:
+    if span is not None and (coding := _reckoned(attribute, span)) is not None:
         return coding
     keyed = attribute.role is not Role.QUASI_IDENTIFIER and _looks_different(engine, plan, attribute)
     if not keyed and _stays_uncoded(plan, attribute):
@@ -56,14 +56,14 @@ def _looks_different(engine: Engine, plan: Plan, attribute: Attribute) -> bool:
     return bool(signed)
 
 
-def _reckoned(attribute: Attribute, found: Range) -> Coding | None:
+def _reckoned(attribute: Attribute, span: Range) -> Coding | None:
     """The coding by what values are worth; None if their range is too wide."""
-    low, high = found.low, found.high
+    low, high = span.low, span.high
     if low is None or high is None:
         return Coding(attribute, bits=0, leaves=0, origin=0)
     if high - low > NARROW or low <= -PLAIN or high >= PLAIN:
         return None
-    return Coding(attribute, (high - low + 1).bit_length(), high - low + 1, origin=low, scale=found.scale)
+    return Coding(attribute, (high - low + 1).bit_length(), high - low + 1, origin=low, scale=span.scale)
 
 
 def code_by_value(engine: Engine, plan: Plan, workspace: Workspace, number: int, kept: Coding) -> Coding | None:

@@ -42,8 +42,8 @@ def measure_fractions(engine: Engine, plan: Plan) -> dict[str, Range]:
         return {}
     columns = [_column(engine.render, number, attribute) for number, attribute in enumerate(attributes)]
     values = {"source": plan.source, "columns": columns, "finest": FINEST, "largest": LARGEST, "fives": FIVES}
-    found = engine.query_one("encoding/measure_fractions", **values)
-    each = [found[start : start + 5] for start in range(0, len(found), 5)]
+    figures = engine.query_one("encoding/measure_fractions", **values)
+    each = [figures[start : start + 5] for start in range(0, len(figures), 5)]
     return {
         attribute.name: _in_units(int(low), int(high), _unit(int(bits), int(fives)))
         for attribute, (others, low, high, bits, fives) in zip(attributes, each, strict=True)

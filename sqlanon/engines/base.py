@@ -74,8 +74,8 @@ class Column:
     @property
     def decimals(self) -> int | None:
         """The digits after the point that a decimal type declares, as in DECIMAL(10,2); None where it declares none."""
-        found = re.search(r"\(\s*\d+\s*,\s*(\d+)\s*\)", self.type) if self.kind is Kind.DECIMAL else None
-        return int(found[1]) if found else None
+        match = re.search(r"\(\s*\d+\s*,\s*(\d+)\s*\)", self.type) if self.kind is Kind.DECIMAL else None
+        return int(match[1]) if match else None
 
 
 class RelationType(StrEnum):

@@ -184,9 +184,9 @@ def dialect_of_url(url: str) -> type[Dialect]:
     scheme = scheme_of(url)
     if scheme is None:
         raise PolicyError("The database must be given as a URL, such as duckdb:///file.duckdb or postgresql://host/db.")
-    found = find_dialect(url)
-    if found is not None:
-        return found
+    known = find_dialect(url)
+    if known is not None:
+        return known
     schemes = [scheme for dialect in dialects() for scheme in dialect.schemes]
     near = difflib.get_close_matches(scheme, schemes, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else "there are: " + ", ".join(schemes) + "."

@@ -86,8 +86,8 @@ def directory_of(path: str) -> Path:
 
 def version_of(path: str) -> tuple[int, int, int]:
     """Identify the version of a file without reading it: inode, size, time of change (ns)."""
-    found = Path(path).stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = Path(path).stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def source_version(file: str | None) -> tuple[int, ...] | None:

@@ -104,14 +104,14 @@ def name_problems(release: Relation, taken: Sequence[Relation]) -> list[PolicyEr
     """List the problems of the two tables' names; the tables that are `taken` are of somebody else."""
     star = Star.of(release)
     long = [table.name for table in star.tables if len(table.name.encode()) > MAX_IDENTIFIER_BYTES]
-    found = [
+    problems = [
         PolicyError(
             f"The name {release} is too long for the layout star, which makes a table {Identifier(name)} beside it:"
             f" names have {MAX_IDENTIFIER_BYTES} bytes at most."
         )
         for name in long
     ]
-    return found + [
+    return problems + [
         PolicyError(
             f"The layout star makes a table {table} beside the release, and there is one of this name: choose another"
             " name for the release."

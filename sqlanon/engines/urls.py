@@ -52,7 +52,9 @@ def redacted(url: str) -> str:
     authority = _AUTHORITY.match(rest)
     if authority:
         rest = authority["user"] + "@" + rest[authority.end() :]
-    return f"{match['scheme']}://" + _PARAMETER.sub(lambda found: found[1] + _redacted_parameter(found[2]), rest)
+    return f"{match['scheme']}://" + _PARAMETER.sub(
+        lambda parameter: parameter[1] + _redacted_parameter(parameter[2]), rest
+    )
 
 
 def _redacted_parameter(parameter: str) -> str:

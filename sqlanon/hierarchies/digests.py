@@ -56,10 +56,10 @@ def require_unchanged_hierarchies(
         if spec is None or spec.csv is None:
             continue
         try:
-            found = _digest_of(name, spec.csv)
+            digest = _digest_of(name, spec.csv)
         except PolicyError:
-            found = None
-        if found != was["file_digest"]:
+            digest = None
+        if digest != was["file_digest"]:
             raise ConflictError(
                 f"The file '{spec.csv}', the hierarchy of column '{name}', changed during the run; nothing was"
                 " published. Run again."

@@ -113,14 +113,14 @@ def limit_problem(number: Decimal, column: Column) -> str | None:
 def find_quantile(engine: Engine, source: Relation, column: Column, share: float) -> Decimal | None:
     """The least finite number of a column that at least this share of them does not exceed; None if it has none."""
     value = Markup(Identifier(column.name))
-    (found,) = engine.query_one(
+    (quantile,) = engine.query_one(
         "encoding/find_quantile",
         source=source,
         value=value,
         is_finite=engine.render.macro("is_finite_number", value, column.kind.value),
         share=share,
     )
-    number = None if found is None else as_decimal(found)
+    number = None if quantile is None else as_decimal(quantile)
     if number is not None and not _survives(number):
         place = path_text(("attributes", column.name))
         raise PolicyError(f"{place}: its quantile has more digits than policies hold; give a number instead.")

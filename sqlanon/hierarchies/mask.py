@@ -58,8 +58,8 @@ def build_mask(task: HierarchyTask) -> HierarchyTable:
     masked: dict[str, Any] = {"numbered": task.numbered, "side": _side(task)}
     task.engine.run("hierarchies/number_masks", leaves=task.leaves, height=height, **masked)
     task.engine.run("hierarchies/drop_table", table=task.leaves)
-    found = task.engine.query("hierarchies/measure_openings", numbered=task.numbered)
-    opened = [_Opened(int(level), int(greatest), int(values)) for level, greatest, values in found]
+    openings = task.engine.query("hierarchies/measure_openings", numbered=task.numbered)
+    opened = [_Opened(int(level), int(greatest), int(values)) for level, greatest, values in openings]
     shifts = _shifts(task, height, opened)
     _code(task, height, shifts, {one.level for one in opened})
     leaves = sum(one.values for one in opened)

@@ -29,5 +29,5 @@ def check_nesting(task: HierarchyTask, height: int, relation: Relation | None = 
     """Raise PolicyError that says at which level how many groups have more than one parent."""
     torn = count_torn(task, height, relation)
     if torn:
-        found = "; ".join(f"{count} of level {level} in level {level + 1}" for level, count in torn.items())
-        raise task.error(f"the levels do not nest, groups have more than one parent: {found}.")
+        torn_text = "; ".join(f"{count} of level {level} in level {level + 1}" for level, count in torn.items())
+        raise task.error(f"the levels do not nest, groups have more than one parent: {torn_text}.")

@@ -42,10 +42,10 @@ def open_groups(
             labels=label_intervals(engine.render, spec, column, values),
         )
         for level, label in enumerate(map(str, labels)):
-            found = _INTERVAL.fullmatch(label)
-            if level and found is None:  # beyond what is counted exactly: it is open
+            match = _INTERVAL.fullmatch(label)
+            if level and match is None:  # beyond what is counted exactly: it is open
                 continue
-            both = [f"[{label}", f"{label}]"] if found is None else [found[1], found[2]]
+            both = [f"[{label}", f"{label}]"] if match is None else [match[1], match[2]]
             ends.setdefault((level, label), both)[place] = ("[*", "*]")[place]
     opened = tuple(Opened(level, label, "-".join(both)) for (level, label), both in ends.items())
     _rewrite(engine, hierarchy, opened)

@@ -63,7 +63,7 @@ class CronSchedule:
 
 
 def _read(field: str, name: str, least: int, greatest: int) -> tuple[int, ...]:
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in field.split(","):
         match = _PART.fullmatch(part)
         if match is None:
@@ -81,8 +81,8 @@ def _read(field: str, name: str, least: int, greatest: int) -> tuple[int, ...]:
             raise PolicyError(f"'{field}' is not {name}: the range {low}-{high} runs backwards.")
         if step is not None and int(step) == 0:
             raise PolicyError(f"'{field}' is not {name}: a step is 1 or more.")
-        found.update(range(low, high + 1, int(step or 1)))
-    return tuple(sorted(found))
+        numbers.update(range(low, high + 1, int(step or 1)))
+    return tuple(sorted(numbers))
 
 
 def _listed(values: tuple[int, ...], least: int, greatest: int) -> str:

@@ -39,9 +39,9 @@ class Environment:
 
     def with_parts_of(self, dialect: type[Dialect]) -> Environment:
         """The same and what an engine's sessions take from this environment where a URL lacks it."""
-        found = _with_whole_paths(dialect.variables())
-        secret = {*self.secret, *(name for name, value in found.items() if scrubbed(value) != value)}
-        shown = {name: value for name, value in (self.shown | found).items() if name not in secret}
+        variables = _with_whole_paths(dialect.variables())
+        secret = {*self.secret, *(name for name, value in variables.items() if scrubbed(value) != value)}
+        shown = {name: value for name, value in (self.shown | variables).items() if name not in secret}
         password = dialect.password_variable in {*os.environ} - secret
         return Environment(shown, tuple(sorted(secret)), self.has_password or password)
 
@@ -53,9 +53,9 @@ def of_url(url: str) -> Environment:
 
 def of_policy(text: str) -> Environment:
     """The variables that a policy's text refers to, as far as they are set."""
-    found = {name: os.environ[name] for name in references(text) if name in os.environ}
-    secret = tuple(name for name, value in found.items() if _is_secret(text, name, value))
-    return Environment({name: value for name, value in found.items() if name not in secret}, secret)
+    named = {name: os.environ[name] for name in references(text) if name in os.environ}
+    secret = tuple(name for name, value in named.items() if _is_secret(text, name, value))
+    return Environment({name: value for name, value in named.items() if name not in secret}, secret)
 
 
 def without_secrets(url: str) -> str:

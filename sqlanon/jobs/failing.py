@@ -37,10 +37,10 @@ def failing_queries(
 
 def by_attribute(models: Sequence[PrivacyModel]) -> dict[str | None, list[PrivacyModel]]:
     """The models by the sensitive attribute that they look at."""
-    found: dict[str | None, list[PrivacyModel]] = {}
+    grouped: dict[str | None, list[PrivacyModel]] = {}
     for model in models:
-        found.setdefault(model.attribute, []).append(model)
-    return found
+        grouped.setdefault(model.attribute, []).append(model)
+    return grouped
 
 
 def _failing_by(

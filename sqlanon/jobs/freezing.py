@@ -74,8 +74,8 @@ def freeze(engine: Engine, catalog: Catalog, run: Run, wanted: Freezing) -> Job:
 
 def freezing_warnings(catalog: Catalog, job: Job) -> tuple[str, ...]:
     """List the differences in behaviour between a job and the run whose rules it applies."""
-    found = catalog.run(job.run)
-    return ranges_warnings(read_rules(catalog, found.id), parse_stored(found.policy), found.id)
+    recorded = catalog.run(job.run)
+    return ranges_warnings(read_rules(catalog, recorded.id), parse_stored(recorded.policy), recorded.id)
 
 
 def export_procedure(engine: Engine, catalog: Catalog, run: Run, wanted: Freezing) -> str:

@@ -35,8 +35,8 @@ def _repeats(engine: Engine, column: Column) -> Markup:
 
 
 def _is_not_unique(engine: Engine, plan: Plan, column: Column) -> Markup:
-    found = engine.render("engine/list_unique_columns", table=Text(str(plan.source))).text
-    return macro("jobs.has_lost", Text(column.name), Markup(found))
+    listing = engine.render("engine/list_unique_columns", table=Text(str(plan.source))).text
+    return macro("jobs.has_lost", Text(column.name), Markup(listing))
 
 
 def _problem(plan: Plan, column: Column, is_unique: bool) -> str:

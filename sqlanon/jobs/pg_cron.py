@@ -37,16 +37,16 @@ def is_there(engine: Engine) -> bool:
 
 def times(engine: Engine, catalog: Catalog, job: Job) -> list[str] | None:
     """At what times pg_cron calls the job, as far as this role may see; None where it may not look."""
-    found = calling(engine, catalog, job)
-    return None if found is None else [entry.schedule for entry in found if entry.active]
+    entries = calling(engine, catalog, job)
+    return None if entries is None else [entry.schedule for entry in entries if entry.active]
 
 
 def calling(engine: Engine, catalog: Catalog, job: Job) -> list[Entry] | None:
     """List the entries that call the job's procedure, or have its name; None where this role may not look."""
-    found = engine.query("jobs/find_pg_cron") if engine.traits.has_procedures else []
-    if found and not found[0][0]:
+    extension = engine.query("jobs/find_pg_cron") if engine.traits.has_procedures else []
+    if extension and not extension[0][0]:
         return None
-    if not found:
+    if not extension:
         return []
     with engine.transaction():
         return _calling(engine, catalog, job)
@@ -87,10 +87,10 @@ def unschedule(engine: Engine, catalog: Catalog, job: Job) -> bool:
     if not is_there(engine):
         return False
     with engine.transaction():
-        found = _calling(engine, catalog, job)
-        _forget(engine, found)
+        entries = _calling(engine, catalog, job)
+        _forget(engine, entries)
         engine.query("jobs/end_purge", purge=Text(_PURGE), beginning=Text(_BEGINNING))
-    return bool(found)
+    return bool(entries)
 
 
 def statement(engine: Engine, catalog: Catalog, job: Job, schedule: CronSchedule) -> str:

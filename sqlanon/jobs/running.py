@@ -26,9 +26,9 @@ def run_procedure(engine: Engine, catalog: Catalog, job: Job) -> RunResult:
     try:
         (run,) = engine.query_one("jobs/call_procedure", routine=Markup(job.routine))
     except SqlanonError as error:
-        for found in catalog.runs_of_job(job.name):
-            if found.id not in before:
-                error.add_note(f"This was run {found.id} of job {job.name}; the old release stays.")
+        for later in catalog.runs_of_job(job.name):
+            if later.id not in before:
+                error.add_note(f"This was run {later.id} of job {job.name}; the old release stays.")
                 break
         raise
     result = catalog.run(run).result

@@ -58,9 +58,9 @@ def _estimate(
     part = max(1, _PARTS * ROWS_IN_PART // coded.source_rows)
     if _repeats_little(sampled):
         fewer = max(1, part // FEWER)
-        found = _count_classes(engine, coded.rows, keys, fewer)
-        if max(found, default=_LARGE) < _LARGE:
-            return _extrapolated(coded.source_rows, Counter(), found, fewer)
+        sizes = _count_classes(engine, coded.rows, keys, fewer)
+        if max(sizes, default=_LARGE) < _LARGE:
+            return _extrapolated(coded.source_rows, Counter(), sizes, fewer)
     return _extrapolated(coded.source_rows, *_count_large(engine, coded, keys, part), part)
 
 
@@ -82,15 +82,15 @@ def _count_classes(
     engine: Engine, rows: Relation, keys: Sequence[Markup], part: int | None = None, *, is_weighted: bool = False
 ) -> Counter[int]:
     """Count classes by their size, of all hashes or in a part of them, in 4096ths."""
-    found = engine.query("encoding/measure_classes", rows=rows, keys=keys, is_weighted=is_weighted, part=part)
-    return Counter({int(size): int(classes) for size, classes in found})
+    sizes = engine.query("encoding/measure_classes", rows=rows, keys=keys, is_weighted=is_weighted, part=part)
+    return Counter({int(size): int(classes) for size, classes in sizes})
 
 
 def _count_large(
     engine: Engine, coded: CodedTable, keys: Sequence[Markup], part: int
 ) -> tuple[Counter[int], Counter[int]]:
     """Count the large classes of each size, and the others in a part of the classes."""
-    found = engine.query(
+    sizes = engine.query(
         "encoding/estimate_classes",
         rows=coded.rows,
         keys=[{"code": key, "name": Identifier(f"key_{place}")} for place, key in enumerate(keys)],
@@ -98,8 +98,8 @@ def _count_large(
         repeated=_REPEATED,
         part=part,
     )
-    large = Counter({int(size): int(classes) for size, is_large, classes in found if is_large})
-    return large, Counter({int(size): int(classes) for size, is_large, classes in found if not is_large})
+    large = Counter({int(size): int(classes) for size, is_large, classes in sizes if is_large})
+    return large, Counter({int(size): int(classes) for size, is_large, classes in sizes if not is_large})
 
 
 def _rows_of(sizes: Mapping[int, int]) -> int:
@@ -137,8 +137,8 @@ def _count(engine: Engine, template: str, rows: Relation | Markup, fields: Seque
     """Count the values of each of these fields in coded rows."""
     if not fields:
         return {}
-    found = engine.query_one(f"encoding/{template}", rows=rows, codes=[f.code(Identifier("r")) for f in fields])
-    return {f.attribute.name: int(n) for f, n in zip(fields, found, strict=True)}
+    counts = engine.query_one(f"encoding/{template}", rows=rows, codes=[f.code(Identifier("r")) for f in fields])
+    return {f.attribute.name: int(n) for f, n in zip(fields, counts, strict=True)}
 
 
 def count_labels(engine: Engine, recoding: Recoding) -> dict[str, int]:
@@ -148,8 +148,8 @@ def count_labels(engine: Engine, recoding: Recoding) -> dict[str, int]:
     """
     cells = [cell_name(number) for number in range(len(recoding.cells))]
     suppressed_leaf = recoding.partition.suppressed_leaf
-    found = engine.query_one(
+    numbers = engine.query_one(
         "measures/count_labels", regions=recoding.regions, cells=cells, suppressed_leaf=suppressed_leaf
     )
-    counts = dict(zip((str(cell.column.name) for cell in recoding.cells), found, strict=True))
+    counts = dict(zip((str(cell.column.name) for cell in recoding.cells), numbers, strict=True))
     return {s.name: max(int(counts[cell.column.name]) for cell in s.cells) for s in recoding.shown}

@@ -53,7 +53,7 @@ def measure_combinations(engine: Engine, coded: CodedTable, tuples: Tuples | Non
     part = None
     if coded.source_rows > EXACT_ROWS:
         part = max(1, _PARTS * EXACT_ROWS // coded.source_rows)
-        best = counting.count([found.fields for found in best], part)
+        best = counting.count([combination.fields for combination in best], part)
     listed = tuple(
         CombinationRisk(
             tuple(field.attribute.name for field in one.fields),
@@ -76,7 +76,7 @@ class _Counting:
         """The best combinations of one, two and three columns, by all rows or a sample."""
         varied = [field for field in self.coded.quasi_identifiers if field.mask]
         single = self.count((field,) for field in varied)
-        chosen = [found.fields[0] for found in sorted(single, key=lambda one: -one.groups)[:MOST_COLUMNS]]
+        chosen = [combination.fields[0] for combination in sorted(single, key=lambda one: -one.groups)[:MOST_COLUMNS]]
         chosen.sort(key=lambda field: field.number)
         pairs = self._best(self.count(itertools.combinations(chosen, 2)))
         places = {

@@ -40,5 +40,5 @@ def measure_disclosure(
     statement = disclosure_statement(engine, table, quasi_identifiers, sensitive)
     with engine.grouping_by_hash():
         ((rows, one_value, confidence, *above),) = engine.fetch(statement)
-    found = None if confidence is None else float(confidence)
-    return Disclosure(sensitive.name, protected, int(rows), int(one_value), found, *map(int, above))
+    greatest = None if confidence is None else float(confidence)
+    return Disclosure(sensitive.name, protected, int(rows), int(one_value), greatest, *map(int, above))

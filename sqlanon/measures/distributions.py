@@ -116,8 +116,8 @@ def measure_distributions(engine: Engine, recoding: Recoding, partition: Partiti
     measuring = _Measuring(engine, recoding, partition, int(rows), max(k, LEAST))
     columns = list(_columns(recoding.coded, partition.axes))[:MOST_COLUMNS]
     grids = measuring.grids(columns)
-    found = tuple(measuring.measure(column, grids.get(column.field.number)) for column in columns)
-    return Distributions(measuring.rows, measuring.least, recoding.coded.witness_is_sample, found)
+    distributions = tuple(measuring.measure(column, grids.get(column.field.number)) for column in columns)
+    return Distributions(measuring.rows, measuring.least, recoding.coded.witness_is_sample, distributions)
 
 
 def _columns(coded: CodedTable, axes: Sequence[Axis]) -> Iterator[_Column]:
@@ -156,8 +156,8 @@ class _Measuring:
 
     def measure(self, column: _Column, grid: BandGrid | None) -> Distribution:
         """The bars of a column."""
-        found = None if grid is None else self._banded(column, grid)
-        parts, nulls = found or self._frequent(column)
+        banded = None if grid is None else self._banded(column, grid)
+        parts, nulls = banded or self._frequent(column)
         others = self.rows - nulls - sum(part.rows for part in parts)
         if column.axis is None and not self.partition.omitted:  # the same rows
             shown: list[float] | None = [nulls, self.rows - nulls, *(part.rows for part in parts)]
@@ -170,7 +170,7 @@ class _Measuring:
             if max(before, now or 0) >= self.least:
                 bars.append(self._bar(label, before, now, shown))
         attribute = column.field.attribute
-        return Distribution(attribute.name, attribute.role.value, "bands" if found else "frequency", tuple(bars))
+        return Distribution(attribute.name, attribute.role.value, "bands" if banded else "frequency", tuple(bars))
 
     def _bar(self, label: str, before: int, after: float | None, shown: Sequence[float] | None) -> Bar:
         total = sum(shown[:2]) if shown else 0
@@ -192,18 +192,18 @@ class _Measuring:
             divisor=RedactedValue(grid.divisor),
             **column.read,
         )
-        found = [Band(int(number), int(number), *map(int, rest)) for number, *rest in counted]
-        in_order = all(a.high < b.low for a, b in itertools.pairwise(found))
+        narrow = [Band(int(number), int(number), *map(int, rest)) for number, *rest in counted]
+        in_order = all(a.high < b.low for a, b in itertools.pairwise(narrow))
         if not in_order and not column.field.coding.is_aside:
             return None
-        shown = bands.merged(found, self.least)
+        shown = bands.merged(narrow, self.least)
         inner = [band.low for band in shown[1:]]
         ends = zip([1, *inner], [*(low - 1 for low in inner), column.field.coding.leaves], strict=True)
         parts = [
             _Part(column.label(grid, band), band.rows, low, high)
             for band, (low, high) in zip(shown, ends, strict=False)
         ]
-        return parts, self.rows - sum(band.rows for band in found)
+        return parts, self.rows - sum(band.rows for band in narrow)
 
     def _frequent(self, column: _Column) -> tuple[list[_Part], int]:
         """The most frequent values of a column, and the rows without a value."""
@@ -220,8 +220,8 @@ class _Measuring:
             return None
         ends = [{"low": RedactedValue(part.low), "high": RedactedValue(part.high)} for part in parts]
         everything = {"low": 1, "high": RedactedValue(column.field.coding.leaves)}
-        found = self.engine.query("measures/count_shown", spans=Markup(spans.text), bands=[everything, *ends])
-        counted = {int(number): float(thousandths) / 1000 for number, thousandths in found}
+        sums = self.engine.query("measures/count_shown", spans=Markup(spans.text), bands=[everything, *ends])
+        counted = {int(number): float(thousandths) / 1000 for number, thousandths in sums}
         return [counted.get(number, 0.0) for number in range(-1, len(ends) + 1)]
 
     def _spans(self, column: _Column) -> Statement | None:

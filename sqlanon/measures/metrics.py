@@ -76,12 +76,12 @@ class ClassStatistics:
         """The distribution of class sizes in steps of 1, 2, 5, 10, 20, 50, ...; empty buckets are left out."""
         bounds = _bounds(self.max_class_size)
         grouped = itertools.groupby(self.sizes, key=lambda entry: bisect.bisect_right(bounds, entry[0]))
-        found = []
+        buckets = []
         for place, entries in grouped:
             held = list(entries)
             classes, rows = sum(n for _, n in held), sum(size * n for size, n in held)
-            found.append(SizeBucket(bounds[place - 1], bounds[place] - 1, classes, rows))
-        return tuple(found)
+            buckets.append(SizeBucket(bounds[place - 1], bounds[place] - 1, classes, rows))
+        return tuple(buckets)
 
 
 def _bounds(greatest: int) -> list[int]:

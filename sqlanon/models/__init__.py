@@ -57,15 +57,15 @@ def model_class(name: str) -> type[PrivacyModel]:
 
     Raises PolicyError where there is none of this name, or it can't be loaded.
     """
-    found = OWN.get(name) or load_plugin(GUARANTEES, name, PrivacyModel)  # type: ignore[type-abstract]
+    model = OWN.get(name) or load_plugin(GUARANTEES, name, PrivacyModel)  # type: ignore[type-abstract]
     if name in MECHANISMS:
         raise PolicyError(
             f"{name} is how a release is drawn, and judges no classes: `sqlanon check`, `run`, `verify` take policies"
             " that ask for it, in Python check_private and run_private."
         )
-    if found is None:
+    if model is None:
         raise PolicyError(f"There is no privacy model '{name}'; is the package that adds it installed?")
-    return found
+    return model
 
 
 def models_of(wanted: policy.Policy) -> tuple[PrivacyModel, ...]:

@@ -40,8 +40,8 @@ def open_release(
                 view_file(engine, table or file, ReadOptions(delimiter=",", types=dict.fromkeys(as_text, "text"))),
             )
         else:
-            with open_release_table(engine, policy, table) as found:
-                yield engine, found
+            with open_release_table(engine, policy, table) as release:
+                yield engine, release
 
 
 @contextlib.contextmanager
@@ -53,8 +53,8 @@ def open_source(
         if policy.source.file is not None:
             yield engine, view_file(engine, policy.source.file, policy.source.reading)
         else:
-            with open_source_table(engine, policy) as found:
-                yield engine, found
+            with open_source_table(engine, policy) as source:
+                yield engine, source
 
 
 def release_columns(policy: Policy, there: set[str]) -> list[str]:
@@ -79,8 +79,8 @@ def connect_to_table(
         if url is None:
             yield engine, view_file(engine, table)
         else:
-            with open_table(engine, table, trusts_owner=trusts_owner) as found:
-                yield engine, found
+            with open_table(engine, table, trusts_owner=trusts_owner) as relation:
+                yield engine, relation
 
 
 def view_file(engine: Engine, path: str, options: ReadOptions | None = None) -> Relation:

@@ -18,10 +18,10 @@ _OWN = re.compile(f"w_[0-9a-f]{{8}}_|{FALLBACK_PREFIX}")  # how tables of runs b
 
 def find_table(engine: Engine, text: str) -> Relation:
     """The table as the database knows it. Raises PolicyError, with the nearest names, if there is none."""
-    found = engine.resolve(Relation.parse(text))
-    if found is None:
+    relation = engine.resolve(Relation.parse(text))
+    if relation is None:
         raise PolicyError(f"T{unknown_table(engine, text)[1:]}")
-    return found
+    return relation
 
 
 def unknown_table(engine: Engine, text: str) -> str:

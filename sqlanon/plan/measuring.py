@@ -49,12 +49,12 @@ class Measured:
 def measure_source(engine: Engine, source: Relation, nullable: Sequence[str], integers: Sequence[str]) -> Measured:
     """Count rows, and the NULLs of some columns; measure the ranges of others, of whole numbers."""
     names = list(dict.fromkeys([*nullable, *integers]))
-    found = [
+    parts = [
         _measure_portion(engine, source, portion, set(nullable), set(integers)) for portion in portions(names) or [[]]
     ]
-    nulls = {name: n for one in found for name, n in one.nulls.items()}
-    ranges = {name: ends for one in found for name, ends in one.ranges.items()}
-    return Measured(found[0].rows, nulls, ranges)
+    nulls = {name: n for one in parts for name, n in one.nulls.items()}
+    ranges = {name: ends for one in parts for name, ends in one.ranges.items()}
+    return Measured(parts[0].rows, nulls, ranges)
 
 
 def _measure_portion(
@@ -62,8 +62,8 @@ def _measure_portion(
 ) -> Measured:
     counted, ranged = [name for name in names if name in nullable], [name for name in names if name in integers]
     columns = {"nullable": [Identifier(n) for n in counted], "integers": [Identifier(n) for n in ranged]}
-    rows, *found = engine.query_one("measure_source", source=source, **columns)
-    nulls, bounds = found[: len(counted)], found[len(counted) :]
+    rows, *figures = engine.query_one("measure_source", source=source, **columns)
+    nulls, bounds = figures[: len(counted)], figures[len(counted) :]
     ends = zip(ranged, bounds[0::2], bounds[1::2], strict=True)
     ranges = {name: None if low is None else (int(low), int(high)) for name, low, high in ends}
     return Measured(int(rows), dict(zip(counted, map(int, nulls), strict=True)), ranges)

@@ -26,17 +26,17 @@ def open_table(
 
     Raises PolicyError for an unknown table, and for one whose reading runs code of roles that are not trusted.
     """
-    found = find_table(engine, text)
-    with reading(engine, found, trusts_owner=trusts_owner, remedy=remedy):
-        yield found
+    relation = find_table(engine, text)
+    with reading(engine, relation, trusts_owner=trusts_owner, remedy=remedy):
+        yield relation
 
 
 @contextlib.contextmanager
 def open_source_table(engine: Engine, policy: Policy) -> Iterator[Relation]:
     """Find a policy's source, and keep it as it is while it is read inside; raises as `open_table` does."""
     trusts_owner = policy.trust == "owner"
-    with open_table(engine, policy.source.table or "", trusts_owner=trusts_owner, remedy=IN_POLICY) as found:
-        yield found
+    with open_table(engine, policy.source.table or "", trusts_owner=trusts_owner, remedy=IN_POLICY) as source:
+        yield source
 
 
 @contextlib.contextmanager
@@ -50,15 +50,15 @@ def open_release_table(engine: Engine, policy: Policy, table: str | None = None)
         ProtectionError: what has the name of the release is not what a run publishes, such as a view, and was not
             named as `table`.
     """
-    found = find_table(engine, table or policy.release.table or "")
+    release = find_table(engine, table or policy.release.table or "")
     with engine.undone() if engine.traits.runs_code_of_others else contextlib.nullcontext():
-        engine.hold(found)
-        is_star = is_star_of(engine, policy, found)
-        if table is None and not is_star and (other := other_kind(engine, found)) is not None:
+        engine.hold(release)
+        is_star = is_star_of(engine, policy, release)
+        if table is None and not is_star and (other := other_kind(engine, release)) is not None:
             hint = f" If this {other} is what you mean, name it by --table."
-            raise ProtectionError(replaced_sentence(str(found), other) + hint)
-        with reading(engine, *(Star.of(found).tables if is_star else (found,)), remedy=None):
-            yield found
+            raise ProtectionError(replaced_sentence(str(release), other) + hint)
+        with reading(engine, *(Star.of(release).tables if is_star else (release,)), remedy=None):
+            yield release
 
 
 def is_star_of(engine: Engine, policy: Policy, relation: Relation) -> bool:

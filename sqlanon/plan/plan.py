@@ -128,15 +128,15 @@ def resolve(
     source = find_source(policy, engine) if reading is None else reading.relation
     target = release_engine or (engine if policy.release.url in (None, policy.source.url) else None)
     shared = target is not None and is_same_database(engine, target)  # however their URLs are written
-    release, found = find_release(policy, source if shared else None, target, replace)
+    release, refused = find_release(policy, source if shared else None, target, replace)
     if not shared and policy.algorithm.releases_clusters:
-        found = [*found, PolicyError("release: r-gather writes its two tables in the database of a source table.")]
+        refused = [*refused, PolicyError("release: r-gather writes its two tables in the database of a source table.")]
     if source is None:
-        raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], found)
+        raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], refused)
     subject = _look(policy, engine, source, pinned)
     wrong = [*problems(subject), *subject_problems(subject), *_losses(subject, engine, source)]
-    if wrong or found:
-        raise _together(wrong, found)
+    if wrong or refused:
+        raise _together(wrong, refused)
     return _plan(subject, source, release, reading)
 
 
@@ -313,13 +313,13 @@ def _file_problems(policy: Policy, replace: bool) -> list[str]:
 def _qualified(relation: Relation, engine: Engine) -> tuple[Relation, PolicyError | None]:
     """A relation that does not exist yet, where a session would create it."""
     home = engine.home()
-    found = Relation(relation.name, relation.schema or home.schema, relation.catalog or home.catalog)
-    if found.schema is None:
-        return found, PolicyError("release.table: no schema of the search path exists; write the schema too.")
-    if home.catalog is None and found.catalog is not None:
+    qualified = Relation(relation.name, relation.schema or home.schema, relation.catalog or home.catalog)
+    if qualified.schema is None:
+        return qualified, PolicyError("release.table: no schema of the search path exists; write the schema too.")
+    if home.catalog is None and qualified.catalog is not None:
         here = engine.query_one("engine/get_database")
-        if (found.catalog,) != here:
+        if (qualified.catalog,) != here:
             problem = f"release.table: the session is connected to {Identifier(here[0])}, not to this catalog."
-            return found, PolicyError(problem)
-        found = Relation(found.name, found.schema)
-    return found, None
+            return qualified, PolicyError(problem)
+        qualified = Relation(qualified.name, qualified.schema)
+    return qualified, None

@@ -74,7 +74,7 @@ def find_repeating(engine: Engine, table: Relation, columns: Sequence[Column]) -
     doubtful = [column for column in columns if column.name not in unique]
     counted = [_count(engine, table, column) for column in doubtful if column.name not in unreadable]
     return Repetition(
-        tuple(found for found in counted if found.values > 1 and found.most_rows > 1),
+        tuple(identifier for identifier in counted if identifier.values > 1 and identifier.most_rows > 1),
         tuple(column.name for column in doubtful if column.name in unreadable),
     )
 

@@ -20,8 +20,8 @@ def find_dependences(
     pairs: in which either column may determine the other; towards: in which the first may determine the second.
     """
     known = {one.name: one for one in facts if one.exact}
-    found = [*_among(known, pairs, both=True), *_among(known, towards, both=False)]
-    return tuple(found)
+    dependences = [*_among(known, pairs, both=True), *_among(known, towards, both=False)]
+    return tuple(dependences)
 
 
 def _among(known: dict[str, ColumnFacts], pairs: Sequence[Combination], *, both: bool) -> Iterator[Dependence]:

@@ -46,13 +46,13 @@ class Draft:
 
     def as_json(self) -> dict[str, Any]:
         """One object of plain values."""
-        found = self.profile
+        profile = self.profile
         return {
             "policy": self.text,
-            "rows": found.rows,
-            "exact": found.exact,
-            "columns": [_column(found, facts) for facts in found.columns],
-            "dependences": [asdict(one) for one in found.dependences],
+            "rows": profile.rows,
+            "exact": profile.exact,
+            "columns": [_column(profile, facts) for facts in profile.columns],
+            "dependences": [asdict(one) for one in profile.dependences],
             "trial": None if self.costs is None else self.costs.as_json(),
         }
 

@@ -95,8 +95,8 @@ class _Measure:
     def _batch(self, columns: Sequence[Column]) -> list[ColumnFacts]:
         values = [countable(column) for column in columns]
         parts = [{"value": value, "sampled": in_part(self._engine, [value], self.modulus)} for value in values]
-        found = self._engine.query_one("profile/measure_columns", relation=self._relation, columns=parts)
-        return [self._column(column, found[5 * i : 5 * i + 5]) for i, column in enumerate(columns)]
+        figures = self._engine.query_one("profile/measure_columns", relation=self._relation, columns=parts)
+        return [self._column(column, figures[5 * i : 5 * i + 5]) for i, column in enumerate(columns)]
 
     def _column(self, column: Column, counts: tuple[int, int, int | None, int | None, int]) -> ColumnFacts:
         present, distinct, shortest, longest, digits = counts
@@ -139,15 +139,15 @@ class _Measure:
             return facts
         value = Markup(Identifier(facts.name))
         for vocabulary in vocabularies():
-            found = self._engine.query(
+            counts = self._engine.query(
                 "profile/find_words",
                 relation=self._relation,
                 value=value,
                 plain=Text(PUNCTUATION),
                 pattern=Text(vocabulary.pattern),
             )
-            known = {text: groups for text, _ in found if (groups := vocabulary.groups_of(text)) is not None}
-            rows = sum(n for text, n in found if text in known)
+            known = {text: groups for text, _ in counts if (groups := vocabulary.groups_of(text)) is not None}
+            rows = sum(n for text, n in counts if text in known)
             if len(known) >= LEAST_WORDS and rows >= KNOWN_SHARE * (facts.rows - facts.nulls):
                 return replace(facts, groups_of=known)
         return facts
@@ -162,8 +162,8 @@ class _Measure:
         modulus = self.modulus if prod(f.distinct + 1 for f in facts) > SMALL_DOMAIN else 1
         values = [countable(f.column) for f in facts]
         sampled = in_part(self._engine, values, modulus)
-        found, unique = self._engine.query_one(
+        distinct, unique = self._engine.query_one(
             "profile/measure_uniqueness", relation=self._relation, values=values, sampled=sampled
         )
         share = min(1.0, unique * modulus / self._rows) if self._rows else 0.0
-        return found * modulus, share, modulus == 1
+        return distinct * modulus, share, modulus == 1

@@ -139,7 +139,7 @@ class _Attempts:
         workspace = TemporaryWorkspace(self.engine)
         algorithm = Mondrian()  # which drafts name
         tuples = count_tuples(self.engine, workspace, coded, groups_of(algorithm, models).fields(coded))
-        found = mondrian.search(self.engine, workspace, coded, tuples, models, algorithm, lambda _: None)
-        loss = measure_loss(self.engine, found)
-        (classes,) = self.engine.query_one("count_rows", table=macro("measures.aliased", found.leaves))
+        release = mondrian.search(self.engine, workspace, coded, tuples, models, algorithm, lambda _: None)
+        loss = measure_loss(self.engine, release)
+        (classes,) = self.engine.query_one("count_rows", table=macro("measures.aliased", release.leaves))
         return Attempt(loss.gcp, loss.of, int(classes))

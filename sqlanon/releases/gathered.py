@@ -98,14 +98,14 @@ class GatheredClusters(Release):
 
     @property
     def facts(self) -> GatheredFacts:
-        found = self.gathered
+        gathered = self.gathered
         return GatheredFacts(
-            gathered=found.clusters,
-            smallest=found.smallest,
-            largest=found.largest,
+            gathered=gathered.clusters,
+            smallest=gathered.smallest,
+            largest=gathered.largest,
             standardized=self.parameters.standardize,
-            greatest_radius=float(f"{found.radius / found.scale:.6g}"),
-            factor=round(found.factor, 6),
+            greatest_radius=float(f"{gathered.radius / gathered.scale:.6g}"),
+            factor=round(gathered.factor, 6),
         )
 
     @property
@@ -140,9 +140,9 @@ class GatheredClusters(Release):
 
     def count_labels(self, engine: Engine) -> dict[str, int]:
         cells = [cell_name(number) for number in range(len(self.coded.quasi_identifiers))]
-        found = engine.query_one("gathering/count_centres", regions=self.regions, cells=cells)
+        counts = engine.query_one("gathering/count_centres", regions=self.regions, cells=cells)
         names = [field.attribute.name for field in self.coded.quasi_identifiers]
-        return {name: int(count) for name, count in zip(names, found, strict=True)}
+        return {name: int(count) for name, count in zip(names, counts, strict=True)}
 
     @property
     def classes(self) -> Relation:

@@ -21,8 +21,8 @@ def first_levels(engine: Engine, stored: StoredRules) -> DrawnNode | None:
     """
     if stored.tables is None or not stored.record.depth:
         return None
-    found = engine.query("rules/list_first_nodes", nodes=stored.tables.nodes, depth=DEPTH, most=_MOST)
-    listed = [tuple(map(int, row)) for row in found]
+    nodes = engine.query("rules/list_first_nodes", nodes=stored.tables.nodes, depth=DEPTH, most=_MOST)
+    listed = [tuple(map(int, row)) for row in nodes]
     boxes: dict[int, _Box] = {0: {}}
     for node, parent, _, attribute, lo, hi in listed:
         if parent in boxes:

@@ -63,13 +63,13 @@ def resume_run(
     search_options = SearchOptions(levels, time_limit, any_size)
     adjusted = search_options.applied_to(policy)
     with interruptible(), open_session(policy, options or EngineOptions()) as session:
-        found = session.catalog.run(name)
-        if found.status is Status.PUBLISHED:
-            raise PolicyError(f"Run {found.id} was published: there is nothing to resume.")
-        with session.catalog.stopped_run(found.id) as is_stopped:
+        recorded = session.catalog.run(name)
+        if recorded.status is Status.PUBLISHED:
+            raise PolicyError(f"Run {recorded.id} was published: there is nothing to resume.")
+        with session.catalog.stopped_run(recorded.id) as is_stopped:
             if not is_stopped:
-                raise ConflictError(f"Run {found.id} goes on; `sqlanon cancel` ends it.")
-            remains = _remains_of(session.catalog, found)
+                raise ConflictError(f"Run {recorded.id} goes on; `sqlanon cancel` ends it.")
+            remains = _remains_of(session.catalog, recorded)
             return carry_out(
                 session, adjusted, Left(adjusted.algorithm, search_options, remains), Publish(replace), observer
             )

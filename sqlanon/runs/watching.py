@@ -41,31 +41,31 @@ class Watch(ABC):
             PolicyError: no run of that name goes on, or more than one.
             ConflictError: its process is gone, it ended otherwise, or it has not ended within `wait` seconds.
         """
-        found = self._named(name)
-        if not found.alive:
-            raise ConflictError(f"The process of run {found.run} is gone; `sqlanon gc` clears what it left.")
-        self.ask(found.run)
+        run = self._named(name)
+        if not run.alive:
+            raise ConflictError(f"The process of run {run.run} is gone; `sqlanon gc` clears what it left.")
+        self.ask(run.run)
         deadline = time.monotonic() + wait
-        while (ended := self.status(found.run)) is None:
+        while (ended := self.status(run.run)) is None:
             if time.monotonic() > deadline:
                 raise ConflictError(
-                    f"Run {found.run} was asked to end, and has not ended within {wait:g} s. Its process is "
-                    f"{found.process} (host, boot, id, start): wait, or end that process, and run `sqlanon gc`."
+                    f"Run {run.run} was asked to end, and has not ended within {wait:g} s. Its process is "
+                    f"{run.process} (host, boot, id, start): wait, or end that process, and run `sqlanon gc`."
                 )
             time.sleep(_POLL)
         if ended is not Status.CANCELLED:
-            raise ConflictError(f"Run {found.run} was not cancelled: it had already ended, as {ended}.")
-        return found.run
+            raise ConflictError(f"Run {run.run} was not cancelled: it had already ended, as {ended}.")
+        return run.run
 
     def _named(self, name: str) -> LiveRun:
-        found = [run for run in self.runs() if run.run.startswith(name) or run.run.endswith(name)]
-        if not found:
+        named = [run for run in self.runs() if run.run.startswith(name) or run.run.endswith(name)]
+        if not named:
             raise PolicyError(f"No run '{name}' goes on here; `sqlanon runs` lists those that have ended.")
-        if len(found) > 1:
+        if len(named) > 1:
             raise PolicyError(
-                f"'{name}' matches several runs, such as {found[0].run} and {found[1].run}: write more of it."
+                f"'{name}' matches several runs, such as {named[0].run} and {named[1].run}: write more of it."
             )
-        return found[0]
+        return named[0]
 
 
 class _CatalogWatch(Watch):

@@ -81,4 +81,4 @@ def missing_variable(name: str) -> str:
 
 def references(text: str) -> list[str]:
     """The names that a text refers to as `${NAME}`."""
-    return sorted({found.group(1) for found in _REFERENCE.finditer(text) if found.group(1)})
+    return sorted({match.group(1) for match in _REFERENCE.finditer(text) if match.group(1)})

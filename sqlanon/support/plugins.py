@@ -27,16 +27,16 @@ def find_plugins(group: str) -> dict[str, EntryPoint]:
 
     Raises PolicyError where two packages add parts of one name: which of them is meant can't be told.
     """
-    found: dict[str, EntryPoint] = {}
+    plugins: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: (entry.name, package_of(entry))):
-        other = found.get(entry.name)
+        other = plugins.get(entry.name)
         if other is not None and other.value != entry.value:
             raise PolicyError(
                 f"Two installed packages add '{entry.name}' ({group}): {package_of(other)} and {package_of(entry)}; "
                 "uninstall one of them."
             )
-        found[entry.name] = entry
-    return found
+        plugins[entry.name] = entry
+    return plugins
 
 
 def load_plugin(group: str, name: str, kind: type[T]) -> type[T] | None:

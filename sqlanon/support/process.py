@@ -41,12 +41,12 @@ def is_alive(identity: str, seen: float | None = None) -> bool:
         return True
     if not is_running(int(pid)):
         return False
-    found = _start_of(int(pid))
-    if found is None:
+    started = _start_of(int(pid))
+    if started is None:
         return True
     if boot.isdecimal():
-        return abs(found.after_boot - float(start)) <= SAME_START
-    return seen is None or found.since_epoch <= seen + SAME_START
+        return abs(started.after_boot - float(start)) <= SAME_START
+    return seen is None or started.since_epoch <= seen + SAME_START
 
 
 def is_running(pid: int) -> bool:

@@ -31,12 +31,12 @@ def check_counts(
     """
     as_rows = plan.algorithm.as_ == "rows"
     shown = [*plan.shown, *([] if as_rows else [COUNT])]
-    found = [column.name for column in engine.columns(release)]
+    columns = [column.name for column in engine.columns(release)]
     checks = {
-        "columns_declared": Check(int(found != shown), len(shown)),
+        "columns_declared": Check(int(columns != shown), len(shown)),
         "labels_public": Check(_not_public(plan, cut), sum(map(len, cut.values()))),
     }
-    if found != shown:
+    if columns != shown:
         return checks
     asked: dict[str, Any] = {
         "labels": labels,

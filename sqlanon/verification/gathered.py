@@ -42,8 +42,8 @@ def check_gathered(
     """All checks by name, each done however the others turn out."""
     witnessed = _create_witness(engine, workspace, claims)
     (seen,) = engine.query_one("count_rows", table=witnessed)
-    found = engine.query_one("gathering/count_clusters", staged=claims.clusters, names=NAMES)
-    lines, clusters, rows = map(int, found)
+    counts = engine.query_one("gathering/count_clusters", staged=claims.clusters, names=NAMES)
+    lines, clusters, rows = map(int, counts)
     allowed = plan.policy.suppressible(claims.coded.source_rows)
     omitted = claims.coded.source_rows - rows
     astray = abs(omitted - claims.omitted) + abs(rows - int(seen)) + (lines - clusters)
@@ -83,15 +83,15 @@ def _create_witness(engine: Engine, workspace: Workspace, claims: GatheredClaims
 
 def _numbers(engine: Engine, plan: Plan) -> list[dict[str, Any]]:
     """The raw numbers `w` of every quasi-identifier, and those of the centres `s`."""
-    found = []
+    numbers = []
     for place, one in enumerate(plan.quasi_identifiers):
         raw, name = Identifier(f"r{place}"), Identifier(one.name)
         number, centre = (
             double_of(engine.render, value, one.column.kind)
             for value in (macro("verification.in_witness", raw), macro("verification.in_release", name))
         )
-        found.append({"raw": raw, "name": name, "number": number, "centre": centre})
-    return found
+        numbers.append({"raw": raw, "name": name, "number": number, "centre": centre})
+    return numbers
 
 
 def _kept(engine: Engine, coded: CodedTable) -> list[dict[str, Any]]:
@@ -111,6 +111,6 @@ def _kept(engine: Engine, coded: CodedTable) -> list[dict[str, Any]]:
 def _other_columns(engine: Engine, plan: Plan, claims: GatheredClaims) -> int:
     """Count the columns of clusters that are not what the policy makes them; centres keep their types."""
     centres = [(one.name, one.column.type) for one in plan.quasi_identifiers]
-    found = [(column.name, column.type) for column in engine.columns(claims.clusters)]
+    columns = [(column.name, column.type) for column in engine.columns(claims.clusters)]
     names = ["cluster", *(name for name, _ in centres), "rows", "radius"]
-    return columns_equal(names, [name for name, _ in found]) + columns_equal(centres, found[1:-2])
+    return columns_equal(names, [name for name, _ in columns]) + columns_equal(centres, columns[1:-2])

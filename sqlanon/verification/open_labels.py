@@ -38,25 +38,25 @@ def open_labels(
     formula of the grid.
     """
     widths, origin = spec.intervals or (), Decimal(str(spec.origin))
-    found: list[OpenLabel] = []
+    opened: list[OpenLabel] = []
     for level in exact:
         width = Decimal(str(widths[level - 1]))
-        found += _opened(*(_around(number, origin, width) for number in (limits.bottom, limits.top)))
+        opened += _opened(*(_around(number, origin, width) for number in (limits.bottom, limits.top)))
     for level in snapped:
-        found += _opened(*(_labelled(engine, column, spec, number, level) for number in (limits.bottom, limits.top)))
-    return found
+        opened += _opened(*(_labelled(engine, column, spec, number, level) for number in (limits.bottom, limits.top)))
+    return opened
 
 
 def own_labels(engine: Engine, column: Column, limits: Limits) -> list[OpenLabel]:
     """The labels of the limits themselves, where values are shown."""
-    found = []
+    labels = []
     for before, behind, number in (("[*-", "]", limits.bottom), ("[", "-*]", limits.top)):
         if number is not None:
             text = text_of(engine.render, literal(number, column), column.kind, column.type)
             label = macro("verification.open_label", Text(before), text, Text(behind))
             is_top = behind == "-*]"
-            found.append(OpenLabel(label, number if is_top else None, None if is_top else number, closed=True))
-    return found
+            labels.append(OpenLabel(label, number if is_top else None, None if is_top else number, closed=True))
+    return labels
 
 
 def _around(number: Decimal | None, origin: Decimal, width: Decimal) -> _Interval | None:
@@ -75,20 +75,20 @@ def _labelled(engine: Engine, column: Column, spec: Hierarchy, number: Decimal |
         return None
     values = macro("verification.one_value", literal(number, column))
     labels = label_intervals(engine.render, spec, column, values)
-    found = engine.query_one("hierarchies/label_limit", text=Text(""), labels=labels)
-    ends = re.findall(r"(?<=[\[-])-?[0-9.]+", str(found[level]))
+    shown = engine.query_one("hierarchies/label_limit", text=Text(""), labels=labels)
+    ends = re.findall(r"(?<=[\[-])-?[0-9.]+", str(shown[level]))
     return Decimal(ends[0]), Decimal(ends[1])
 
 
 def _opened(bottom: _Interval | None, top: _Interval | None) -> list[OpenLabel]:
     if bottom is not None and bottom == top:
         return [OpenLabel(Markup(Text("[*-*]")), None, None)]
-    found = []
+    opened = []
     if bottom is not None:
-        found.append(OpenLabel(Markup(RedactedValue(f"[*-{_plain(bottom[1])})")), None, bottom[1]))
+        opened.append(OpenLabel(Markup(RedactedValue(f"[*-{_plain(bottom[1])})")), None, bottom[1]))
     if top is not None:
-        found.append(OpenLabel(Markup(RedactedValue(f"[{_plain(top[0])}-*]")), top[0], None))
-    return found
+        opened.append(OpenLabel(Markup(RedactedValue(f"[{_plain(top[0])}-*]")), top[0], None))
+    return opened
 
 
 def _plain(number: Decimal) -> str:

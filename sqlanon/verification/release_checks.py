@@ -175,15 +175,15 @@ def _outside(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
 
 def _loose_ends_of(engine: Engine, region: ReleasedRegion) -> dict[str, Markup | bool]:
     """The texts of a class's least and greatest value, and whether these stand for all beyond them."""
-    found: dict[str, Markup | bool] = {}
+    loose: dict[str, Markup | bool] = {}
     for end, opens, limit in (
         ("least", "opens_low", region.limits.bottom),
         ("greatest", "opens_high", region.limits.top),
     ):
         value = Markup(Identifier(end))
-        found[f"{end}_text"] = text_of(engine.render, value, region.column.kind, region.column.type)
-        found[opens] = is_limit(value, limit, region.column)
-    return found
+        loose[f"{end}_text"] = text_of(engine.render, value, region.column.kind, region.column.type)
+        loose[opens] = is_limit(value, limit, region.column)
+    return loose
 
 
 def _raw(engine: Engine, region: ReleasedRegion) -> Markup:

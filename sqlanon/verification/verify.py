@@ -104,8 +104,8 @@ def verify_table(
     for attribute, places in _by_attribute(models).items():
         judged = [models[place] for place in places]
         hierarchy = _hierarchy(attribute, judged, hierarchies or {})
-        statistics, found = check.run(attribute, judged, hierarchy)
-        results.update(zip(places, found, strict=True))
+        statistics, model_results = check.run(attribute, judged, hierarchy)
+        results.update(zip(places, model_results, strict=True))
     if statistics is None:
         statistics, _ = check.run(None, [], None)
     listed = [results[place] for place in range(len(models))]
@@ -115,10 +115,10 @@ def verify_table(
 
 
 def _live(engine: Engine, table: Relation) -> tuple[Relation, dict[str, Column]]:
-    found = engine.resolve(table)
-    if found is None:
+    resolved = engine.resolve(table)
+    if resolved is None:
         raise PolicyError(f"There is no table {table}.")
-    return found, {column.name: column for column in engine.columns(found)}
+    return resolved, {column.name: column for column in engine.columns(resolved)}
 
 
 def _by_attribute(models: Sequence[PrivacyModel]) -> dict[str | None, list[int]]:
@@ -177,13 +177,13 @@ def verifying_statements(
     """
     rows_of, listed = table
     columns = {column.name: column for column in listed}
-    found = []
+    statements = []
     for attribute, places in _by_attribute(models).items():
         counted = rows_of(attribute)
         check = _Check(engine, counted.table, columns, tuple(quasi_identifiers), None, False, counted.times)
         statement = check.statement(attribute, [models[place] for place in places], None, *rows)
-        found.append(VerifyingStatement(statement, tuple(places)))
-    return found
+        statements.append(VerifyingStatement(statement, tuple(places)))
+    return statements
 
 
 @dataclass(frozen=True)
@@ -204,10 +204,10 @@ class _Check:
         """One statement: the class sizes, each model's worst measure and violations, and whether stars violate it."""
         (rows,) = self.engine.query_one("count_rows", table=self.table)
         with self.engine.grouping_by_hash():
-            found = self.engine.fetch(self.statement(attribute, models, hierarchy, int(rows)))
-        by_part = {part: rest for part, *rest in found}
-        sizes = tuple(sorted((int(size), int(tally)) for part, size, tally, *_ in found if part == 0))
-        suppressed = next(int(tally) for part, _, tally, *_ in found if part == -1)
+            sizes_of_parts = self.engine.fetch(self.statement(attribute, models, hierarchy, int(rows)))
+        by_part = {part: rest for part, *rest in sizes_of_parts}
+        sizes = tuple(sorted((int(size), int(tally)) for part, size, tally, *_ in sizes_of_parts if part == 0))
+        suppressed = next(int(tally) for part, _, tally, *_ in sizes_of_parts if part == -1)
         statistics = ClassStatistics(int(rows), suppressed, sizes)
         judged = statistics.classes - int(self.exempt and suppressed > 0)
         results = []

@@ -17,11 +17,11 @@ def figures(progress: Progress) -> dict[str, int | float]:
     `checked`, `open`, `best`, `bound`; of a specialization `done`, `tried`, `open`.
     """
     assert dataclasses.is_dataclass(progress)
-    found: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
     for field in dataclasses.fields(progress):
         value = getattr(progress, field.name)
         if dataclasses.is_dataclass(value):
-            found |= figures(value)
+            numbers |= figures(value)
         elif value is not None:
-            found[_NAMES.get(field.name, field.name)] = value
-    return found
+            numbers[_NAMES.get(field.name, field.name)] = value
+    return numbers

@@ -257,9 +257,9 @@ def _made(session: Engine, entry: LedgerEntry) -> tuple[list[_Made], list[_Made]
     rows = session.query(
         "catalog/list_tables", catalog=_text(wanted.catalog), schema=_text(wanted.schema), prefix=Text(wanted.name)
     )
-    found = [(_Made(Relation(name, schema, catalog), view), ours) for catalog, schema, name, ours, view in rows]
-    found = [(one, ours) for one, ours in found if entry.is_prefix or one.relation.name == wanted.name]
-    return [one for one, ours in found if ours], [one for one, ours in found if not ours]
+    made = [(_Made(Relation(name, schema, catalog), view), ours) for catalog, schema, name, ours, view in rows]
+    made = [(one, ours) for one, ours in made if entry.is_prefix or one.relation.name == wanted.name]
+    return [one for one, ours in made if ours], [one for one, ours in made if not ours]
 
 
 def _drop_views(session: Engine, made: Iterable[_Made]) -> None:

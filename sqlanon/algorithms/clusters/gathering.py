@@ -129,9 +129,9 @@ class Guessing:
         )
         self.engine.analyze(reaches)
         reach = int(self.engine.query_one("gathering/find_reach", reaches=reaches, spared=self.spared)[0])
-        found = self._bisect_all(reaches, reach, self._bisect_few(reaches, reach))
+        guessed = self._bisect_all(reaches, reach, self._bisect_few(reaches, reach))
         self.workspace.drop(reaches)
-        return found
+        return guessed
 
     def _bisect_few(self, reaches: Relation, reach: int) -> Guessed:
         """Find the least distance of a few between half the reach and twice the reach."""
@@ -142,25 +142,25 @@ class Guessing:
         while low < high:
             middle = (low + high) // 2
             apart = reach * middle * middle // (STEPS * STEPS)
-            found = self._gather(reaches, reach, apart)
-            if found is None:
+            gathered = self._gather(reaches, reach, apart)
+            if gathered is None:
                 low = middle + 1
                 width = max(width, self._width_without(apart, reach))
                 continue
             self.workspace.drop(best[0])
-            best, high = found, middle
+            best, high = gathered, middle
         return Guessed(*best, width, self.guesses)
 
     def _bisect_all(self, reaches: Relation, reach: int, best: Guessed) -> Guessed:
         """Find a distance that is at most twice the least possible radius, where no row may be left out."""
         while not self.spared and best.away > best.width:
             apart = (best.width + best.away) // 2
-            found = self._gather(reaches, reach, apart)
-            if found is None:
+            gathered = self._gather(reaches, reach, apart)
+            if gathered is None:
                 best = replace(best, width=self._width_without(apart, reach))
                 continue
             self.workspace.drop(best.clustered)
-            best = Guessed(*found, best.width, self.guesses)
+            best = Guessed(*gathered, best.width, self.guesses)
         return replace(best, guesses=self.guesses)
 
     def _width_without(self, apart: int, reach: int) -> int:

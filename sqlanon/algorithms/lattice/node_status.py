@@ -71,8 +71,8 @@ class NodeStatusMap:
     @property
     def minimal(self) -> list[Node]:
         """Those of them that generalize no other of them."""
-        found = self.standing == NodeStatus.ANONYMOUS
-        return self._nodes(found & (_count_below(found) == 1))
+        anonymous = self.standing == NodeStatus.ANONYMOUS
+        return self._nodes(anonymous & (_count_below(anonymous) == 1))
 
     def halving(self) -> Node:
         """The open node that leaves fewest open, whatever a check says of it: many above it, and many below.

@@ -101,8 +101,8 @@ class _OptimalSearch:
         """The verdicts on some nodes, those that need no check among them."""
         verdicts = {number: Verdict(0, 0) for number in numbers if self.satisfying[number]}
         unknown = [number for number in numbers if number not in verdicts]
-        found = count_suppressed_each(self.problem.sets, [self.grid.node(number) for number in unknown])
-        verdicts |= zip(unknown, found, strict=True)
+        counts = count_suppressed_each(self.problem.sets, [self.grid.node(number) for number in unknown])
+        verdicts |= zip(unknown, counts, strict=True)
         self.findings.verdicts |= {self.grid.node(number): verdict for number, verdict in verdicts.items()}
         return verdicts
 

@@ -54,10 +54,10 @@ class Passes:
 
     def run(self, node: Node) -> None:
         """Make passes from a generalization up, for as long as they put rows into classes."""
-        found: Node | None = node
-        while found is not None and self.rest is not None:
-            self.rest = self._pass(self.rest, found)
-            found = self._above(found) if self.rest is not None else None
+        current: Node | None = node
+        while current is not None and self.rest is not None:
+            self.rest = self._pass(self.rest, current)
+            current = self._above(current) if self.rest is not None else None
 
     def replay(self, nodes: Sequence[Node]) -> None:
         """Make these passes."""
@@ -111,9 +111,9 @@ class Passes:
         """The generalization of the next pass."""
         assert self.rest is not None
         for budget in dict.fromkeys((self.left // 2, self.left - 1)):
-            found = self._search(replace(self.rest.task, budget=budget), node)
-            if found is not None:
-                return found
+            chosen = self._search(replace(self.rest.task, budget=budget), node)
+            if chosen is not None:
+                return chosen
         return None
 
     def _search(self, task: LatticeTask, node: Node) -> Node | None:
@@ -260,10 +260,10 @@ def _by_leaf(passes: Passes, table: Relation) -> FrequencySets:
     """The classes of all passes, compared with the rows in them."""
     task = passes.whole.task
     rows, budget = task.rows - passes.left, passes.problem.sets.task.budget - passes.left
-    found = _sets_of(passes, table, replace(task, rows=rows, budget=max(budget, 0), omits=True))
-    remaining = tuple(found.recount(one, number) for number, one in enumerate(task.sensitive))
-    found.task = replace(found.task, sensitive=remaining)
-    return found
+    sets = _sets_of(passes, table, replace(task, rows=rows, budget=max(budget, 0), omits=True))
+    remaining = tuple(sets.recount(one, number) for number, one in enumerate(task.sensitive))
+    sets.task = replace(sets.task, sensitive=remaining)
+    return sets
 
 
 def _sets_of(passes: Passes, table: Relation, task: LatticeTask) -> FrequencySets:

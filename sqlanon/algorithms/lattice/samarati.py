@@ -33,12 +33,12 @@ def samarati(problem: Problem, _algorithm: Samarati) -> Findings:
             low = middle + 1
     for height in range(low, sum(lattice.top) + 1):
         check_nodes(problem, findings, lattice.at_height(height))
-        found = [node for node in lattice.at_height(height) if problem.sets.satisfies(findings.verdicts[node])]
-        if found:
+        admissible = [node for node in lattice.at_height(height) if problem.sets.satisfies(findings.verdicts[node])]
+        if admissible:
             findings.anonymous = {
                 node for node, verdict in findings.verdicts.items() if problem.sets.satisfies(verdict)
             }
-            choose(problem, findings, found)
+            choose(problem, findings, admissible)
             break
     return findings
 

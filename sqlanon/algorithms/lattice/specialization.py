@@ -110,7 +110,7 @@ def _gains(engine: Engine, coded: CodedTable, place: int, algorithm: TopDown) ->
     else:
         target, unit = coded.judged_field(algorithm.target).code(Identifier("r")), logarithm_scale(coded.source_rows)
         valued = engine.render("specialization/value_information", levels=levels, scale=unit)
-    found = engine.query(
+    gains = engine.query(
         "specialization/measure_gains",
         rows=coded.rows,
         code=code,
@@ -118,7 +118,7 @@ def _gains(engine: Engine, coded: CodedTable, place: int, algorithm: TopDown) ->
         valued=Markup(valued),
         levels=levels,
     )
-    return {(int(level), int(group)): (int(gain) / unit, int(count)) for level, group, count, gain in found}
+    return {(int(level), int(group)): (int(gain) / unit, int(count)) for level, group, count, gain in gains}
 
 
 def _levels(one: Field) -> list[dict[str, Any]]:

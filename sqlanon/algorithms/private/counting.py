@@ -90,11 +90,11 @@ class Places:
             names=[names[number] for number in used],
             marginals=[[names[number] for number in marginal] for marginal in marginals],
         )
-        found: dict[tuple[int, ...], dict[tuple[int, ...], int]] = {tuple(marginal): {} for marginal in marginals}
+        counts: dict[tuple[int, ...], dict[tuple[int, ...], int]] = {tuple(marginal): {} for marginal in marginals}
         for *places, rows in counted:
             where = {number: int(place) for number, place in zip(used, places, strict=True) if place is not None}
-            found[tuple(where)][tuple(where.values())] = int(rows)
-        return list(found.values())
+            counts[tuple(where)][tuple(where.values())] = int(rows)
+        return list(counts.values())
 
 
 def _declared(domains: list[PublicDomain]) -> list[tuple[int, str, int]]:

@@ -141,8 +141,8 @@ def synthesize(marginals: Sequence[NoisyMarginal], columns: int, draw: np.random
         for number, part in zip(numbers, parts, strict=True):
             chosen[part] = np.repeat(np.arange(given.shape[1]), divide(given[number], len(part), draw))
         if new:
-            found = np.unravel_index(chosen, [child.counts.shape[axis] for axis in new])
-            rows[:, [child.columns[axis] for axis in new]] = np.stack(found, axis=1)
+            drawn = np.unravel_index(chosen, [child.counts.shape[axis] for axis in new])
+            rows[:, [child.columns[axis] for axis in new]] = np.stack(drawn, axis=1)
     return rows
 
 

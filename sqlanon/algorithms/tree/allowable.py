@@ -70,13 +70,13 @@ def record_allowable(
     if judged:
         by.size(branch, values | counts, fewest)
     violating_splits, used = list_violating_splits(branch, rows, values, by)
-    found, sought = _search(branch, rows, candidates.table) if searched else (None, ())
+    thresholds, sought = _search(branch, rows, candidates.table) if searched else (None, ())
     branch.decide(
         "record_splits",
         splits=splits,
         judged=judged,
         violating_splits=violating_splits,
-        open_thresholds=found.table if found else None,
+        open_thresholds=thresholds.table if thresholds else None,
         exact_ranges=exact_ranges,
         never=NEVER,
         fewest=fewest,
@@ -94,8 +94,8 @@ def _search(
     searched = branch.table("searched")
     if branch.decide("list_searched", searched=searched, candidates=candidates) == 0:
         return None, (searched,)
-    found = search_thresholds(branch, rows, searched)
-    return found, (searched, *found.tables)
+    thresholds = search_thresholds(branch, rows, searched)
+    return thresholds, (searched, *thresholds.tables)
 
 
 def list_violating_splits(

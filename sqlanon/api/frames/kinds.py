@@ -41,9 +41,9 @@ def kind_of(data: Any) -> DataKind:
     if isinstance(data, duckdb.DuckDBPyConnection):
         return DataKind.DUCKDB
     for base in type(data).__mro__:
-        found = _CLASSES.get((base.__module__.partition(".")[0], base.__name__))
-        if found is not None:
-            return found
+        kind = _CLASSES.get((base.__module__.partition(".")[0], base.__name__))
+        if kind is not None:
+            return kind
     if hasattr(data, "__arrow_c_stream__"):
         return DataKind.ARROW
     raise PolicyError(

@@ -64,8 +64,8 @@ def parse_label(label: str | None, kind: LabelKind) -> Region:
     if label.startswith("{NULL, ") and label.endswith("}"):
         inner = label[len("{NULL, ") : -1]
         span = _span(inner, kind)
-        found = span if span is not None else _members(inner, kind)
-        return Region(found.low, found.high, found.values, null=True)
+        region = span if span is not None else _members(inner, kind)
+        return Region(region.low, region.high, region.values, null=True)
     if label.startswith("{") and label.endswith("}"):
         return _members(label[1:-1], kind)
     if label.startswith("[") and label[-1] in "])":
@@ -82,10 +82,10 @@ def parse_label(label: str | None, kind: LabelKind) -> Region:
 
 def _span(text: str, kind: LabelKind) -> Region | None:
     """The interval that a text between brackets is; None if it is none."""
-    found = _SPANS[kind].fullmatch(text)
-    if found is None:
+    match = _SPANS[kind].fullmatch(text)
+    if match is None:
         return None
-    low, high = (None if end == "*" else _value(end, kind) for end in (found["low"], found["high"]))
+    low, high = (None if end == "*" else _value(end, kind) for end in (match["low"], match["high"]))
     return Region(low, high)
 
 
@@ -97,11 +97,11 @@ def _split(text: str) -> Iterator[str]:
     """The members of a set, which commas part unless they are quoted."""
     place = 0
     while True:
-        found = _MEMBER.match(text, place)
-        if found is None:
+        match = _MEMBER.match(text, place)
+        if match is None:
             raise ValueError("no member of a set")
-        yield found[0]
-        place = found.end()
+        yield match[0]
+        place = match.end()
         if place == len(text):
             return
         if not text.startswith(", ", place):
@@ -155,9 +155,9 @@ def _period(label: str, kind: LabelKind) -> Region | None:
     A day is a period of timestamps, and a value of dates.
     """
     for name, pattern in _PERIODS.items():
-        found = pattern.fullmatch(label)
-        if found is not None and (name != "day" or kind == "timestamp"):
-            first, after = _days(name, *(int(part) for part in found.groups()))
+        match = pattern.fullmatch(label)
+        if match is not None and (name != "day" or kind == "timestamp"):
+            first, after = _days(name, *(int(part) for part in match.groups()))
             return Region(_midnight(first), None if after is None else _midnight(after), closed=False)
     return None
 

@@ -114,7 +114,7 @@ def _measure_marginal(engine: Engine, dimension: Dimension, table: Relation, row
     hierarchy = dimension.field.coding.hierarchy
     assert hierarchy is not None
     bare = Marginal(dimension, table, 0, ())
-    found = engine.query(
+    counts = engine.query(
         "lattice/measure_marginal",
         marginal=table,
         words=[column for column, _ in bare.words(0)],
@@ -127,17 +127,17 @@ def _measure_marginal(engine: Engine, dimension: Dimension, table: Relation, row
             for level in range(1, dimension.height)
         ],
     )
-    nulls = next(int(count) for level, _, count, _, _ in found if level == -1)
+    nulls = next(int(count) for level, _, count, _, _ in counts if level == -1)
     domain = hierarchy.domain + nulls
-    each = [sorted((row[1:] for row in found if row[0] == level), reverse=True) for level in range(dimension.height)]
+    each = [sorted((row[1:] for row in counts if row[0] == level), reverse=True) for level in range(dimension.height)]
     levels = [_level(part, rows) for part in each]
     levels.append(MarginalLevel(1, 0.0, np.array([domain], np.int64), np.array([rows], np.int64)))
     return Marginal(dimension, table, domain, tuple(levels))
 
 
-def _level(found: list[tuple[Any, ...]], rows: int) -> MarginalLevel:
+def _level(counted: list[tuple[Any, ...]], rows: int) -> MarginalLevel:
     """A level from what was found of it: (leaves, groups, rows, sum of n ln n), the most leaves first."""
-    leaves, groups, counts, logarithms = zip(*found, strict=True)
+    leaves, groups, counts, logarithms = zip(*counted, strict=True)
     entropy = math.log(rows) - sum(float(part) for part in logarithms) / rows
     as_integers = (np.array([int(value) for value in values], np.int64) for values in (leaves, counts))
     return MarginalLevel(sum(int(count) for count in groups), entropy, *as_integers)

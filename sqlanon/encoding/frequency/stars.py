@@ -55,11 +55,11 @@ class _Stars:
         """
         joining = self._rank()
         try:
-            found = self._first(joining)
-            if found is None:
+            fewest = self._first(joining)
+            if fewest is None:
                 return self.sets.task.budget + 1
-            self.sets.engine.run("lattice/add_joining", failing=self.failing, joining=joining, place=found)
-            (joined,) = self.sets.engine.query_one("lattice/count_joined", joining=joining, place=found)
+            self.sets.engine.run("lattice/add_joining", failing=self.failing, joining=joining, place=fewest)
+            (joined,) = self.sets.engine.query_one("lattice/count_joined", joining=joining, place=fewest)
             return self.rows + int(joined)
         finally:
             self.sets.workspace.drop(joining)
@@ -86,9 +86,9 @@ class _Stars:
         )
         step = 1
         while low <= places:
-            found = self._find_fewest(joining, low, low + step)
-            if found is not None:
-                return found
+            first = self._find_fewest(joining, low, low + step)
+            if first is not None:
+                return first
             low, step = low + step, min(MOST_TRIED, step * 8)
         return None
 
@@ -97,7 +97,7 @@ class _Stars:
         sets = self.sets
         domains = {one.name: one for one in sets.task.sensitive}
         rows = sets.task.compared or sets.task.rows
-        (found,) = sets.engine.query_one(
+        (fewest,) = sets.engine.query_one(
             "lattice/find_fewest_joining",
             table=self.table,
             keys=sets.keys.of_node(self.node),
@@ -108,4 +108,4 @@ class _Stars:
             sensitive=list(self.named.values()),
             measures=[Markup(sets.measure(model, self.named, domains, rows)) for model in sets.task.models],
         )
-        return None if found is None else int(found)
+        return None if fewest is None else int(fewest)

@@ -108,14 +108,14 @@ class DuckDBDialect(DefaultDialect):
 
     def has_table(self, connection: Connection, table_name: str, schema: str | None = None, **_: Any) -> bool:
         """Tell whether the table is in that schema (by default the current one) of the current database."""
-        found = connection.execute(
+        result = connection.execute(
             text(
                 "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database()"
                 " AND schema_name = coalesce(:schema, current_schema()) AND lower(table_name) = lower(:name)"
             ),
             {"schema": schema, "name": table_name},
         )
-        return bool(found.scalar_one())
+        return bool(result.scalar_one())
 
 
 class DuckDBImpl(DefaultImpl):

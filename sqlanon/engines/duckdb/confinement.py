@@ -37,8 +37,8 @@ def confine(connection: duckdb.DuckDBPyConnection, places: Sequence[str]) -> Non
 
 def confinement(connection: duckdb.DuckDBPyConnection) -> str | None:
     """The directory for spilled data of an instance that is confined, as files elsewhere are out of its reach."""
-    found = connection.execute(renderer("duckdb")("engine/show_confinement").text).fetchone()
-    return None if found is None or found[0] else str(found[1])
+    row = connection.execute(renderer("duckdb")("engine/show_confinement").text).fetchone()
+    return None if row is None or row[0] else str(row[1])
 
 
 def is_alone(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -54,9 +54,9 @@ def require_own_functions(connection: duckdb.DuckDBPyConnection) -> None:
 
     Raises PolicyError.
     """
-    found = connection.execute(renderer("duckdb")("engine/list_shadowing_macros").text).fetchall()
-    if found:
-        names = [str(Identifier(name)) for (name,) in found[:_SHOWN]]
+    macros = connection.execute(renderer("duckdb")("engine/list_shadowing_macros").text).fetchall()
+    if macros:
+        names = [str(Identifier(name)) for (name,) in macros[:_SHOWN]]
         raise PolicyError(
             f"The database has macros that DuckDB would call in place of its own functions: {', '.join(names)}."
             " Nothing was read, as no count could be relied on. Drop them (DROP MACRO, DROP MACRO TABLE)."

@@ -291,10 +291,10 @@ class DuckDBEngine(Engine):
         rows = self.query("engine/find_relation", name=Text(relation.name))
         if not rows:
             return None
-        found = [Relation(name, schema, catalog) for catalog, schema, name, _ in sorted(rows)]
-        found.sort(key=lambda candidate: candidate.name != relation.name)
+        candidates = [Relation(name, schema, catalog) for catalog, schema, name, _ in sorted(rows)]
+        candidates.sort(key=lambda candidate: candidate.name != relation.name)
         for catalog, schema in _places(relation, current=rows[0][3]):
-            for candidate in found:
+            for candidate in candidates:
                 if _same(candidate.catalog, catalog) and _same(candidate.schema, schema):
                     return candidate
         return None
@@ -307,8 +307,8 @@ class DuckDBEngine(Engine):
         return [Relation(name, schema, catalog) for catalog, schema, name in self.query("engine/list_relations")]
 
     def relation_type(self, relation: Relation) -> RelationType:
-        (found,) = self.query_one("engine/get_relation_type", **self._place(relation))
-        return RelationType.VIEW if found == "VIEW" else RelationType.TABLE
+        (kind,) = self.query_one("engine/get_relation_type", **self._place(relation))
+        return RelationType.VIEW if kind == "VIEW" else RelationType.TABLE
 
     def columns(self, relation: Relation) -> list[Column]:
         rows = self._column_rows(relation)

@@ -28,29 +28,33 @@ class DuckDBPublisher(Publisher):
         schemas = self.engine.query("publish/describe_schema", catalog=catalog, schema=schema)
         if not schemas:
             return [PolicyError(f"There is no schema for the release {release}; create it first.")]
-        found: list[SqlanonError] = []
+        problems: list[SqlanonError] = []
         if schemas[0][0]:
-            found.append(AccessError(f"The database of {release} is open for reading only."))
+            problems.append(AccessError(f"The database of {release} is open for reading only."))
         there = self.engine.resolve(release)
         known, form = there or release, self._form_of(there)
         if star:
             tables_of_star = Star.of(known).tables if form is not Form.STAR else ()
-            found += name_problems(known, [table for table in tables_of_star if self.exists(table)])
+            problems += name_problems(known, [table for table in tables_of_star if self.exists(table)])
         if form is Form.NOTHING:
-            return found
+            return problems
         if form is Form.OTHER:
             return [
-                *found,
+                *problems,
                 PolicyError(f"{release} is a view or temporary; a release is a table: choose another."),
             ]
         if not replace:
-            found.append(PolicyError(f"{release} exists; allow it to be replaced (--replace) or choose another name."))
+            problems.append(
+                PolicyError(f"{release} exists; allow it to be replaced (--replace) or choose another name.")
+            )
         tables = Star.of(known).tables if form is Form.STAR else (known,)
         referrers = [n for table in tables for (n,) in self.engine.query("publish/list_referrers", **_names(table))]
         if referrers:
-            found.append(PolicyError(f"{release} can't be replaced: foreign keys of {listed(referrers)} refer to it."))
+            problems.append(
+                PolicyError(f"{release} can't be replaced: foreign keys of {listed(referrers)} refer to it.")
+            )
         missing = self._keepsakes(tables) if star or form is Form.STAR else []
-        return [*found, loses(release, missing)] if missing else found
+        return [*problems, loses(release, missing)] if missing else problems
 
     def exists(self, release: Relation) -> bool:
         return self.engine.resolve(release) is not None
@@ -64,8 +68,8 @@ class DuckDBPublisher(Publisher):
         if self.engine.query("publish/describe_table", **_names(known)):
             return Form.TABLE
         parts = {"rows": Text(Star.of(known).rows.name), "classes": Text(Star.of(known).classes.name)}
-        found = self.engine.query("publish/find_star", **_names(known), **parts, number=Text(CLASS_NUMBER))
-        return Form.STAR if any(_joins_only(text, Star.of(known)) for (text,) in found) else Form.OTHER
+        definitions = self.engine.query("publish/find_star", **_names(known), **parts, number=Text(CLASS_NUMBER))
+        return Form.STAR if any(_joins_only(text, Star.of(known)) for (text,) in definitions) else Form.OTHER
 
     def _keepsakes(self, tables: Sequence[Relation]) -> list[str]:
         """List the belongings of tables that would be lost with them."""

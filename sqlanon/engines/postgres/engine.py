@@ -264,9 +264,9 @@ class PostgresEngine(Engine):
         Without a schema, those of the search path that the role and the database have set are looked through in order.
         """
         for candidate in _spellings(relation):
-            found = self._find(candidate)
-            if found is not None:
-                return found
+            known = self._find(candidate)
+            if known is not None:
+                return known
         return None
 
     def _find(self, relation: Relation) -> Relation | None:
@@ -302,16 +302,16 @@ class PostgresEngine(Engine):
         return self.query("engine/list_columns", schema=Text(known.schema or ""), name=Text(known.name))
 
     def unique_columns(self, relation: Relation) -> frozenset[str]:
-        found = self.query("engine/list_unique_columns", table=Text(str(self._known(relation))))
-        return frozenset(name for (name,) in found)
+        names = self.query("engine/list_unique_columns", table=Text(str(self._known(relation))))
+        return frozenset(name for (name,) in names)
 
     def unreadable_columns(self, relation: Relation) -> frozenset[str]:
-        found = self.query("engine/list_unreadable_columns", table=Text(str(self._known(relation))))
-        return frozenset(name for (name,) in found)
+        names = self.query("engine/list_unreadable_columns", table=Text(str(self._known(relation))))
+        return frozenset(name for (name,) in names)
 
     def code_of_others(self, relation: Relation) -> list[str]:
-        found = self.query("engine/list_code_of_others", table=Text(str(relation)))
-        return list(dict.fromkeys(problem for (problem,) in found))
+        problems = self.query("engine/list_code_of_others", table=Text(str(relation)))
+        return list(dict.fromkeys(problem for (problem,) in problems))
 
     def owner_of(self, relation: Relation) -> str | None:
         _, owner = self.query_one("engine/show_owner", table=Text(str(relation)))
@@ -327,8 +327,8 @@ class PostgresEngine(Engine):
 
     def reads(self, relation: Relation, table: Relation) -> bool:
         names = {"relation": Text(str(relation)), "table": Text(str(table))}
-        (found,) = self.query_one("engine/reads_table", **names)
-        return bool(found)
+        (reads,) = self.query_one("engine/reads_table", **names)
+        return bool(reads)
 
     def _known(self, relation: Relation) -> Relation:
         known = self.resolve(relation)

@@ -68,20 +68,20 @@ class PostgresPublisher(Publisher):
     def problems(self, release: Relation, replace: bool, star: bool = False) -> list[SqlanonError]:
         if any(len(part.encode()) > MAX_IDENTIFIER_BYTES for part in release.parts):
             return [PolicyError(f"The name {release} has a part longer than {MAX_IDENTIFIER_BYTES} bytes.")]
-        found = self._schema_problems(release)
-        if found:
-            return found
+        problems = self._schema_problems(release)
+        if problems:
+            return problems
         table = self._describe(release)
         form = self._form_of(release, table)
         if star:
             tables_of_star = Star.of(release).tables if form is not Form.STAR else ()
-            found += name_problems(release, [one for one in tables_of_star if self._describe(one) is not None])
+            problems += name_problems(release, [one for one in tables_of_star if self._describe(one) is not None])
         if table is not None and form is Form.STAR:
-            found += self._star_problems(release, table, replace, star)
+            problems += self._star_problems(release, table, replace, star)
         elif table is not None:
-            found += self._table_problems(release, table, replace)
-            found += self._change_problems(release, table, star) if star and not found else []
-        return found
+            problems += self._table_problems(release, table, replace)
+            problems += self._change_problems(release, table, star) if star and not problems else []
+        return problems
 
     def _schema_problems(self, release: Relation) -> list[SqlanonError]:
         schema = None if release.schema is None else Text(release.schema)
@@ -100,20 +100,22 @@ class PostgresPublisher(Publisher):
         if table.kind != "r" or table.persistence == "t":
             what = "temporary table" if table.kind == "r" else _KINDS.get(table.kind, "relation of another kind")
             return [PolicyError(f"{release} is a {what}; a release is a table: choose another name.")]
-        found = _refusals(release, table, replace)
+        problems = _refusals(release, table, replace)
         referrers = [name for (name,) in self.engine.query("publish/list_referrers", oid=table.oid)]
         if referrers:
-            found.append(PolicyError(f"{release} can't be replaced: foreign keys of {listed(referrers)} refer to it."))
+            problems.append(
+                PolicyError(f"{release} can't be replaced: foreign keys of {listed(referrers)} refer to it.")
+            )
         heirs = [name for (name,) in self.engine.query("publish/list_heirs", oid=table.oid)]
         if heirs:
-            found.append(PolicyError(f"{release} can't be replaced: {listed(heirs)} inherit from it."))
-        return found
+            problems.append(PolicyError(f"{release} can't be replaced: {listed(heirs)} inherit from it."))
+        return problems
 
     def _star_problems(self, release: Relation, view: Table, replace: bool, star: bool) -> list[SqlanonError]:
-        found = _refusals(release, view, replace)
+        problems = _refusals(release, view, replace)
         for table in Star.of(release).tables:
-            found += self._table_problems(table, self._existing(table), replace=True)
-        return found or self._change_problems(release, view, star)
+            problems += self._table_problems(table, self._existing(table), replace=True)
+        return problems or self._change_problems(release, view, star)
 
     def _change_problems(self, release: Relation, old: Table, star: bool) -> list[SqlanonError]:
         """List the losses with the tables of a release that gives way to a star, or is one."""
@@ -156,17 +158,17 @@ class PostgresPublisher(Publisher):
 
     def replace(self, staging: Relation, release: Relation, wait: float) -> Publication:
         self._logged(staging)
-        found = self._compare(staging, release)
-        if not found.same_columns and found.keepsakes:
-            raise _differs(release, found.keepsakes)
-        patience = min(wait, ALTERNATIVE_PATIENCE) if found.same_columns else wait
-        if not found.keepsakes and self._older_transactions_end(patience):
+        compared = self._compare(staging, release)
+        if not compared.same_columns and compared.keepsakes:
+            raise _differs(release, compared.keepsakes)
+        patience = min(wait, ALTERNATIVE_PATIENCE) if compared.same_columns else wait
+        if not compared.keepsakes and self._older_transactions_end(patience):
             try:
                 return self._swap(staging, release, patience)
             except ConflictError:
-                if not found.same_columns:
+                if not compared.same_columns:
                     raise
-        elif not found.same_columns:
+        elif not compared.same_columns:
             raise ConflictError(
                 f"{release} was not replaced: transactions older than the new table are still open, and would find it"
                 " empty. Run again when they have ended."
@@ -178,12 +180,14 @@ class PostgresPublisher(Publisher):
         try:
             with self.publishing():
                 self._lock(release, "ACCESS EXCLUSIVE", wait)
-                found = self._compare(staging, release)
-                if found.keepsakes:
+                compared = self._compare(staging, release)
+                if compared.keepsakes:
                     raise ConflictError(f"{release} was altered meanwhile; nothing was published. Run again.")
-                names = [Identifier(name) for name, *_ in self.engine.query("publish/list_row_type", oid=found.old.oid)]
+                names = [
+                    Identifier(name) for name, *_ in self.engine.query("publish/list_row_type", oid=compared.old.oid)
+                ]
                 self.engine.run("publish/write_privileges", table=release, columns=names)
-                belongings = read_belongings(self.engine, found.old.oid, found.old.owner)
+                belongings = read_belongings(self.engine, compared.old.oid, compared.old.owner)
                 self.engine.run("publish/drop_table", table=release)
                 self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
                 restore_belongings(self.engine, release, self._existing(release).oid, belongings)
@@ -219,20 +223,22 @@ class PostgresPublisher(Publisher):
             self._put(staging, release, old, keeps_view=False)
             apply_grants(self.engine, release.view, grants)
             return ()
-        found = self._compare(staging.view if isinstance(staging, Star) else staging, release.view)
-        keeps_view = old is Form.STAR and isinstance(staging, Star) and found.same_columns
-        self._refuse_losses(staging, release, found.old, old, keeps_view=keeps_view)
+        compared = self._compare(staging.view if isinstance(staging, Star) else staging, release.view)
+        keeps_view = old is Form.STAR and isinstance(staging, Star) and compared.same_columns
+        self._refuse_losses(staging, release, compared.old, old, keeps_view=keeps_view)
         if old is Form.TABLE:
-            columns = [Identifier(name) for name, *_ in self.engine.query("publish/list_row_type", oid=found.old.oid)]
+            columns = [
+                Identifier(name) for name, *_ in self.engine.query("publish/list_row_type", oid=compared.old.oid)
+            ]
             self.engine.run("publish/write_privileges", table=release.view, columns=columns)
-        belongings = read_belongings(self.engine, found.old.oid, found.old.owner)
+        belongings = read_belongings(self.engine, compared.old.oid, compared.old.owner)
         self._put(staging, release, old, keeps_view=keeps_view)
         for table in release.tables if isinstance(staging, Star) else ():  # the view reads them as its owner
-            self.engine.run("publish/set_owner", table=table, owner=Identifier(found.old.owner))
+            self.engine.run("publish/set_owner", table=table, owner=Identifier(compared.old.owner))
         if not keeps_view:
             oid, is_view = self._existing(release.view).oid, isinstance(staging, Star)
             restore_belongings(self.engine, release.view, oid, belongings, is_view=is_view)
-        return found.stale
+        return compared.stale
 
     def _put(self, staging: Relation | Star, release: Star, old: Form, *, keeps_view: bool) -> None:
         if isinstance(staging, Star):
@@ -257,9 +263,11 @@ class PostgresPublisher(Publisher):
         if form is Form.STAR:
             missing += [name for (name,) in self.engine.query("publish/list_view_properties", oid=old.oid)]
         for table, new in tables.items():
-            found, staged = self._existing(table), self._existing(new)
-            missing += self._attached(found, view=old.oid)
-            missing += [n for (n,) in self.engine.query("publish/list_properties", oid=found.oid, staging=staged.oid)]
+            existing, staged = self._existing(table), self._existing(new)
+            missing += self._attached(existing, view=old.oid)
+            missing += [
+                n for (n,) in self.engine.query("publish/list_properties", oid=existing.oid, staging=staged.oid)
+            ]
         return missing
 
     def _attached(self, old: Table, view: int = 0) -> list[str]:
@@ -271,20 +279,20 @@ class PostgresPublisher(Publisher):
         try:
             with self.publishing():
                 self._lock(release, "SHARE ROW EXCLUSIVE", wait)
-                found = self._compare(staging, release)
-                if not found.same_columns:
+                compared = self._compare(staging, release)
+                if not compared.same_columns:
                     raise ConflictError(f"{release} was altered meanwhile; nothing was published. Run again.")
-                if found.old.persistence != "p":
+                if compared.old.persistence != "p":
                     raise PolicyError(f"{release} is UNLOGGED, a crash would empty it: SET LOGGED first.")
                 self.engine.run("publish/keep_scan_order")
                 self.engine.run("publish/delete_rows", table=release)
                 self.engine.run("publish/insert_rows", table=release, staging=staging)
-                self._check_filled(staging, release, found.old.rows_may_be_altered)
+                self._check_filled(staging, release, compared.old.rows_may_be_altered)
                 self.engine.run("publish/drop_table", table=staging)
         except SqlanonError as error:
             _explain(release, error)
             raise
-        return Publication(PublishMethod.IN_PLACE, _stale_notes(found.stale))
+        return Publication(PublishMethod.IN_PLACE, _stale_notes(compared.stale))
 
     def _check_filled(self, staging: Relation, release: Relation, thorough: bool) -> None:
         """Triggers and rules may have dropped or altered rows on their way."""
@@ -350,12 +358,12 @@ def sqlstate(error: SqlanonError) -> str | None:
 
 def _refusals(release: Relation, old: Table, replace: bool) -> list[SqlanonError]:
     """List the reasons that forbid to replace anything."""
-    found: list[SqlanonError] = []
+    refusals: list[SqlanonError] = []
     if not replace:
-        found.append(PolicyError(f"{release} exists; allow it to be replaced (--replace) or choose another name."))
+        refusals.append(PolicyError(f"{release} exists; allow it to be replaced (--replace) or choose another name."))
     if not old.owned:
-        found.append(AccessError(f"{release} belongs to {Identifier(old.owner)}; only its owner can replace it."))
-    return found
+        refusals.append(AccessError(f"{release} belongs to {Identifier(old.owner)}; only its owner can replace it."))
+    return refusals
 
 
 def _stale_notes(stale: tuple[str, ...]) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def locate(geometry: Geometry) -> Integers:
 
     The points are divided at a value, time and again, until few boxes are left that could hold them.
     """
-    found = np.full(len(geometry.points), -1, dtype=np.int64)
+    box_of_point = np.full(len(geometry.points), -1, dtype=np.int64)
     size = (geometry.high - geometry.low).sum(axis=1)
     parts = [(np.arange(len(geometry.points)), np.arange(len(size)))]
     while parts:
@@ -69,13 +69,13 @@ def locate(geometry: Geometry) -> Integers:
             continue
         cut = _cut(geometry, boxes) if len(boxes) > _SMALL else None
         if cut is None:
-            _compare(geometry, size, rows, boxes, found)
+            _compare(geometry, size, rows, boxes, box_of_point)
             continue
         attribute, value = cut
         below = geometry.points[rows, attribute] <= value
         parts.append((rows[below], boxes[geometry.low[boxes, attribute] <= value]))
         parts.append((rows[~below], boxes[geometry.high[boxes, attribute] > value]))
-    return found
+    return box_of_point
 
 
 def _cut(geometry: Geometry, boxes: Integers) -> tuple[int, float] | None:

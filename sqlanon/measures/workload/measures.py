@@ -139,8 +139,8 @@ def _error(engine: Engine, view: View, whole: Whole, all_rows: PowerSums) -> flo
 
 def _power_sums(engine: Engine, view: View, whole: Whole) -> PowerSums:
     values: dict[str, Any] = {"rows": view.rows, "keys": view.keys or (0,), "number": view.number}
-    found = engine.query_one("workload/measure_squares", **values, least=whole.least, steps=whole.steps)
-    return PowerSums(*(int(value) for value in found))
+    sums = engine.query_one("workload/measure_squares", **values, least=whole.least, steps=whole.steps)
+    return PowerSums(*(int(value) for value in sums))
 
 
 def _lacking(engine: Engine, view: View, counts: Mapping[str | None, int]) -> Mapping[str | None, int]:

@@ -104,10 +104,10 @@ def _members(text: str, bare: bool) -> list[str]:
     span = re.fullmatch(SPAN, text)
     if span is not None:
         return [end.replace('""', '"') for end in span.groups()]
-    found = re.findall(MEMBER, text)
-    if ", ".join(found) != text:
+    members = re.findall(MEMBER, text)
+    if ", ".join(members) != text:
         return []
-    return [one[1:-1].replace('""', '"') if one.startswith('"') else one for one in found]
+    return [one[1:-1].replace('""', '"') if one.startswith('"') else one for one in members]
 
 
 def _number(text: str) -> tuple[int, Decimal]:

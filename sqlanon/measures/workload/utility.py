@@ -39,11 +39,11 @@ class Utility:
     def as_json(self) -> dict[str, Any]:
         """One object of plain values."""
         each = {"baseline": self.baseline, "release": self.release, "source": self.original}
-        found: dict[str, Any] = {"source": self.source, "release": self.release_name, "target": self.target}
-        found |= {"rows": self.rows, "omitted": self.omitted}
+        document: dict[str, Any] = {"source": self.source, "release": self.release_name, "target": self.target}
+        document |= {"rows": self.rows, "omitted": self.omitted}
         for name in self.baseline.as_json():
-            found[name] = {of: measures.as_json()[name] for of, measures in each.items()}
-        return found if self.tree is None else {**found, "tree": self.tree.as_json()}
+            document[name] = {of: measures.as_json()[name] for of, measures in each.items()}
+        return document if self.tree is None else {**document, "tree": self.tree.as_json()}
 
 
 def release_utility(

@@ -259,5 +259,5 @@ def list_replaced(engine: Engine, stored: StoredRules) -> list[tuple[str, int, s
     """The groups that cuts have replaced by their children: attribute, level, label."""
     assert stored.tables is not None
     names = [a.name for a in stored.attributes]
-    found: Sequence[tuple[Any, ...]] = engine.query("rules/list_replaced", segments=stored.tables.segments)
-    return [(names[int(number)], int(level), str(label)) for number, level, label in found]
+    replaced: Sequence[tuple[Any, ...]] = engine.query("rules/list_replaced", segments=stored.tables.segments)
+    return [(names[int(number)], int(level), str(label)) for number, level, label in replaced]

@@ -198,11 +198,11 @@ def require_partition(
 
 def attributes_of(partition: Partition) -> tuple[RuleAttribute, ...]:
     """The quasi-identifiers of rules that have no segments."""
-    found = []
+    attributes = []
     for axis in partition.axes:
         attribute, hierarchy = axis.field.attribute, axis.field.coding.hierarchy
         bottom, top = attribute.limits.texts
-        found.append(
+        attributes.append(
             RuleAttribute(
                 number=axis.number,
                 name=attribute.name,
@@ -219,7 +219,7 @@ def attributes_of(partition: Partition) -> tuple[RuleAttribute, ...]:
                 hides_nulls=attribute.hides_nulls,
             )
         )
-    return tuple(found)
+    return tuple(attributes)
 
 
 def levels_record(

@@ -218,11 +218,11 @@ class Suppression:
             suppressed=self.table,
             measures=[Markup(text) for text in self._render_measures(rows)],
         )
-        classes, found = self.engine.query_one("rules/count_suppressed", classes=failing)
+        classes, failing_rows = self.engine.query_one("rules/count_suppressed", classes=failing)
         self.engine.run("rules/add_suppressed", suppressed=self.table, failing=failing)
         self.classes += int(classes)
         self.workspace.drop(failing, *self.domains)
-        return int(found)
+        return int(failing_rows)
 
     def _render_measures(self, rows: int) -> list[str]:
         rows_of = self._kept(None) if self.omits else self.applied.assigned

@@ -72,14 +72,14 @@ class RowSpelling:
         hierarchy = self._hierarchy(attribute)
         opened = [one for one in attribute.opened if one.level == level]
         if opened:
-            label = self.text(attribute) if level == 0 else self._found(attribute, f"l{level}")
+            label = self.text(attribute) if level == 0 else self._joined_column(attribute, f"l{level}")
             ends = [{"label": Text(one.label), "shown": Text(one.shown)} for one in opened]
             return macro("recoding.opened", label, ends)
         if level == 0:
             return self.text(attribute)
         if hierarchy.mask is not None:
             return mask_label(self.text(attribute), hierarchy.mask, attribute.height - level, level)
-        label = self._found(attribute, f"l{level}")
+        label = self._joined_column(attribute, f"l{level}")
         if hierarchy.unknown is None:
             return label
         return macro("recoding.label_or", label, Text(hierarchy.unknown))
@@ -93,7 +93,7 @@ class RowSpelling:
             return self._kept(attribute, hierarchy.mask, level)
         if not has_keys(hierarchy, attribute.column):
             return None
-        key = self._found(attribute, f"k{level}")
+        key = self._joined_column(attribute, f"k{level}")
         return macro("recoding.unless_null", self.value(attribute), key)
 
     def _kept(self, attribute: RuleAttribute, side: str, level: int) -> Markup:
@@ -101,7 +101,7 @@ class RowSpelling:
         assert attribute.height is not None
         return kept_part(self.text(attribute), side, attribute.height - level)
 
-    def _found(self, attribute: RuleAttribute, name: str) -> Markup:
+    def _joined_column(self, attribute: RuleAttribute, name: str) -> Markup:
         """A column of what is joined to the row for an attribute; a value that a taxonomy lacks has NULL there."""
         self._joined[attribute.number] = attribute
         return macro("codes.of_entry", _alias(attribute), Identifier(name))

@@ -225,13 +225,13 @@ def read_rules(catalog: Catalog, run: str) -> StoredRules:
     """The recoding function of a run, found or applied; raises PolicyError where the catalog has none."""
     record = catalog.rules(catalog.rules_run(run))
     if record is None:
-        found = catalog.run(run)
-        if found.private is not None:
+        recorded = catalog.run(run)
+        if recorded.private is not None:
             raise PolicyError(
                 f"Run {run} left no rules for other rows: it published noisy counts, and each release of a source is"
                 " charged on its budget (sqlanon run)."
             )
-        if found.status is Status.PUBLISHED and parse_stored(found.policy).algorithm.recodes is Recodes.CLUSTERS:
+        if recorded.status is Status.PUBLISHED and parse_stored(recorded.policy).algorithm.recodes is Recodes.CLUSTERS:
             raise PolicyError(
                 f"Run {run} left no rules for other rows: its clusters are of the rows that there were. To treat new"
                 " rows, run the policy again (sqlanon run)."

@@ -71,20 +71,20 @@ class TreeSelect:
     @cached_property
     def _cells(self) -> dict[int, list[Identifier]]:
         """The columns of the rules by attribute."""
-        found: dict[int, list[Identifier]] = {}
+        cells: dict[int, list[Identifier]] = {}
         for one in self.attributes:
-            first = sum(len(names) for names in found.values())
+            first = sum(len(names) for names in cells.values())
             width = 2 if one.show is Show.BOUNDS else 1
-            found[one.number] = [Identifier(f"c{first + n}") for n in range(width)]
-        return found
+            cells[one.number] = [Identifier(f"c{first + n}") for n in range(width)]
+        return cells
 
     @cached_property
     def _domain(self) -> dict[int, list[str]]:
         """The values of listed attributes."""
-        found: dict[int, list[str]] = defaultdict(list)
+        values: dict[int, list[str]] = defaultdict(list)
         for attribute, _, _, value in self.engine.query("rules/read_table", table=self.tables.domain):
-            found[int(attribute)].append(str(value))
-        return found
+            values[int(attribute)].append(str(value))
+        return values
 
     def _shown(self, rules: Sequence[Sequence[int | str | None]]) -> dict[str, Any]:
         names = [name for names in self._cells.values() for name in names]

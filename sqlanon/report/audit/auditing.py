@@ -176,9 +176,9 @@ class _Audit:
 
     def _compare(self, engine: Engine, plan: Plan, past: Past) -> None:
         expected = expected_columns(plan, engine.traits)
-        with open_published(self.policy, engine, self.table, self.options) as (reader, found):
+        with open_published(self.policy, engine, self.table, self.options) as (reader, published):
             typed = reader is engine and self.policy.release.file is None
-            wrong = wrong_columns(expected, reader.columns(found), typed=typed)
+            wrong = wrong_columns(expected, reader.columns(published), typed=typed)
             if wrong:
                 self._refuse_columns(wrong)
                 return
@@ -188,7 +188,7 @@ class _Audit:
                 self.leave_out(past.changed)
                 return
             try:
-                release = bring_published(self.policy, engine, reader, found, self.table, expected)
+                release = bring_published(self.policy, engine, reader, published, self.table, expected)
                 if reader is not engine or self.policy.release.file is not None:
                     wrong = wrong_columns(expected, engine.columns(release), typed=reader is engine)
             except EngineError as error:
@@ -201,10 +201,10 @@ class _Audit:
     def _hold(self, engine: Engine, plan: Plan, release: Any, past: Past) -> None:
         known = past.known if self.sure else replace(past.known, rows=None)
         with TemporaryWorkspace(engine) as workspace:
-            found = hold_against_source(engine, workspace, plan, release, known)
-        self.held.omitted = found.omitted
-        self.held.checks |= found.checks
-        self.held.unchecked |= found.unchecked
+            held = hold_against_source(engine, workspace, plan, release, known)
+        self.held.omitted = held.omitted
+        self.held.checks |= held.checks
+        self.held.unchecked |= held.unchecked
 
     def _refuse_columns(self, wrong: list[str]) -> None:
         self.columns = wrong

@@ -113,8 +113,8 @@ class _Holding:
         claims = Claims(witness, suppressed_leaf=suppressed_leaf)
         (seen,) = self.engine.query_one("count_rows", table=witness)
         limited = [self._limited(one) for one in shown]
-        regions = [self._region(one, boxed, found.limits) for one, found in zip(shown, limited, strict=True)]
-        outside = regions_contain(self.engine, claims, regions) + sum(found.violations for found in limited)
+        regions = [self._region(one, boxed, checked.limits) for one, checked in zip(shown, limited, strict=True)]
+        outside = regions_contain(self.engine, claims, regions) + sum(checked.violations for checked in limited)
         held.checks["regions_contain"] = Check(outside, seen)
         held.checks["classes_equal"] = Check(self._misplaced(shown, witness), seen)
         clear = [one for one in shown if one.column.name not in reaches.vague]

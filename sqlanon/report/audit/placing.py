@@ -62,8 +62,8 @@ def _divide(
         cuts = workspace.table("cuts")
         workspace.drop(cuts)
         engine.run("audit/choose_cuts", cuts=cuts, boxes=boxes, axes=axes, few=FEW)
-        (found,) = engine.query_one("count_rows", table=cuts)
-        if not found:
+        (cut_count,) = engine.query_one("count_rows", table=cuts)
+        if not cut_count:
             break
         parts, divided = workspace.table("boxes", number), workspace.table("tuples", number)
         engine.run("audit/split_boxes", parts=parts, boxes=boxes, cuts=cuts, axes=axes)

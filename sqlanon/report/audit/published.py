@@ -64,8 +64,8 @@ def open_published(
     """
     with _open_reader(policy, engine, options) as reader:
         if policy.release.file is None:
-            with open_release_table(reader, policy, table) as found:
-                yield reader, found
+            with open_release_table(reader, policy, table) as release:
+                yield reader, release
         else:
             file = table or policy.release.file
             yield reader, reader.read_file(Relation("audited_file"), file, ReadOptions(delimiter=",")).relation

@@ -71,8 +71,8 @@ class ShownField:
         if hierarchy is None or self.show is not Show.LABEL:
             return False
         named = {"everything": Text(EVERYTHING), "null": Text(NULL), "levels": range(hierarchy.height)}
-        (found,) = engine.query_one("audit/count_odd_labels", dictionary=hierarchy.table, **named)
-        return bool(found)
+        (count,) = engine.query_one("audit/count_odd_labels", dictionary=hierarchy.table, **named)
+        return bool(count)
 
 
 @dataclass(frozen=True)
@@ -177,5 +177,5 @@ def open_ends(engine: Engine, classes: Relation, shown: ShownField) -> bool:
         return False
     (cell,) = shown.cells
     pattern = Text(r"^[\[{](NULL, )?[*]-|-[*][\]}]$")
-    (found,) = engine.query_one("audit/count_open_ends", classes=classes, cell=cell, pattern=pattern)
-    return bool(found)
+    (count,) = engine.query_one("audit/count_open_ends", classes=classes, cell=cell, pattern=pattern)
+    return bool(count)

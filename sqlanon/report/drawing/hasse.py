@@ -110,8 +110,8 @@ def _rows(lattice: Lattice) -> list[list[Node]]:
 def _by_barycenter(row: list[Node], near: dict[Node, list[Node]], spread: dict[Node, float]) -> list[Node]:
     means: dict[Node, float] = defaultdict(float)
     for place, node in enumerate(row):
-        found = [spread[one] for one in near[node]]
-        means[node] = sum(found) / len(found) if found else (place + 0.5) / len(row)
+        neighbours = [spread[one] for one in near[node]]
+        means[node] = sum(neighbours) / len(neighbours) if neighbours else (place + 0.5) / len(row)
     return sorted(row, key=lambda node: (round(means[node], 9), node))
 
 

@@ -67,7 +67,7 @@ class RecordCheck:
 
     def as_json(self) -> dict[str, Any]:
         """One object of plain values."""
-        found = self.verification
+        verification = self.verification
         return {
             "run": self.run,
             "release": self.release,
@@ -77,7 +77,7 @@ class RecordCheck:
             "changed": list(self.changed),
             "recorded": self.recorded,
             "digest": self.digest,
-            "models": [asdict(result) for result in found.models] if found is not None else None,
+            "models": [asdict(result) for result in verification.models] if verification is not None else None,
             "satisfied": self.satisfied,
             "note": self.note,
         }

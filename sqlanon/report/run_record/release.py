@@ -71,10 +71,10 @@ def look_at_release(policy: Policy, places: Sequence[str], options: EngineOption
     digests = []
     with connect(policy.release.url or policy.source.url or "", options, read_only=True) as engine:
         for place in places:
-            found = engine.resolve(Relation.parse(place))
-            if found is None:
+            relation = engine.resolve(Relation.parse(place))
+            if relation is None:
                 return ReleasedNow(place=place)
-            if not is_star_of(engine, policy, found) and (other := other_kind(engine, found)) is not None:
+            if not is_star_of(engine, policy, relation) and (other := other_kind(engine, relation)) is not None:
                 return ReleasedNow(place=place, other=other)
             with open_release_table(engine, policy, place) as held:
                 digests.append(table_digest(engine, held))

@@ -82,8 +82,8 @@ class Relations:
 
 
 def _prefixes(statement: Statement) -> list[str]:
-    found = re.findall(r"starts_with\([\w.]+, '((?:[^']|'')+)'\)", statement.text)
-    return [prefix.replace("''", "'") for prefix in found]
+    prefixes = re.findall(r"starts_with\([\w.]+, '((?:[^']|'')+)'\)", statement.text)
+    return [prefix.replace("''", "'") for prefix in prefixes]
 
 
 def _about(statement: Statement, oid: int) -> Statement:

@@ -166,14 +166,14 @@ def largest_k(policy: dict[str, Any]) -> int:
 def recorded_points(run: Run, dry_runs: Sequence[Run]) -> tuple[TradeoffPoint, ...]:
     """A recorded run, and the dry runs (the newest first) of its policy with other k: the newest of each, by k."""
     policy = json.loads(run.policy)
-    found: dict[tuple[int, bool], TradeoffPoint | None] = {}
+    points: dict[tuple[int, bool], TradeoffPoint | None] = {}
     for one in (run, *dry_runs):
         tried = json.loads(one.policy)
         if one.result is None or _family(tried) != _family(policy):
             continue
         k = largest_k(tried)
-        found.setdefault((k, one.id == run.id), point_of(k, one.result))
-    return tuple(found[key] for key in sorted(found) if found[key] is not None)  # type: ignore[misc]
+        points.setdefault((k, one.id == run.id), point_of(k, one.result))
+    return tuple(points[key] for key in sorted(points) if points[key] is not None)  # type: ignore[misc]
 
 
 def _family(policy: dict[str, Any]) -> dict[str, Any]:

@@ -50,8 +50,8 @@ class ClassSizes:
             gone = Sizes({size: count for size, count in every.items() if size < k})
         else:
             with failing_classes(self.sets, node) as failing:
-                found = self.sets.engine.query("lattice/count_failing_sizes", failing=failing)
-            gone = Sizes({int(size): int(count) for size, count in found})
+                counts = self.sets.engine.query("lattice/count_failing_sizes", failing=failing)
+            gone = Sizes({int(size): int(count) for size, count in counts})
         return every - gone, gone
 
 

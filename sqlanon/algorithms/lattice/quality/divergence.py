@@ -67,8 +67,8 @@ class Divergence(ClassQuality):
         """For each attribute, how many rows are spread over so many leaves."""
         spread = []
         for marginal, level in zip(self.sets.marginals, node, strict=True):
-            found = marginal.levels[level]
-            rows = Sizes(dict(zip(found.leaves.tolist(), found.rows.tolist(), strict=True)))
+            counts = marginal.levels[level]
+            rows = Sizes(dict(zip(counts.leaves.tolist(), counts.rows.tolist(), strict=True)))
             if level == 0:
                 rows[1] -= suppressed
             rows[marginal.domain] += suppressed if level < marginal.dimension.height else 0

@@ -42,7 +42,7 @@ def describe_qualities() -> list[Choice]:
 
 
 def _class_of(name: str) -> type[Quality]:
-    found = QUALITIES.get(name) or load_plugin(PLUGINS, name, Quality)  # type: ignore[type-abstract]
-    if found is None:
+    quality = QUALITIES.get(name) or load_plugin(PLUGINS, name, Quality)  # type: ignore[type-abstract]
+    if quality is None:
         raise PolicyError(f"There is no quality model '{name}'; is the package that adds it installed?")
-    return found
+    return quality

@@ -62,9 +62,9 @@ def _rank(scanner: Scanner, scanned: Scanned, missed: Relation) -> tuple[Relatio
 def _search_thresholds(
     scanner: Scanner, rows: Relation | Markup, alternative_splits: Relation, ranked: Relation
 ) -> Relation:
-    found = search_thresholds(scanner.branch, rows, alternative_splits, ranked)
-    scanner.tables |= {*found.tables}
-    return found.table
+    thresholds = search_thresholds(scanner.branch, rows, alternative_splits, ranked)
+    scanner.tables |= {*thresholds.tables}
+    return thresholds.table
 
 
 def _list_violating_nested(scanner: Scanner, rows: Relation | Markup, alternative_splits: Relation) -> Relation | None:

@@ -135,10 +135,10 @@ class Scanner:
             key_bits=self._key_bits,
             **self.least.values,
         )
-        found = self.branch.engine.query("tree/decide/gain/count_parts", parts=inside.parts)
-        if not found:
+        counts = self.branch.engine.query("tree/decide/gain/count_parts", parts=inside.parts)
+        if not counts:
             return None
-        axes = [self.branch.task.axes[int(attribute)] for attribute, _ in found]
+        axes = [self.branch.task.axes[int(attribute)] for attribute, _ in counts]
         self._count(inside, "count_values", axes, keyed=scanned.keyed, parts=inside.parts)
         self.criterion.score(self.branch, inside, whole)
         return inside
