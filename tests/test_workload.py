@@ -20,7 +20,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.measures.workload.geometry import Geometry, locate
-from sqlanon.measures.workload.measures import Measures, look_at, measure, one_class
+from sqlanon.measures.workload.measures import Measures, measure, measure_whole, one_class
 from sqlanon.measures.workload.read_back import FIRST, LAST, Reader, Span
 from sqlanon.measures.workload.utility import release_utility
 from sqlanon.measures.workload.views import table_view
@@ -88,7 +88,7 @@ def test_measures_are_those_of_their_definitions(engine: Engine, rows: list[Row]
     release = create(engine, COLUMNS, [row for row in rows if row not in suppressed], "released")
     for place, target in enumerate(["s", "i", "f", "d"], start=2):
         view = table_view(engine, source, ["q", "p"], target)
-        whole = look_at(engine, view, len(rows), lacking=bool(suppressed))
+        whole = measure_whole(engine, view, len(rows), lacking=bool(suppressed))
         assert is_like(measure(engine, view, whole), expected(rows, list(held.values()), place)), target
         assert is_like(measure(engine, one_class(view), whole), expected(rows, [rows], place)), target
         kept = [part for key, part in held.items() if key not in gone]
@@ -102,7 +102,7 @@ ROWS: list[Row] = [(n % 3 or None, "ab"[n % 2], "xyz"[n * n % 3], n**3, n / 7, f
 def test_both_engines_give_the_same_numbers(engine: Engine) -> None:
     source = create(engine, COLUMNS, ROWS)
     found = [table_view(engine, source, ["q", "p"], target) for target in ("s", "f", "i")]
-    measured = [measure(engine, view, look_at(engine, view, len(ROWS))) for view in found]
+    measured = [measure(engine, view, measure_whole(engine, view, len(ROWS))) for view in found]
     errors = [None, 2.461955419944856, 59333.794354482336]
     assert measured == [Measures(3.3219280948873693 if error else 0.0, error) for error in errors]
 
@@ -110,7 +110,7 @@ def test_both_engines_give_the_same_numbers(engine: Engine) -> None:
 def test_a_release_of_another_source_is_noticed(engine: Engine) -> None:
     source = create(engine, COLUMNS, ROWS[:20])
     other = create(engine, COLUMNS, ROWS[40:55], "other")
-    whole = look_at(engine, table_view(engine, source, ["q"], "i"), 20, lacking=True)
+    whole = measure_whole(engine, table_view(engine, source, ["q"], "i"), 20, lacking=True)
     with pytest.raises(ConflictError, match="source changed"):
         measure(engine, table_view(engine, other, ["q"], "i"), whole)
 

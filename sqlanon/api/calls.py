@@ -34,7 +34,7 @@ from sqlanon.results.masking import Masking
 from sqlanon.sql import Relation
 from sqlanon.verification.release import attributes_of
 from sqlanon.verification.verify import Verification, verify_table
-from sqlanon.work.session import open_to_look
+from sqlanon.work.session import open_for_planning
 
 
 def profile_table(
@@ -128,7 +128,7 @@ def check_policy(policy: Policy, *, replace: bool = False, options: EngineOption
     An existing release is no problem; unless it is to be replaced (`replace`), a warning says that it is there.
     Raises PolicyError with every problem found, or AccessError.
     """
-    with open_to_look(policy, options) as (engine, target):
+    with open_for_planning(policy, options) as (engine, target):
         return check(policy, engine, target, replace=replace)
 
 

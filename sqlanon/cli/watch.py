@@ -39,26 +39,26 @@ def watch_runs(call: Call, place: Place) -> None:
 
 
 def _show_as_json(watch: Watch) -> None:
-    for runs in looks(watch):
+    for runs in poll_runs(watch):
         print(json.dumps({"version": EVENTS_VERSION, "runs": [_object(run) for run in runs]}), flush=True)
 
 
 def _show_live(watch: Watch) -> None:
     with Live(console=Console(highlight=False), auto_refresh=False) as live:
-        for runs in looks(watch):
+        for runs in poll_runs(watch):
             live.update(Text(runs_text(runs)), refresh=True)
 
 
 def _show_phases(watch: Watch) -> None:
     shown: list[tuple[str, str, bool]] = []
-    for runs in looks(watch):
+    for runs in poll_runs(watch):
         there = [(run.run, run.phase, run.alive) for run in runs]
         if there != shown:
             print(runs_text(runs), flush=True)
         shown = there
 
 
-def looks(watch: Watch) -> Iterator[list[LiveRun]]:
+def poll_runs(watch: Watch) -> Iterator[list[LiveRun]]:
     """Yield the live runs every second, as long as any is alive; the last list is empty, or of dead runs."""
     while True:
         runs = watch.runs()

@@ -138,10 +138,10 @@ def _code_of_value(render: Renderer, field: Field) -> Markup:
 
 
 def _dictionary_join(engine: Engine, field: Field) -> dict[str, Any]:
-    look = key_of if field.coding.keyed else plain_value
+    expression_of = key_of if field.coding.keyed else plain_value
     return {
         "table": field.coding.dictionary,
         "alias": Identifier(f"d{field.number}"),
         "key": Identifier("key" if field.coding.keyed else "value"),
-        "value": look(engine, field.attribute, _source_column(field)),
+        "value": expression_of(engine, field.attribute, _source_column(field)),
     }

@@ -190,7 +190,7 @@ def _count_kept(engine: Engine, plan: Plan, workspace: Workspace, fields: Sequen
     table = workspace.table("multiset")
     columns = [Identifier(attribute.name) for attribute in plan.kept]
     kept = [field for field in fields if field.attribute.role is not Role.QUASI_IDENTIFIER]
-    groups = not any(field.attribute.column.kind.looks_different or field.coding.is_aside for field in kept)
+    groups = not any(field.attribute.column.kind.equals_may_differ or field.coding.is_aside for field in kept)
     count = free_name("n", [attribute.name for attribute in plan.kept])
     engine.run("encoding/count_kept", multiset=table, source=plan.source, columns=columns, count=count, groups=groups)
     return table

@@ -33,10 +33,10 @@ def code_attribute(
     """
     if span is not None and (coding := _reckoned(attribute, span)) is not None:
         return coding
-    keyed = attribute.role is not Role.QUASI_IDENTIFIER and _looks_different(engine, plan, attribute)
+    keyed = attribute.role is not Role.QUASI_IDENTIFIER and _equals_differ(engine, plan, attribute)
     if not keyed and _stays_uncoded(plan, attribute):
         return None
-    return _look_up(engine, plan, workspace, number, attribute, keyed)
+    return _dictionary_coding(engine, plan, workspace, number, attribute, keyed)
 
 
 def _stays_uncoded(plan: Plan, attribute: Attribute) -> bool:
@@ -44,13 +44,13 @@ def _stays_uncoded(plan: Plan, attribute: Attribute) -> bool:
     return not looked_at and plan.rows >= UNCODED_ROWS and attribute.distinct >= UNCODED
 
 
-def _looks_different(engine: Engine, plan: Plan, attribute: Attribute) -> bool:
+def _equals_differ(engine: Engine, plan: Plan, attribute: Attribute) -> bool:
     """Tell whether equal values of the attribute look different; floats are searched, as few columns have such values.
 
     Without any, floats are coded by their value: their text is dear to write, to group by, and to join by.
     """
     if attribute.column.kind is not Kind.FLOAT or attribute.hierarchy is not None:
-        return attribute.column.kind.looks_different
+        return attribute.column.kind.equals_may_differ
     column = Identifier(attribute.name)
     (signed,) = engine.query_one("encoding/count_signed", source=plan.source, column=column)
     return bool(signed)
@@ -75,10 +75,10 @@ def code_by_value(engine: Engine, plan: Plan, workspace: Workspace, number: int,
         (has_equal,) = engine.query_one("encoding/count_equal_values", dictionary=kept.dictionary)
         if not has_equal:
             return None
-    return _look_up(engine, plan, workspace, number, attribute, keyed=False)
+    return _dictionary_coding(engine, plan, workspace, number, attribute, keyed=False)
 
 
-def _look_up(
+def _dictionary_coding(
     engine: Engine, plan: Plan, workspace: Workspace, number: int, attribute: Attribute, keyed: bool
 ) -> Coding:
     values, dictionary = workspace.table("values", number), workspace.table("dictionary", number)

@@ -53,7 +53,7 @@ class Kind(StrEnum):
         return self in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
     @property
-    def looks_different(self) -> bool:
+    def equals_may_differ(self) -> bool:
         """Tell whether equal values may differ byte for byte: -0.0 and 0.0, 1.0 and 1.00."""
         return self in (Kind.FLOAT, Kind.DECIMAL, Kind.OTHER)
 

@@ -93,7 +93,7 @@ class PrivacyModel(ABC):
     attribute: str | None  # the sensitive attribute it looks at
     decided_by_size: ClassVar[bool] = False  # a class satisfies it exactly if it has `least_rows` rows
     needs_hierarchy: ClassVar[bool] = False  # it measures along the hierarchy of its attribute
-    looks_at_nulls: ClassVar[bool] = False  # whether NULL is a value to it is for the policy to say
+    counts_null_by_policy: ClassVar[bool] = False  # whether NULL is a value to it is for the policy to say
     monotone_under_generalization: ClassVar[bool]  # merging classes that satisfy it gives one that does
     monotone_under_suppression: ClassVar[bool]  # leaving whole classes out can't break the remaining ones
     closed_under_union: ClassVar[bool] = False  # a class that satisfies it does so whatever rows join it
@@ -105,7 +105,7 @@ class PrivacyModel(ABC):
         counts_null: whether the policy takes NULL for a value of its attribute.
         """
         given = parameters.model_dump(exclude={"model"})
-        return cls(**given, **({"counts_null": counts_null} if cls.looks_at_nulls else {}))
+        return cls(**given, **({"counts_null": counts_null} if cls.counts_null_by_policy else {}))
 
     def __post_init__(self) -> None:
         """Raise PolicyError where a parameter is not what the grammar of policies allows."""

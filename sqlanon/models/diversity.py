@@ -49,7 +49,7 @@ class _LDiversity(PrivacyModel):
 
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = True
-    looks_at_nulls: ClassVar[bool] = True
+    counts_null_by_policy: ClassVar[bool] = True
 
     attribute: str
     l: float  # noqa: E741

@@ -267,7 +267,7 @@ def _protection_warnings(subject: PlanSubject) -> Iterator[str]:
     elif largest_k(models) == 1:
         yield "k-anonymity with k = 1 protects nobody's identity."
     protected = {model.attribute for model in models}
-    diverse = {model.attribute for model in models if model.looks_at_nulls}
+    diverse = {model.attribute for model in models if model.counts_null_by_policy}
     hierarchical = {model.attribute for model in models if model.needs_hierarchy}
     for column, attribute in subject.attributes:
         if attribute.role is Role.SENSITIVE and column.name not in protected:

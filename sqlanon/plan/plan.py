@@ -17,7 +17,7 @@ from sqlanon.models import model_class
 from sqlanon.plan.checks import problems, subject_problems, warnings
 from sqlanon.plan.lookup import is_of_a_catalog, unknown_table
 from sqlanon.plan.repeating import NO_REPETITION, Repetition
-from sqlanon.plan.subject import PlanSubject, look
+from sqlanon.plan.subject import PlanSubject, inspect_table
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import SET_LIMITS, Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
@@ -133,7 +133,7 @@ def resolve(
         refused = [*refused, PolicyError("release: r-gather writes its two tables in the database of a source table.")]
     if source is None:
         raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], refused)
-    subject = _look(policy, engine, source, pinned)
+    subject = _inspect(policy, engine, source, pinned)
     wrong = [*problems(subject), *subject_problems(subject), *_losses(subject, engine, source)]
     if wrong or refused:
         raise _together(wrong, refused)
@@ -171,7 +171,7 @@ def resolve_source(policy: Policy, engine: Engine, *, publishing: bool = False) 
     source = find_source(policy, engine) if reading is None else reading.relation
     if source is None:
         raise PolicyError(f"source.table: {unknown_table(engine, policy.source.table or '')}")
-    subject = _look(policy, engine, source)
+    subject = _inspect(policy, engine, source)
     wrong = list(problems(subject))
     refused = list(subject_problems(subject))
     if wrong or (publishing and refused):
@@ -187,11 +187,11 @@ def _refuse_mechanisms(policy: Policy) -> None:
             model_class(model.model)
 
 
-def _look(policy: Policy, engine: Engine, source: Relation, pinned: Origin | None = None) -> PlanSubject:
+def _inspect(policy: Policy, engine: Engine, source: Relation, pinned: Origin | None = None) -> PlanSubject:
     """Look at the source, unless that would run code of others."""
     with engine.transaction():
         hold_trusted(policy, engine, source, pinned)
-        return look(policy, engine, source)
+        return inspect_table(policy, engine, source)
 
 
 def _plan(subject: PlanSubject, source: Relation, release: Relation, reading: FileReading | None) -> Plan:

@@ -91,7 +91,7 @@ class PlanSubject:
         return next((column for column in self.columns if column.name == name), None)
 
 
-def look(policy: Policy, engine: Engine, source: Relation) -> PlanSubject:
+def inspect_table(policy: Policy, engine: Engine, source: Relation) -> PlanSubject:
     """Look at the table: a statement for every 500 columns, one for every 100 kept ones, one for each identifier."""
     columns = tuple(engine.columns(source))
     roles = {column.name: policy.attributes[column.name] for column in columns if column.name in policy.attributes}

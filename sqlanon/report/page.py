@@ -108,7 +108,7 @@ def _frozen(run: Run) -> dict[str, Any]:
     policy, result = json.loads(run.policy), run.result
     return {
         "run": run,
-        "said": wording.borrowed(run),
+        "text": wording.borrowed(run),
         "quasi_identifiers": list(_quasi_identifiers(result)),
         "metrics_rows": list(_metrics(policy, result)),
         "risks": list(_risks(result)),
@@ -226,7 +226,7 @@ def _distributions(result: RunResult | None) -> Iterator[_Row]:
     for number, column in enumerate(result.distributions.columns):
         if column.bars:
             picture = pictures.distribution(column, f"column-{number}-")
-            yield {"name": column.name, "said": wording.distribution(column), "picture": picture}
+            yield {"name": column.name, "caption": wording.distribution(column), "picture": picture}
 
 
 def _disclosure(result: RunResult | None) -> Iterator[_Row]:

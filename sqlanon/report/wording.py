@@ -262,5 +262,5 @@ def model_sentence(model: Mapping[str, Any], attributes: Mapping[str, Any]) -> s
     if parameters is None:
         return f"The model {model['model']}, which no installed package explains."
     made = from_spec(parameters.model_validate(model))
-    nulls = attributes.get(str(made.attribute), {}).get("nulls", "value") if made.looks_at_nulls else ""
+    nulls = attributes.get(str(made.attribute), {}).get("nulls", "value") if made.counts_null_by_policy else ""
     return made.sentence + {"value": NULLS_COUNT, "nothing": NULLS_ADD_NOTHING}.get(nulls, "")

@@ -14,7 +14,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.plan.plan import Plan, check
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.policy import Policy
-from sqlanon.work.session import look_into_catalog, open_to_look
+from sqlanon.work.session import open_existing_catalog, open_for_planning
 
 SAME_RECODING = "same-recoding"
 ALLOW = "allow"
@@ -59,9 +59,9 @@ def check_run(
 
     The second is None where no earlier release of the source refuses a run. Nothing is changed.
     """
-    with open_to_look(policy, options) as (engine, target):
+    with open_for_planning(policy, options) as (engine, target):
         plan = check(policy, engine, target, replace=replace)
-        with look_into_catalog(policy, engine, options) as catalog:
+        with open_existing_catalog(policy, engine, options) as catalog:
             return plan, None if catalog is None else refusal_by_earlier(policy, plan, catalog)
 
 

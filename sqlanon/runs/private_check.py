@@ -16,7 +16,7 @@ from sqlanon.results.private import BudgetState, Guarantee
 from sqlanon.runs.charging import ask_budget
 from sqlanon.runs.linking import refusal_by_earlier
 from sqlanon.runs.private_runs import guarantee_of
-from sqlanon.work.session import look_into_catalog, open_to_look
+from sqlanon.work.session import open_existing_catalog, open_for_planning
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ def check_private(
     Raises PolicyError with every problem, also where the library of mechanisms is not installed.
     """
     library = OpenDP().library
-    with open_to_look(policy, options) as (engine, _):
+    with open_for_planning(policy, options) as (engine, _):
         plan = resolve_private(policy, engine, replace=replace)
         require_cells(plan)
         schedule = schedule_of(plan)
-        with look_into_catalog(policy, engine, options) as catalog:
+        with open_existing_catalog(policy, engine, options) as catalog:
             budget, refusal = ask_budget(plan, schedule.charges, catalog)
             earlier = None if catalog is None else refusal_by_earlier(policy, plan, catalog)
         cells, is_exact = most_cells(plan, schedule), not plan.algorithm.chooses

@@ -64,7 +64,7 @@ def rows_statement(engine: Engine, relation: Relation | Markup, columns: Sequenc
     parts: list[Identifier | Markup] = []
     for number, one in enumerate(columns):
         value, name = Identifier(one.column.name), Identifier(f"c{number}")
-        is_loose = one.column.kind.looks_different or one.column.type.startswith(_PADDED)
+        is_loose = one.column.kind.equals_may_differ or one.column.type.startswith(_PADDED)
         keys.append(one.exact(value) if is_loose else comparable(engine, Markup(value), one.column.kind))
         parts.append(name if is_loose else one.exact(name))
     line = macro("values.line", parts)

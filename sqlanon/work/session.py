@@ -96,7 +96,7 @@ def carried_to(policy: Policy, dialect: type[Dialect]) -> type[Dialect] | None:
 
 
 @contextlib.contextmanager
-def open_to_look(policy: Policy, options: EngineOptions | None) -> Iterator[tuple[Engine, Engine | None]]:
+def open_for_planning(policy: Policy, options: EngineOptions | None) -> Iterator[tuple[Engine, Engine | None]]:
     """The engine of the source, and that of a release in another database, for planning: nothing is made.
 
     The second is None where there is no other database, or it is a DuckDB file that the run will make.
@@ -215,7 +215,7 @@ def _file_of_catalog(policy: Policy) -> Path | None:
 
 
 @contextlib.contextmanager
-def look_into_catalog(policy: Policy, engine: Engine, options: EngineOptions | None) -> Iterator[Catalog | None]:
+def open_existing_catalog(policy: Policy, engine: Engine, options: EngineOptions | None) -> Iterator[Catalog | None]:
     """The catalog that a policy's runs have, with `engine` beside the source; None where none has been made yet."""
     url, schema, fallback = catalog_place(policy)
     with contextlib.ExitStack() as stack:

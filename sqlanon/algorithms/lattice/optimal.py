@@ -73,9 +73,9 @@ class _OptimalSearch:
 
     def run(self) -> Findings:
         """Look at some nodes after the others; the topmost first, so that there soon is something to release."""
-        self._look_at([self.grid.size - 1])
+        self._check([self.grid.size - 1])
         while self.open.any() and not self.problem.is_late:
-            self._look_at(self._next())
+            self._check(self._next())
         if not self.open.any():
             return self.findings
         self.findings.proven = False
@@ -86,7 +86,7 @@ class _OptimalSearch:
         sets = self.problem.sets
         return pick(self.grid, self.open, self.bounds if sets.task.budget else None, at_once(sets))
 
-    def _look_at(self, numbers: Sequence[int]) -> None:
+    def _check(self, numbers: Sequence[int]) -> None:
         """Check some open nodes, and learn what follows from all of them before any is scored."""
         self.open[numbers] = False
         verdicts = self._verdicts_of(numbers)

@@ -12,7 +12,7 @@ from sqlanon.algorithms.lattice.walk import check_nodes, verdicts_of
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.policy import Samarati
 
-LOOK = 50  # generalizations that are counted before the first admissible one ends the look at a height
+BATCH = 50  # generalizations that are counted before the first admissible one ends the look at a height
 
 
 def samarati(problem: Problem, _algorithm: Samarati) -> Findings:
@@ -45,7 +45,7 @@ def samarati(problem: Problem, _algorithm: Samarati) -> Findings:
 
 def _some_is_admissible(problem: Problem, findings: Findings, height: int) -> bool:
     nodes = problem.lattice.at_height(height)
-    while part := list(itertools.islice(nodes, LOOK)):
+    while part := list(itertools.islice(nodes, BATCH)):
         counts = _count(problem, part)
         findings.verdicts |= verdicts_of(problem, counts)
         if any(count.verdict.floor <= problem.sets.task.budget for count in counts.values()):

@@ -92,7 +92,7 @@ class Whole:
     power_sums: PowerSums | None = None
 
 
-def look_at(engine: Engine, view: View, rows: int, *, lacking: bool = False) -> Whole:
+def measure_whole(engine: Engine, view: View, rows: int, *, lacking: bool = False) -> Whole:
     """Measure a source of `rows` rows as the later measures need it; two statements if the target is a number.
 
     lacking: whether releases lack some of the rows; then the target's values are counted too.

@@ -8,7 +8,7 @@ from typing import Any
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.measures.workload import SAMPLE, Prediction
-from sqlanon.measures.workload.measures import Measures, look_at, measure, one_class
+from sqlanon.measures.workload.measures import Measures, measure, measure_whole, one_class
 from sqlanon.measures.workload.tree import TreeScores, require_trees
 from sqlanon.measures.workload.views import table_view
 from sqlanon.plan.checks import target_problem
@@ -84,7 +84,7 @@ def release_utility(
                 "Run the policy again (--replace)."
             )
         view = table_view(engine, source, names, target)
-        whole = look_at(engine, view, rows, lacking=held < rows)
+        whole = measure_whole(engine, view, rows, lacking=held < rows)
         original, baseline = measure(engine, view, whole), measure(engine, one_class(view), whole)
     with open_release(policy, options=options) as (engine, release):
         columns = release_columns(policy, {column.name for column in engine.columns(release)})

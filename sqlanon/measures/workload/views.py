@@ -10,7 +10,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.measures.before import quasi_keys
-from sqlanon.measures.workload.measures import Measures, View, look_at, measure
+from sqlanon.measures.workload.measures import Measures, View, measure, measure_whole
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.staging.recode import Recoding
 from sqlanon.values.expressions import comparable, double_of, text_of
@@ -30,7 +30,7 @@ def measures_of_run(engine: Engine, recoding: Recoding, target: str) -> tuple[Me
     coded, omitted = recoding.coded, recoding.partition.omitted
     rows = coded.rows if omitted else recoding.partition.assigned  # trees use the coded rows up
     before = _coded_view(engine, coded, target, rows, quasi_keys(coded))
-    whole = look_at(engine, before, coded.source_rows, lacking=omitted > 0)
+    whole = measure_whole(engine, before, coded.source_rows, lacking=omitted > 0)
     published = macro("measures.with_regions", recoding.partition.assigned, recoding.regions)
     after = _coded_view(engine, coded, target, published, (macro("codes.in_row", Identifier("region")),))
     return measure(engine, before, whole), measure(engine, after, whole)

@@ -19,7 +19,7 @@ from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.plan.trust import reading
 from sqlanon.policy import Policy
 from sqlanon.report.audit.holding import LINKED, Held, hold_against_source
-from sqlanon.report.audit.past import Past, look_back
+from sqlanon.report.audit.past import Past, find_past_run
 from sqlanon.report.audit.published import (
     bring_published,
     expected_columns,
@@ -154,7 +154,7 @@ class _Audit:
         if self.policy.source.file == STANDARD_INPUT:
             self.leave_out("the source was standard input")
             return
-        past = look_back(self.policy, self.table, self.options)
+        past = find_past_run(self.policy, self.table, self.options)
         self.run = None if past.run is None else past.run.id
         try:
             with self._source() as (engine, plan):

@@ -18,7 +18,7 @@ from sqlanon.runs.choices import choices_of
 from sqlanon.runs.fingerprint import fingerprint
 from sqlanon.sql import Relation
 from sqlanon.support.environment import resolved
-from sqlanon.work.session import look_into_catalog
+from sqlanon.work.session import open_existing_catalog
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Past:
         return f"the source has changed since run {self.run.id} made the release{when}"
 
 
-def look_back(policy: Policy, table: str | None, options: EngineOptions | None) -> Past:
+def find_past_run(policy: Policy, table: str | None, options: EngineOptions | None) -> Past:
     """Ask the catalog for the newest run that published this release of this source, if there is a catalog to ask.
 
     It is read in a session of its own: a catalog is not read through one that may only read.
@@ -56,7 +56,7 @@ def look_back(policy: Policy, table: str | None, options: EngineOptions | None) 
     try:
         with (
             connect(policy.source.url or MEMORY_URL, options) as engine,
-            look_into_catalog(policy, engine, options) as catalog,
+            open_existing_catalog(policy, engine, options) as catalog,
         ):
             run = None if catalog is None else newest_run(catalog, policy, table or place_of_release(policy))
             return unknown if catalog is None or run is None else Past(_known(catalog, run, policy), run)

@@ -27,7 +27,7 @@ from sqlanon.sql import Identifier, Relation
 from sqlanon.support.exact import round_outward
 from sqlanon.values.digest import table_digest
 from sqlanon.verification.counts import check_counts
-from sqlanon.work.session import look_into_catalog, open_to_look
+from sqlanon.work.session import open_existing_catalog, open_for_planning
 from sqlanon.work.workspace import TemporaryWorkspace
 
 
@@ -56,7 +56,7 @@ def audit_private(policy: Policy, table: str | None = None, options: EngineOptio
 
     Raises PolicyError where there is no such table, or no record of a run that published it.
     """
-    with open_to_look(policy, options) as (engine, _), look_into_catalog(policy, engine, options) as catalog:
+    with open_for_planning(policy, options) as (engine, _), open_existing_catalog(policy, engine, options) as catalog:
         plan = resolve_private(policy, engine, replace=True)
         named = table or policy.release.table or ""
         release = engine.resolve(Relation.parse(named))

@@ -11,7 +11,7 @@ from typing import Protocol
 from sqlanon.algorithms.lattice.node_status import NodeStatus
 from sqlanon.encoding.frequency.lattice import Lattice, Node
 from sqlanon.report.drawing import shapes
-from sqlanon.report.drawing.shapes import Look
+from sqlanon.report.drawing.shapes import BoxStyle
 from sqlanon.report.drawing.svg import BLUE, FAINT, SOFT, cut, document, element, line, text, width_of, words
 from sqlanon.runs.tradeoffs.exploration import Exploration
 
@@ -38,12 +38,12 @@ class NodeStatuses(Protocol):
 def draw_lattice(exploration: Exploration, chart: NodeStatuses, key: str = "") -> str:
     """The lattice with all its nodes and edges; `key` tells its ids from those of other pictures on the page."""
     lattice = exploration.lattice
-    looks = {node: _look(exploration, chart, node) for node in lattice.nodes}
+    styles = {node: _style_of(exploration, chart, node) for node in lattice.nodes}
     rows = _rows(lattice)
-    wide = max(width_of(_label(node), 12) for node in looks) + 20
+    wide = max(width_of(_label(node), 12) for node in styles) + 20
     abreast = max(math.ceil(len(row) / _lines(row)) for row in rows)
     width = max(_LEFT + (abreast + 0.5) * (wide + _GAP) + _MARGIN, _LEFT + 640)
-    head = _head(exploration, width, set(looks.values()))
+    head = _head(exploration, width, set(styles.values()))
     tops = list(itertools.accumulate((_ROW + (_lines(row) - 1) * _LOWER for row in rows), initial=head[1]))
     places = _places(rows, wide, width, tops)
     bottom = tops[-1] - _ROW + _BOX + _MARGIN + 14
@@ -51,7 +51,7 @@ def draw_lattice(exploration: Exploration, chart: NodeStatuses, key: str = "") -
         *head[0],
         *_heights(lattice, rows, tops),
         *_edges(lattice, chart, places),
-        *(_drawn(exploration, node, places[node], wide, looks[node]) for row in rows for node in row),
+        *(_drawn(exploration, node, places[node], wide, styles[node]) for row in rows for node in row),
     ]
     return document(
         width, bottom, f"Generalization lattice of {name_of(exploration)}", describe(exploration), parts, key
@@ -76,7 +76,7 @@ def describe(exploration: Exploration) -> str:
     )
 
 
-def _look(exploration: Exploration, chart: NodeStatuses, node: Node) -> Look:
+def _style_of(exploration: Exploration, chart: NodeStatuses, node: Node) -> BoxStyle:
     if node == exploration.optimum.levels:
         return shapes.CHOSEN
     if node in exploration.minimal:
@@ -132,7 +132,7 @@ def _places(rows: list[list[Node]], wide: float, width: float, tops: list[float]
     return places
 
 
-def _head(exploration: Exploration, width: float, used: set[Look]) -> tuple[list[str], float]:
+def _head(exploration: Exploration, width: float, used: set[BoxStyle]) -> tuple[list[str], float]:
     """Title, how to read the labels, and the legend; and where the lattice begins."""
     names = [
         f"{cut(name, 24)} (0 to {h})"
@@ -147,12 +147,12 @@ def _head(exploration: Exploration, width: float, used: set[Look]) -> tuple[list
         parts.append(text(_MARGIN, y, wrapped, font_size=12.5))
         y += 18
     x, y = _MARGIN, y + 14
-    for look in (look for look in shapes.LEGEND if look in used):
-        needed = 34 + 10 + width_of(look.meaning, 12) + 18
+    for style in (style for style in shapes.LEGEND if style in used):
+        needed = 34 + 10 + width_of(style.meaning, 12) + 18
         if x > _MARGIN and x + needed > width - _MARGIN:
             x, y = _MARGIN, y + 28
-        parts.append(shapes.box(x + 17, y - 4, 34, 18, "", look))
-        parts.append(text(x + 44, y, look.meaning, font_size=12))
+        parts.append(shapes.box(x + 17, y - 4, 34, 18, "", style))
+        parts.append(text(x + 44, y, style.meaning, font_size=12))
         x += needed
     return parts, y + 50
 
@@ -204,11 +204,11 @@ def _edges(lattice: Lattice, chart: NodeStatuses, places: _Places) -> Iterator[s
             )
 
 
-def _drawn(exploration: Exploration, node: Node, place: tuple[float, float], wide: float, look: Look) -> str:
+def _drawn(exploration: Exploration, node: Node, place: tuple[float, float], wide: float, style: BoxStyle) -> str:
     """A node, with its levels and what is known of it as a text that shows when pointed at."""
     levels = ", ".join(f"{name} {level}" for name, level in zip(exploration.lattice.names, node, strict=True))
     known = next((one for one in (exploration.optimum, *exploration.frontier) if one.levels == node), None)
     details = "" if known is None or known.suppressed is None else f"; {known.suppressed:,} rows suppressed"
     score = "" if known is None or known.score is None else f", {exploration.quality} {known.score:.6g}"
-    title = element("title", words(f"{levels}: {look.meaning}{details}{score}"))
-    return element("g", title + shapes.box(*place, wide, _BOX, _label(node), look))
+    title = element("title", words(f"{levels}: {style.meaning}{details}{score}"))
+    return element("g", title + shapes.box(*place, wide, _BOX, _label(node), style))

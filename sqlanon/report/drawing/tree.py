@@ -81,8 +81,8 @@ def _block(node: DrawnNode, x: float, level: int, wide: float, parent: str | Non
     for place, (content, size, weight) in enumerate(_lines(node, parent)):
         shown = cut(content, max(int((wide - 12) / (0.58 * size)), 0)) if wide > 44 else ""
         if len(shown) > 2:
-            look = {"font_size": size, "font_weight": weight, "fill": INK if place == 0 else DARK_BLUE}
-            labels.append(text(x + wide / 2, y + 23 + 18 * place, shown, text_anchor="middle", **look))
+            style = {"font_size": size, "font_weight": weight, "fill": INK if place == 0 else DARK_BLUE}
+            labels.append(text(x + wide / 2, y + 23 + 18 * place, shown, text_anchor="middle", **style))
     return element("g", element("title", words(f"{node.rows:,} rows{origin}{later}")) + shape + "".join(labels))
 
 

@@ -11,7 +11,7 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.report.run_record.record import FORMAT, VERSION, document_digest
 from sqlanon.report.run_record.release import (
-    look_at_release,
+    digest_release,
     place_of_release,
     places_of_tables,
     recorded_policy,
@@ -133,7 +133,7 @@ def check_record(
     place = table or place_of_release(policy)
     places = places_of_tables(policy, place)
     covered, uncovered = places[: len(digests_of(recorded))], places[len(digests_of(recorded)) :]
-    now = look_at_release(policy, covered, options)
+    now = digest_release(policy, covered, options)
     checked = RecordCheck(run, place, True, recorded, now.digest, tables=tuple(covered))
     if now.digest is None:
         return replace(checked, note=now.sentence)

@@ -12,7 +12,7 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.report.run_record.release import (
-    look_at_release,
+    digest_release,
     place_of_release,
     places_of_tables,
     recorded_policy,
@@ -98,7 +98,7 @@ def sealed(document: Mapping[str, Any], url: str | None, options: EngineOptions 
     release = dict(document["release"])
     if release["digest"] is None:
         policy = recorded_policy(document, url)
-        now = look_at_release(policy, places_of_tables(policy, place_of_release(policy)), options)
+        now = digest_release(policy, places_of_tables(policy, place_of_release(policy)), options)
         if now.digest is None:
             raise PolicyError(f"Run {document['run']['id']} did not digest its release. {now.sentence}")
         release["digest"] = now.digest

@@ -60,7 +60,7 @@ class ReleasedNow:
         return replaced_sentence(self.place, self.other)
 
 
-def look_at_release(policy: Policy, places: Sequence[str], options: EngineOptions | None) -> ReleasedNow:
+def digest_release(policy: Policy, places: Sequence[str], options: EngineOptions | None) -> ReleasedNow:
     """Take the digest of a release as it is now. What is no table, nor the view of a star, is not read.
 
     places: those of its tables that the digest is to cover; see `places_of_tables`.

@@ -22,7 +22,7 @@ from sqlanon.runs.auditing.generating import generate_table
 from sqlanon.runs.auditing.neighbours import audit_neighbours
 from sqlanon.runs.auditing.sampling import ERROR, LEAST_SAMPLES, MOST_SAMPLES, SAMPLES, audit_samples
 from sqlanon.work.journal import Observer, Silent
-from sqlanon.work.session import open_to_look
+from sqlanon.work.session import open_for_planning
 
 
 def audit_mechanisms(
@@ -46,7 +46,7 @@ def audit_mechanisms(
     if not LEAST_SAMPLES <= samples <= MOST_SAMPLES:
         raise PolicyError(f"An audit takes {LEAST_SAMPLES:,} to {MOST_SAMPLES:,} samples, not {samples:,}.")
     drawing, limits, follower = mechanisms or OpenDP(), options or EngineOptions(), observer or Silent()
-    with open_to_look(policy, options) as (engine, _):
+    with open_for_planning(policy, options) as (engine, _):
         plan = resolve_private(policy, engine, replace=True)
         require_cells(plan)
     schedule = schedule_of(plan)

@@ -81,8 +81,8 @@ def _count_nodes(answers: FakeAnswers, _statement: Statement) -> list[tuple[Any,
 
 def _searches(answers: FakeAnswers) -> bool:
     """Tell whether a run might search nodes at every threshold (see `tree.thresholds.searchable`)."""
-    looks = any(not model.decided_by_size for model in models_of(answers.plan.policy))
-    return looks and any(attribute.hierarchy is None for attribute in answers.plan.quasi_identifiers)
+    depends_on_values = any(not model.decided_by_size for model in models_of(answers.plan.policy))
+    return depends_on_values and any(attribute.hierarchy is None for attribute in answers.plan.quasi_identifiers)
 
 
 def _count_settled(answers: FakeAnswers, _statement: Statement) -> list[tuple[Any, ...]]:

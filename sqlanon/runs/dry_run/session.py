@@ -29,13 +29,13 @@ def open_dry_session(policy: Policy, options: EngineOptions, answers: FakeAnswer
         opened: list[RecordingEngine] = []
 
         def opening(url: str, options: EngineOptions, *, create: bool) -> Engine:
-            opened.append(_look(stack, url, options, create, answers, _RELEASE if opened else ""))
+            opened.append(_open_recording(stack, url, options, create, answers, _RELEASE if opened else ""))
             return opened[-1]
 
         engine, target = stack.enter_context(open_engines(policy, options, opening))
         url, schema, fallback = catalog_place(policy)
         is_own = url == database_url(policy)
-        store = opened[0] if is_own else _look(stack, url, options, True, answers, _CATALOG)
+        store = opened[0] if is_own else _open_recording(stack, url, options, True, answers, _CATALOG)
         there = None
         if is_there(store.inner, schema, fallback):
             there = stack.enter_context(Catalog.open(store.inner, schema, fallback_schema=fallback, upgrade=False))
@@ -45,7 +45,7 @@ def open_dry_session(policy: Policy, options: EngineOptions, answers: FakeAnswer
             yield Session(engine, target, catalog, own_catalog=has_own_catalog(policy))
 
 
-def _look(
+def _open_recording(
     stack: contextlib.ExitStack, url: str, options: EngineOptions, create: bool, answers: FakeAnswers, where: str
 ) -> RecordingEngine:
     """A session that writes nothing; an empty database in memory stands for a DuckDB file that a run would make."""

@@ -40,7 +40,7 @@ class Deassociation(PrivacyModel):
     Parameters: ClassVar[type[ModelParameters]] = Parameters
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = True
-    looks_at_nulls: ClassVar[bool] = True
+    counts_null_by_policy: ClassVar[bool] = True
 
     attribute: str
     alpha: float

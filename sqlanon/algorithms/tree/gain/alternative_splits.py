@@ -47,7 +47,7 @@ def search_alternative_splits(
 def _rank(scanner: Scanner, scanned: Scanned, missed: Relation) -> tuple[Relation, Relation]:
     """All splits of these nodes that gain enough, and the attributes that they are on, as candidates."""
     ranked, alternative_splits = scanner.table("ranked_cuts"), scanner.table("alternative_splits")
-    cuts = scanner.cuts(scanned, scanner.look_inside(scanned, missed))
+    cuts = scanner.cuts(scanned, scanner.scan_inside(scanned, missed))
     scanner.branch.decide("gain/rank_cuts", ranked=ranked, cuts=cuts, missed=missed)
     scanner.branch.decide(
         "gain/list_alternative_splits",

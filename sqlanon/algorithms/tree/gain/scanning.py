@@ -113,9 +113,9 @@ class Scanner:
         self.branch.decide("gain/create_parts", parts=whole.parts, nodes=nodes, axes=cut, **begun)
         self.criterion.score(self.branch, whole, None)
         scanned = replace(scanned, whole=whole)
-        return replace(scanned, inside=self.look_inside(scanned))
+        return replace(scanned, inside=self.scan_inside(scanned))
 
-    def look_inside(self, scanned: Scanned, missed: Relation | None = None) -> Scan | None:
+    def scan_inside(self, scanned: Scanned, missed: Relation | None = None) -> Scan | None:
         """The cuts inside the bins whose bound beats the best border.
 
         missed: nodes `(place)` whose best split is of no use: theirs alone, inside all bins that may gain enough.
