@@ -18,6 +18,10 @@ class EngineError(SqlanonError):
     """The database refused or failed a statement."""
 
 
+class DataError(EngineError):
+    """A value of the data is not of the type that a statement takes it for, or beyond its range."""
+
+
 class ConflictError(SqlanonError):
     """Another run holds what this one needs, or the source changed under it."""
 

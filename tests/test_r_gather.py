@@ -8,6 +8,7 @@ import random
 import re
 import statistics
 from collections import Counter
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -329,6 +330,20 @@ def test_published_clusters_are_judged_by_both_tables(database: Database) -> Non
     database.sql(f"DROP TABLE {values}")
     with pytest.raises(PolicyError, match="which r-gather publishes beside its clusters"):
         audit_release(policy)
+
+
+@pytest.mark.parametrize("kind", ["INTEGER", "DATE", "BOOLEAN", "DECIMAL(4, 1)"])
+def test_a_text_that_is_no_value_of_its_column_is_a_violation(database: Database, kind: str) -> None:
+    example = {"INTEGER": 3, "DATE": date(2024, 2, 29), "BOOLEAN": True, "DECIMAL(4, 1)": 1.5}[kind]
+    rows = [(number, example) for number in range(9)]
+    table = database.create({"place": "INTEGER", "seen": kind}, rows)
+    policy = database.policy(table, {"place": QUASI, "seen": "sensitive"}, algorithm=GATHER)
+    anonymize(policy)
+    assert audit_release(policy).satisfied
+    database.sql(f"UPDATE \"{table}_r_values\" SET value = 'secret' WHERE cluster = 1")
+    with pytest.raises(VerificationError, match=f"{table}_r_values\"? holds a text of column 'seen'") as raised:
+        audit_release(policy)
+    assert "secret" not in str(raised.value)
 
 
 def test_the_record_tells_of_changes_of_either_table(postgres_url: str) -> None:

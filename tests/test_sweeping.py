@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from sqlanon import run_report, sweep
+from sqlanon.cli.layout import percent
 from sqlanon.errors import PolicyError
+from sqlanon.policy import Policy
 from sqlanon.runs.tradeoffs.sweeping import TradeoffPoint, frontier, with_k
 from tests.cli.support import call, only_object
 from tests.run_support import OPTIONS, Database, anonymize
@@ -77,10 +79,28 @@ def test_the_command_prints_a_table_an_object_and_a_picture(database: Database, 
     assert call("sweep", path, "--k", "2,x").exit_code == 2
 
 
-@pytest.mark.parametrize("algorithm", ["microaggregation", "condensation"])
-def test_trials_whose_loss_is_unknown_are_beaten_by_none(database: Database, tmp_path: Path, algorithm: str) -> None:
+def _of_numbers(database: Database, algorithm: str) -> Policy:
     table = database.create({"a": "INTEGER", "b": "INTEGER"}, [(n * 7 % 60, n * 11 % 60) for n in range(60)])
-    policy = database.policy(table, dict.fromkeys("ab", "quasi-identifier"), algorithm={"name": algorithm})
+    return database.policy(table, dict.fromkeys("ab", "quasi-identifier"), algorithm={"name": algorithm})
+
+
+def test_centres_are_compared_by_the_variance_that_they_lose(database: Database, tmp_path: Path) -> None:
+    policy, svg = _of_numbers(database, "microaggregation"), tmp_path / "lost.svg"
+    found = sweep(policy, [2, 5], options=OPTIONS)
+    losses = []
+    for one in found.runs:
+        done = anonymize(with_k(policy, one.k), replace=True).as_json()
+        losses.append(done["masking"]["numbers"]["sse"] / 100)
+    assert [round(point.loss, 5) for point in found.points] == [round(loss, 5) for loss in losses]
+    assert 0 < losses[0] < losses[1]
+    told = call("sweep", _write(policy, tmp_path), "--k", "2,5", "-q", "--svg", svg)
+    assert "lost (variance)" in told.stdout
+    assert percent(losses[1]) in told.stdout
+    assert "information lost (variance)" in svg.read_text(encoding="utf-8")
+
+
+def test_trials_whose_loss_is_unknown_are_beaten_by_none(database: Database, tmp_path: Path) -> None:
+    policy = _of_numbers(database, "condensation")
     found = sweep(policy, [2, 5, 500], options=OPTIONS)
     assert [one["frontier"] for one in found.as_json()["trials"]] == [None, None, False]
     told = call("sweep", _write(policy, tmp_path), "--k", "2,5", "-q")

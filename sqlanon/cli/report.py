@@ -158,7 +158,9 @@ def _parse(text: str) -> list[int]:
 
 def sweep_text(sweep: Sweep) -> str:
     """The runs of a sweep, for people."""
-    headings = ["k", "", "classes", "smallest", "suppressed", "lost (GCP)", "C_AVG", "greatest risk", "mean risk"]
+    measures = {loss[0] for run in sweep.runs if run.result and (loss := sweeping.loss_of(run.result))}
+    loss_heading = f"lost ({measures.pop() if measures else sweeping.GCP})"
+    headings = ["k", "", "classes", "smallest", "suppressed", loss_heading, "C_AVG", "greatest risk", "mean risk"]
     rows = [_row(run, run.k in sweep.beaten) for run in sweep.runs]
     refused = [f"k = {run.k:,} can't be met: {run.refusal}" for run in sweep.runs if run.result is None]
     text = f"{sweep.source}, tried; nothing was published:\n{table(headings, rows)}"
@@ -170,13 +172,14 @@ def _row(run: SweepRun, beaten: bool) -> list[object]:
     if run.result is None:
         return [run.k, "can't be met", *[None] * 7]
     release, metrics, risk = run.result.release, run.result.metrics, run.result.risk
+    loss = sweeping.loss_of(run.result)
     return [
         run.k,
         "-" if beaten else "",
         release.classes,
         release.min_class_size,
         release.suppressed,
-        None if metrics.gcp is None else percent(metrics.gcp),
+        None if loss is None else percent(loss[1]),
         round(metrics.c_avg, 2),
         None if risk is None else percent(risk.prosecutor_max),
         None if risk is None else percent(risk.prosecutor_mean),

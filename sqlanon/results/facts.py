@@ -17,6 +17,11 @@ class Facts:
     judged: ClassVar[str | None] = None
     """The classes that the models judge, where a reader of the release does not see them; None where they are seen."""
 
+    @property
+    def loss_of_variance(self) -> float | None:
+        """The share of the variance that centres lose, from 0 to 1; None where a release shows no centres."""
+        return None
+
 
 @dataclass(frozen=True)
 class TreeFacts(Facts):
@@ -114,6 +119,10 @@ class ClusterFacts(Facts):
     largest: int
     variance_loss: float
     keep: str | None = optional()
+
+    @property
+    def loss_of_variance(self) -> float:
+        return self.variance_loss / 100
 
 
 @dataclass(frozen=True)

@@ -42,12 +42,17 @@ def expand_clusters(
     kept: the source's columns whose values are counted.
     """
     expanded = workspace.table("expanded")
-    columns = [{"name": Identifier(one.name), "title": Text(one.name), "type": Markup(one.type)} for one in kept]
+    columns = [expanded_column(one) for one in kept]
     engine.run(
         "gathering/expand_clusters", expanded=expanded, clusters=clusters, values=values, columns=columns, names=NAMES
     )
     engine.analyze(expanded)
     return expanded
+
+
+def expanded_column(column: Column) -> dict[str, Any]:
+    """A column of the source as statements that read its values from the second table name it."""
+    return {"name": Identifier(column.name), "title": Text(column.name), "type": Markup(column.type)}
 
 
 def _kept(engine: Engine, field: Field) -> dict[str, Any]:

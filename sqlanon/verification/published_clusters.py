@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sqlanon.engines.base import Column, Engine
-from sqlanon.errors import PolicyError
+from sqlanon.errors import DataError, PolicyError, VerificationError
 from sqlanon.policy import Policy, Role
 from sqlanon.results.measures import Check
 from sqlanon.sql import Relation, Text
-from sqlanon.staging.gathered import NAMES, expand_clusters
+from sqlanon.staging.gathered import NAMES, expand_clusters, expanded_column
 from sqlanon.work.publish.companion import companion_of
 from sqlanon.work.workspace import TemporaryWorkspace
 
@@ -16,10 +16,13 @@ def expand_published(engine: Engine, policy: Policy, clusters: Relation) -> tupl
     """Write a temporary table of a row for each row that both tables tell of; also names the columns of its classes.
 
     Values get the types that they have in the source, of which nothing else is read.
-    Raises PolicyError where the second table or the source is not there.
+    Raises PolicyError where the second table or the source is not there, and VerificationError where the second table
+    holds a text that is no value of its column.
     """
-    workspace, kept = TemporaryWorkspace(engine), _kept(engine, policy)
-    return expand_clusters(engine, workspace, kept, clusters, _values(engine, clusters)), [NAMES["cluster"].name]
+    workspace, kept, values = TemporaryWorkspace(engine), _kept(engine, policy), _values(engine, clusters)
+    for column in kept:
+        _require_values(engine, values, column)
+    return expand_clusters(engine, workspace, kept, clusters, values), [NAMES["cluster"].name]
 
 
 def check_counts(engine: Engine, policy: Policy, clusters: Relation) -> Check:
@@ -40,6 +43,16 @@ def _values(engine: Engine, clusters: Relation) -> Relation:
     if engine.resolve(values) is None:
         raise PolicyError(f"There is no table {values}, which r-gather publishes beside its clusters.")
     return values
+
+
+def _require_values(engine: Engine, values: Relation, column: Column) -> None:
+    try:
+        engine.query("gathering/read_values", values=values, column=expanded_column(column), names=NAMES)
+    except DataError:
+        raise VerificationError(
+            f"{values} holds a text of column '{column.name}' that is no {column.type}, as this column is in the"
+            " source: the release was altered, or the source's column has another type since. Run again."
+        ) from None
 
 
 def _kept(engine: Engine, policy: Policy) -> list[Column]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from sqlanon.errors import AccessError, Cancelled, ConflictError, EngineError, SqlanonError
+from sqlanon.errors import AccessError, Cancelled, ConflictError, DataError, EngineError, SqlanonError
 
 # The messages of these speak of names, paths and limits; those of all others may quote values.
 _QUOTABLE = (
@@ -45,7 +45,8 @@ def statement_error(error: BaseException, name: str) -> SqlanonError:
         return EngineError(f"{name}: the database is open read-only.")
     if isinstance(error, _QUOTABLE):
         return EngineError(f"{name}: {_first_line(message)}")
-    return EngineError(f"{name}: DuckDB failed the statement ({type(error).__name__}).")
+    kind = DataError if isinstance(error, duckdb.DataError) else EngineError
+    return kind(f"{name}: DuckDB failed the statement ({type(error).__name__}).")
 
 
 def _space_remedy(message: str) -> str:

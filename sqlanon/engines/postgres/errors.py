@@ -10,6 +10,7 @@ from sqlanon.errors import (
     AccessError,
     Cancelled,
     ConflictError,
+    DataError,
     EngineError,
     PolicyError,
     ProtectionError,
@@ -35,6 +36,7 @@ OWN_ERRORS: dict[str, type[SqlanonError]] = {
     "42501": AccessError,
 }
 """SQLSTATEs of the procedures of jobs, whose messages are the project's own; and of a privilege that they lack."""
+_OF_VALUES = ("22", "23514")  # data exceptions, and what the check of a domain refuses
 _CONNECTION_STATES = ("08", "57P01", "57P02", "57P03")
 _LIMITS_OF_SESSIONS = {
     "25P03": "idle_in_transaction_session_timeout",
@@ -83,7 +85,8 @@ def statement_error(error: psycopg.Error, name: str, is_broken: bool) -> Sqlanon
     if state.startswith((*QUOTABLE, *_QUOTABLE_WHEN_READ) if read else QUOTABLE):
         return EngineError(f"{name}: {error.diag.message_primary}")
     shown = f", SQLSTATE {state}" if state else ""
-    return EngineError(f"{name}: PostgreSQL failed the statement ({type(error).__name__}{shown}).")
+    kind = DataError if state.startswith(_OF_VALUES) else EngineError
+    return kind(f"{name}: PostgreSQL failed the statement ({type(error).__name__}{shown}).")
 
 
 def _known_error(error: psycopg.Error, state: str, name: str) -> SqlanonError | None:

@@ -60,7 +60,7 @@ def _top(points: Sequence[TradeoffPoint]) -> float:
 
 
 def _axes(points: Sequence[TradeoffPoint]) -> Iterator[str]:
-    yield text(_LEFT - 46, 18, "information lost (GCP)", font_size=12, fill=SOFT)
+    yield text(_LEFT - 46, 18, f"information lost ({points[0].measure})", font_size=12, fill=SOFT)
     for step in range(5):
         loss = _top(points) * step / 4
         y = _y(points, loss)

@@ -27,6 +27,8 @@ from sqlanon.verification.verify import Verification
 from sqlanon.work.journal import Observer, Silent
 from sqlanon.work.session import open_session
 
+GCP, VARIANCE = "GCP", "variance"  # measures of loss: of labels, and of centres
+
 
 @dataclass(frozen=True)
 class SweepRun:
@@ -41,7 +43,8 @@ class SweepRun:
 class TradeoffPoint:
     """A release, made or tried, between privacy and utility.
 
-    k: what was asked for; least: the rows of the smallest class; loss: the GCP; published: whether it was released.
+    k: what was asked for; least: the rows of the smallest class; published: whether it was released.
+    loss: from 0 to 1, by `measure`, which is the same for all releases of a policy.
     """
 
     k: int
@@ -53,6 +56,7 @@ class TradeoffPoint:
     loss: float
     risk: float
     published: bool = False
+    measure: str = GCP
 
 
 @dataclass(frozen=True)
@@ -130,8 +134,8 @@ def with_k(policy: Policy, k: int) -> Policy:
 
 def point_of(k: int, result: RunResult) -> TradeoffPoint | None:
     """The place of a release between privacy and utility; None where its loss is not known."""
-    release, metrics = result.release, result.metrics
-    if metrics.gcp is None or result.risk is None:
+    release, metrics, loss = result.release, result.metrics, loss_of(result)
+    if loss is None or result.risk is None:
         return None
     return TradeoffPoint(
         k=k,
@@ -140,10 +144,17 @@ def point_of(k: int, result: RunResult) -> TradeoffPoint | None:
         suppressed=release.suppressed,
         rows=result.source.rows,
         c_avg=metrics.c_avg,
-        loss=metrics.gcp,
+        loss=loss[1],
         risk=result.risk.prosecutor_max,
         published=result.published,
+        measure=loss[0],
     )
+
+
+def loss_of(result: RunResult) -> tuple[str, float] | None:
+    """The measure of a release's loss, and the loss from 0 to 1; None where it is not known."""
+    gcp, variance = result.metrics.gcp, result.algorithm.facts.loss_of_variance
+    return (GCP, gcp) if gcp is not None else (VARIANCE, variance) if variance is not None else None
 
 
 def frontier(points: Sequence[TradeoffPoint]) -> tuple[TradeoffPoint, ...]:
