@@ -35,7 +35,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from sqlanon.errors import PolicyError
-from sqlanon.support.folding import fold
+from sqlanon.support.folding import fold, lines_of
 
 MAX_IDENTIFIER_BYTES = 63
 Number = int | float | Decimal
@@ -190,12 +190,6 @@ def _finalize(value: Any) -> Any:
     raise TypeError(f"A template interpolates a {type(value).__name__}; wrap it in Identifier, Relation or Text.")
 
 
-_LAYOUT = re.compile(
-    r"""(?P<kept>--(?:[^\n]*[^\s])? | '(?:[^']|'')*' | "(?:[^"]|"")*") | [ \t]*\n(?:[ \t]*\n)*""", re.VERBOSE
-)
-"""Parts that stay as they are: comments, literals, quoted names; and ends of lines with the blank lines after them."""
-
-
 _KEPT_OR_END_OF_LINE = re.compile(r"""(?P<kept>'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]*) | \n(?=[^\n])""", re.VERBOSE)
 
 
@@ -285,8 +279,8 @@ class Renderer:
 
     def unfolded(self, template: str, values: Mapping[str, Any]) -> str:
         """Render a template, and leave lines as long as they come."""
-        text = self._template(template).render(values)
-        return _LAYOUT.sub(lambda part: part["kept"] or "\n", text).strip()
+        lines = (line.rstrip(" \t\n") for line in lines_of(self._template(template).render(values)))
+        return "\n".join(line for line in lines if line).strip()
 
     def _template(self, name: str) -> Template:
         if name not in self._templates:

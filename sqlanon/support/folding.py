@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 
 _PIECE = re.compile(
     r"""/[*].*?[*]/[ ]*(?:-?[0-9.]+ | CAST\('[^']*'[ ]AS[ ]FLOAT8\) | '(?:[^']|'')*')?
-    | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | (?P<end>\n) | [ ]+ | [^\s'"/-]+ | .""",
+    | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | [ ]+ | [^\s'"/-]+ | .""",
     re.VERBOSE | re.DOTALL,
 )
-"""Parts that stay whole: literals, quoted names, comments with the value that one is about; ends of lines; words."""
+"""Parts that stay whole: literals, quoted names, comments with the value that one is about; words."""
+
+_LINE = re.compile(
+    r"""(?:[^'"/\n-]+ | '(?:[^']|'')*' | "(?:[^"]|"")*" | /[*].*?[*]/ | --[^\n]* | [^\n])+ | \n""",
+    re.VERBOSE | re.DOTALL,
+)
+"""Lines, with what goes on in the next one in a literal, a quoted name or a comment; and their ends."""
 
 _OPENING, _CLOSING = re.compile(r"[(\[]|\bCASE\b"), re.compile(r"[)\]]|\bEND\b")
 _LEAST_WORDS = 20  # so many characters of a sentence stay together
@@ -26,13 +33,14 @@ def fold(text: str, width: int = 140, *, sentences: bool = False) -> str:
     """
     if max(map(len, text.split("\n"))) <= width:
         return text
-    lines: list[list[re.Match[str]]] = [[]]
-    for piece in _PIECE.finditer(text):
-        if piece["end"]:
-            lines.append([])
-        else:
-            lines[-1].append(piece)
-    return "\n".join(_folded([piece[0] for piece in line], width, sentences) for line in lines)
+    return "".join(
+        line if len(line) <= width else _folded(_PIECE.findall(line), width, sentences) for line in lines_of(text)
+    )
+
+
+def lines_of(text: str) -> list[str]:
+    """Divide a statement into its lines and their ends; one that a literal, name or comment goes on in is no line."""
+    return _LINE.findall(text)
 
 
 def _folded(pieces: Sequence[str], width: int, sentences: bool) -> str:
@@ -75,6 +83,12 @@ def _end_of_line(pieces: Iterable[str], width: int, sentences: bool) -> tuple[in
         if length > width and breaks:
             break
         if piece[0] not in "'\"-/":
-            depth += len(_OPENING.findall(piece)) - len(_CLOSING.findall(piece))
+            depth += _opened(piece)
         length, before = length + len(piece), piece
     return max(breaks, key=breaks.__getitem__, default=0), 0
+
+
+@functools.lru_cache(4096)
+def _opened(piece: str) -> int:
+    """The brackets and CASEs that a word opens, without those that it closes."""
+    return len(_OPENING.findall(piece)) - len(_CLOSING.findall(piece))
