@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from typing import Any
 
 import pytest
@@ -277,3 +278,29 @@ def test_words_of_names() -> None:
     assert words_of("patientZipCodes") == ["patient", "zip", "code"]
     assert words_of("PATIENT_ZIP-CODE 2") == ["patient", "zip", "code", "2"]
     assert words_of("address") == ["address"]
+
+
+BODIES = {"height": ("INTEGER", "i % 50"), "weight": ("DOUBLE PRECISION", "i % 70 + 0.5"), "sex": PATIENTS["sex"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "offered"),
+    [
+        ({}, True),
+        ({"height": ("INTEGER", "CASE WHEN i > 3 THEN i % 50 END")}, False),  # clusters take no NULL in numbers
+        ({"birth_date": PATIENTS["birth_date"]}, False),  # which has no centre
+        ({"ward": PATIENTS["ward"]}, False),  # as many categories as numbers
+    ],
+)
+def test_clusters_are_an_alternative_where_most_columns_are_numbers(
+    engine: Engine, change: dict[str, tuple[str, str]], offered: bool
+) -> None:
+    table = make_table(engine, BODIES | change, 200)
+    text = propose_policy(profile(engine, table), URL, "t")
+    assert parse_policy(text).algorithm.name == "mondrian"
+    other = "# algorithm: {name: microaggregation}"
+    assert (other in text) is offered
+    if offered:
+        text = text.replace("\nalgorithm: {name: mondrian}", "").replace(other, other.removeprefix("# "))
+        text = re.sub(r"role: quasi-identifier, .*}", "role: quasi-identifier}", text)
+        resolve(parse_policy(text), engine, replace=True)

@@ -91,7 +91,7 @@ def propose_policy(
         remarks.dependences(profile),
         remarks.tried(costs),
         "privacy:\n" + "\n".join(draft_models(profile, costs)),
-        "algorithm: {name: mondrian}\nsuppression: 0.0    # the largest share of rows that may be left out",
+        f"{_algorithm(profile)}suppression: 0.0    # the largest share of rows that may be left out",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -153,6 +153,21 @@ def _subject(profile: Profile) -> str:
         "# The models count rows, so that a class of k rows may be of fewer persons than k, or of one. Best make a\n"
         "# view with one row a person, and draft a policy for it. To release rows nevertheless, uncomment this line:\n"
         "# subject: none"
+    )
+
+
+def _algorithm(profile: Profile) -> str:
+    """The algorithm; where most quasi-identifiers are numbers and all have centres, also another, as a comment."""
+    quasi = profile.named(Role.QUASI_IDENTIFIER)
+    numbers = [facts for facts in quasi if facts.column.kind.is_numeric]
+    centred = all(facts.column.kind.is_nominal for facts in quasi if facts not in numbers)
+    if 2 * len(numbers) <= len(quasi) or not centred or any(facts.nulls for facts in numbers):
+        return "algorithm: {name: mondrian}\n"
+    return (
+        "algorithm: {name: mondrian}\n"
+        "# Most quasi-identifiers are numbers. For readers who compute with them, the next one shows the means of\n"
+        "# similar rows in place of ranges. It takes no hierarchy, bottom or top: leave these out above.\n"
+        "# algorithm: {name: microaggregation}\n"
     )
 
 
