@@ -68,8 +68,11 @@ def test_every_cluster_keeps_its_least_size(engine: Engine, seed: int, rows: int
     ]
     workspace = PlainWorkspace(engine)
     at, clustered = load(engine, mixed, MIXED, k)
-    refined, _ = refining.refine(engine, workspace, at, clustered, k)
+    reported: list[Any] = []
+    refined, rounds = refining.refine(engine, workspace, at, clustered, k, reported.append)
     members = clusters_of(engine, refined)
+    assert [one.refined for one in reported] == list(range(1, rounds + 1))
+    assert (reported[-1].of, reported[-1].clusters) == (refining.rounds_for(rows), len(members))
     assert sorted(point for one in members.values() for point in one) == list(range(rows))
     assert all(k <= len(one) < 2 * k for one in members.values())
     workspace.drop(refined)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -65,9 +66,9 @@ def test_sums_are_those_of_all_rows_and_sizes_are_from_k_to_2k(
     """Many rows are equal, and some numbers constant."""
     workspace = PlainWorkspace(engine)
     groups, rest = start_group(engine, workspace, create_rows(engine, first), NUMBERS, k)
-    groups, _ = add_rows(engine, workspace, groups, rest, NUMBERS, k)
+    groups, _ = add_rows(engine, workspace, groups, rest, NUMBERS, k, lambda _: None)
     kept = create_groups(engine, groups_in(engine, groups))
-    groups, _ = add_rows(engine, workspace, kept, create_rows(engine, second), NUMBERS, k)
+    groups, _ = add_rows(engine, workspace, kept, create_rows(engine, second), NUMBERS, k, lambda _: None)
     updated = groups_in(engine, groups)
     assert sums(updated) == pytest.approx(sums_of_rows(first + second), rel=1e-9, abs=1e-6)
     assert all(k <= group[0] < 2 * k for group in updated.values())
@@ -111,7 +112,7 @@ def test_rows_join_the_group_whose_mean_is_nearest(engine: Engine) -> None:
         {1: (4, 0.0, 0.0, 0.01, 0.0, 100.0), 2: (4, 10.0, 0.0, 0.01, 0.0, 100.0), 3: (4, 5.0, 1e3, 0.01, 0.0, 1.0)},
     )
     rows = create_rows(engine, [(1, 90), (9, -80), (5, 900)])
-    groups, rounds = add_rows(engine, workspace, groups, rows, NUMBERS, 4)
+    groups, rounds = add_rows(engine, workspace, groups, rows, NUMBERS, 4, lambda _: None)
     assert rounds == 1
     assert {number: (group[0], group[1]) for number, group in groups_in(engine, groups).items()} == {
         1: (5, pytest.approx(0.2)),
@@ -126,11 +127,16 @@ def test_equal_rows_take_few_rounds_and_slices_of_rows_all_join(
 ) -> None:
     """Groups of equal rows are equally near, and double in a round."""
     monkeypatch.setattr("sqlanon.algorithms.clusters.streaming.PAIRS", pairs)
+    reported: list[Any] = []
     workspace, rows = PlainWorkspace(engine), [(5, 7)] * (64 if pairs > 64 else 12)
     groups, rest = start_group(engine, workspace, create_rows(engine, rows), NUMBERS, 2)
-    groups, rounds = add_rows(engine, workspace, groups, rest, NUMBERS, 2)
+    groups, rounds = add_rows(engine, workspace, groups, rest, NUMBERS, 2, reported.append)
     assert sums(groups_in(engine, groups)) == pytest.approx(sums_of_rows(rows))
     assert rounds <= 14
+    assert [one.round for one in reported] == list(range(1, rounds + 1))
+    left = [one.left for one in reported]
+    assert left == sorted(set(left), reverse=True)
+    assert left[0] == len(rows) - 2
 
 
 def test_fewer_first_rows_than_a_group_are_refused(engine: Engine) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sqlanon.cli.call import HERE, Call, Panel, command
+from sqlanon.cli.call import HERE, Call, Follow, Panel, Quiet, command
 from sqlanon.cli.deferred import codec, condensing, loading
+from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
 
 if TYPE_CHECKING:
@@ -35,12 +36,16 @@ def update_command(
     job: _Job,
     new_rows: Annotated[str, typer.Argument(help="The table of new rows, in the database of the policy's source.")],
     policy: _Policy = HERE,
+    progress: Follow = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Let new rows join the groups of a job, and keep the groups' statistics alone; nothing is published.
 
     A row joins the group whose means are nearest, and a group of 2k rows splits in two. docs/condensation.md says more.
     """
-    updated = condensing.update_job(loading.load_policy(policy), job, new_rows, call.options)
+    loaded = loading.load_policy(policy)
+    with progressing.observer(call, progress, quiet) as watching:
+        updated = condensing.update_job(loaded, job, new_rows, call.options, watching)
     if call.json:
         call.emit(codec.to_json(updated))
         return

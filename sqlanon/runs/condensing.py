@@ -31,7 +31,7 @@ from sqlanon.runs.recording import record_without_rules
 from sqlanon.sql import Identifier, Relation, checked_name
 from sqlanon.support.environment import named
 from sqlanon.values.expressions import double_of
-from sqlanon.work.journal import status_after
+from sqlanon.work.journal import Observer, Silent, status_after
 from sqlanon.work.publish import guard_staging
 from sqlanon.work.session import Session, open_session
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace, release_lock
@@ -61,14 +61,17 @@ class ReleasedJob:
     notes: tuple[str, ...]
 
 
-def update_job(policy: Policy, job: str, rows: str, options: EngineOptions | None = None) -> UpdatedJob:
+def update_job(
+    policy: Policy, job: str, rows: str, options: EngineOptions | None = None, observer: Observer | None = None
+) -> UpdatedJob:
     """Let the rows of a table join the groups of a job, which begins with its first rows.
 
     rows: the table, as SQL writes it, in the database of the policy's source.
+    observer: follows its phases, `encode` and `search`.
     Raises PolicyError (with every problem of policy and table), ProtectionError (too few first rows).
     """
     with interruptible(), _open_job(policy, job, options) as opened:
-        return opened.update(rows)
+        return opened.update(rows, observer or Silent())
 
 
 def release_job(
@@ -126,12 +129,13 @@ class _Job:
             for place, name in enumerate(self.names)
         ]
 
-    def update(self, rows: str) -> UpdatedJob:
+    def update(self, rows: str, observer: Observer) -> UpdatedJob:
         """Read the rows in one transaction, which also replaces the statistics."""
         engine, numbers = self.engine, self.numbers
         source = engine.resolve(Relation.parse(rows))
         if source is None:
             raise PolicyError(f"There is no table {rows}.")
+        observer.phase("encode")
         with engine.transaction():
             workspace = TemporaryWorkspace(engine)
             hold_trusted(self.policy, engine, source)
@@ -141,12 +145,13 @@ class _Job:
             new = workspace.table("new_rows")
             engine.run("stream/create_rows", rows=new, source=source, numbers=numbers)
             (added,) = engine.query_one("count_rows", table=new)
+            observer.phase("search")
             if self._exists():
                 groups = self._read(workspace)
                 self._require_sizes(measure_groups(engine, groups, numbers)[0])
             else:
                 groups, new = start_group(engine, workspace, new, numbers, self.k)
-            groups, rounds = add_rows(engine, workspace, groups, new, numbers, self.k)
+            groups, rounds = add_rows(engine, workspace, groups, new, numbers, self.k, observer.progress)
             sizes, _ = measure_groups(engine, groups, numbers)
             if self._exists():
                 engine.run("engine/drop_table", table=self.statistics)

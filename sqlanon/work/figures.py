@@ -14,7 +14,8 @@ def figures(progress: Progress) -> dict[str, int | float]:
     """The numbers of a progress, in order; those that it doesn't know yet are left out.
 
     Of a tree `round`, `active` (rows), `nodes`, `final` (classes), beside them the `episode` of a sample; of a lattice
-    `checked`, `open`, `best`, `bound`; of a specialization `done`, `tried`, `open`.
+    `checked`, `open`, `best`, `bound`; of a specialization `done`, `tried`, `open`; of refinement
+    `refined`, `of`, `clusters`; of a stream `round`, `left`, `groups`.
     """
     assert dataclasses.is_dataclass(progress)
     numbers: dict[str, Any] = {}

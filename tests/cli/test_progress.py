@@ -17,6 +17,7 @@ from tests.run_support import open_database
 pytestmark = pytest.mark.either_engine
 
 ROOT = Path(__file__).parents[2]
+K_ANONYMITY = {"model": "k-anonymity", "k": 3}
 KEYS = ["version", "event", "run", "phase", "seconds"]
 
 
@@ -70,6 +71,24 @@ def test_every_command_with_progress_tells_it_to_programs(policy: Path) -> None:
         assert [event["event"] for event in events(result)].count("start") == 1
 
 
+def test_clusters_and_streams_tell_their_rounds(database_url: str, tmp_path: Path) -> None:
+    with open_database(database_url) as database:
+        table = database.create({"a": "INTEGER", "b": "INTEGER"}, [(n * 7 % 60, n * 11 % 60) for n in range(60)])
+        roles = dict.fromkeys("ab", "quasi-identifier")
+        for algorithm, command, keys in (
+            ("microaggregation", ("run",), ["refined", "of", "clusters"]),
+            ("condensation", ("condense", "update", "nightly", table, "--policy"), ["round", "left", "groups"]),
+        ):
+            policy = database.policy(table, roles, algorithm={"name": algorithm}, privacy=[K_ANONYMITY])
+            path = tmp_path / f"{algorithm}.yml"
+            path.write_text(json.dumps(policy.model_dump(mode="json", by_alias=True, exclude_unset=True)))
+            result = call(*command, path, "--json", "--progress", "json")
+            assert result.exit_code == 0, result.output
+            rounds = [event for event in events(result) if event["event"] == "progress"]
+            assert rounds
+            assert [list(event)[5:] for event in rounds] == [keys] * len(rounds)
+
+
 def test_a_procedure_is_one_phase(postgres_url: str) -> None:
     with open_database(postgres_url) as database:
         frozen(database, simple(database)[1])
@@ -85,5 +104,19 @@ def test_no_progress_is_the_same_as_quiet_and_contradicts_json(policy: Path) -> 
 
 def test_the_documentation_names_every_key_of_progress() -> None:
     page = (ROOT / "docs" / "progress.md").read_text(encoding="utf-8")
-    for key in [*KEYS, "round", "active", "nodes", "final", "episode", "done", "tried", "checked", "open", "error"]:
+    for key in [
+        *KEYS,
+        "round",
+        "active",
+        "nodes",
+        "final",
+        "episode",
+        "done",
+        "tried",
+        "checked",
+        "open",
+        "error",
+        "refined",
+        "left",
+    ]:
         assert f"`{key}`" in page, key

@@ -9,13 +9,16 @@ clusters, whose borders are others in every round.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from sqlanon.algorithms.clusters.classes import create_classes
+from sqlanon.algorithms.clusters.progress import RefinementProgress
 from sqlanon.engines.base import Engine
 from sqlanon.releases.clustering import Points
 from sqlanon.sql import Identifier, Relation
+from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
 WORK = 400_000  # rows that all rounds together look at, about
@@ -57,15 +60,24 @@ def rounds_for(rows: int) -> int:
     return min(MOST_ROUNDS, max(WORK // rows, int(rows <= REFINED_ROWS)))
 
 
-def refine(engine: Engine, workspace: Workspace, points: Points, clustered: Relation, k: int) -> tuple[Relation, int]:
+def refine(
+    engine: Engine,
+    workspace: Workspace,
+    points: Points,
+    clustered: Relation,
+    k: int,
+    report: Callable[[Progress], None],
+) -> tuple[Relation, int]:
     """Move points between clusters of at least k; returns `(point, cluster)` and the number of rounds."""
     refinement = _Refinement(engine, workspace, points, k, clustered)
     idle = number = 0
-    while number < rounds_for(points.rows) and idle <= len(refinement.splits(number)):
+    rounds = rounds_for(points.rows)
+    while number < rounds and idle <= len(refinement.splits(number)):
         idle = 0 if refinement.change(refinement.splits(number)) else idle + 1
         if refinement.largest >= 2 * k:
             refinement.halve()
         number += 1
+        report(RefinementProgress(number, rounds, refinement.clusters))
     workspace.drop(refinement.classes)
     return refinement.clustered, number
 
@@ -73,7 +85,8 @@ def refine(engine: Engine, workspace: Workspace, points: Points, clustered: Rela
 class _Refinement:
     """Clusters between which points move, round by round.
 
-    clustered: `(point, cluster)`; classes: clusters with their centres, of which the largest has so many points.
+    clustered: `(point, cluster)`; classes: `clusters` of them with their centres, of which the largest has so many
+    points.
     """
 
     def __init__(
@@ -92,7 +105,7 @@ class _Refinement:
 
     def splits(self, number: int) -> list[Identifier]:
         """The columns by whose medians zones are halved in a round, until one holds few clusters."""
-        halvings = max(0, (self._clusters - 1) // self._effort.zone).bit_length()
+        halvings = max(0, (self.clusters - 1) // self._effort.zone).bit_length()
         columns = [one.name for one in self._points.coordinates]
         return [columns[(place + number) % len(columns)] for place in range(halvings)]
 
@@ -176,4 +189,4 @@ class _Refinement:
         (self.classes,) = self._tables("classes")
         create_classes(self._engine, self._points, clustered, self.classes)
         clusters, largest = self._engine.query_one("clusters/count_clusters", classes=self.classes)
-        self._clusters, self.largest = int(clusters), int(largest)
+        self.clusters, self.largest = int(clusters), int(largest)

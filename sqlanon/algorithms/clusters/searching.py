@@ -41,7 +41,7 @@ def search(
     clustered = gather(engine, workspace, points, k, algorithm)
     refined = 0
     if algorithm.refines:
-        clustered, refined = refine(engine, workspace, points, clustered, k)
+        clustered, refined = refine(engine, workspace, points, clustered, k, report)
     spared = policy.suppressible(coded.source_rows) if algorithm.suppresses else 0
     clustered, omitted = suppress_violating(engine, workspace, points, clustered, models, sensitive, spared)
     clustered, rounds = merge_violating(engine, workspace, points, clustered, models, sensitive)

@@ -6,12 +6,14 @@ differences from these. All of it happens in work tables `(group_number, n, m0, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from sqlanon.algorithms.clusters.progress import StreamProgress
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
 from sqlanon.sql import Relation
+from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
 STEPS = 100  # of the power iteration for an eigenvector
@@ -39,7 +41,13 @@ def start_group(
 
 
 def add_rows(
-    engine: Engine, workspace: Workspace, groups: Relation, rows: Relation, numbers: Numbers, k: int
+    engine: Engine,
+    workspace: Workspace,
+    groups: Relation,
+    rows: Relation,
+    numbers: Numbers,
+    k: int,
+    report: Callable[[Progress], None],
 ) -> tuple[Relation, int]:
     """Let all rows join the nearest group, and split the groups that have 2k; returns the groups and the rounds.
 
@@ -49,7 +57,9 @@ def add_rows(
     rounds = 0
     while left := int(engine.query_one("count_rows", table=rows)[0]):
         rounds += 1
-        pairs = left * int(engine.query_one("count_rows", table=groups)[0])
+        joined = int(engine.query_one("count_rows", table=groups)[0])
+        report(StreamProgress(rounds, left, joined))
+        pairs = left * joined
         members, added, split = (workspace.table(name, rounds) for name in ("members", "added", "groups"))
         shared = {"groups": groups, "members": members, "numbers": numbers, "rows": rows}
         engine.run("stream/choose_members", k=k, slices=-(-pairs // PAIRS), **shared)
