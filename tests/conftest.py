@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import itertools
 import os
@@ -24,7 +25,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from tests.directories import make_directory, remove_left_directories
 from tests.postgres_server import PostgresServer, find_binaries, start
-from tests.random_cases import many
+from tests.random_cases import many, some_of
 from tests.run_support import Database, duckdb_url, open_database
 from tests.template_heads import refuse_unneeded_values
 
@@ -53,15 +54,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Start first what waits for a clock: under xdist the other workers go on meanwhile."""
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
     if many(1) == 1:
-        left = _of_another_engine(items, _DRAWN if find_binaries() is not None else ENGINES[:1])
-        config.hook.pytest_deselected(items=[item for item in items if item in left])
-        items[:] = [item for item in items if item not in left]
+        for draw in (functools.partial(_of_another_engine, drawn=_drawn_engines()), _of_other_variants):
+            left = draw(items)
+            config.hook.pytest_deselected(items=[item for item in items if item in left])
+            items[:] = [item for item in items if item not in left]
 
 
 def pytest_collection_finish() -> None:
     """Spare the collector what lives as long as the session: the modules and thousands of collected tests."""
     gc.collect()
     gc.freeze()
+
+
+def _drawn_engines() -> Sequence[str]:
+    return _DRAWN if find_binaries() is not None else ENGINES[:1]
 
 
 def _of_another_engine(items: Sequence[pytest.Item], drawn: Sequence[str]) -> set[pytest.Item]:
@@ -77,6 +83,20 @@ def _of_another_engine(items: Sequence[pytest.Item], drawn: Sequence[str]) -> se
     pairs = [(name, found) for name, found in alike.items() if len(found) == len(ENGINES)]
     kept = {name: drawn[crc32(name.encode()) % len(drawn)] for name, _ in pairs}
     return {item for name, found in pairs for engine, item in found.items() if engine != kept[name]}
+
+
+def _of_other_variants(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """Of tests with many variants that tell the same, those that are left out: `variants(n)` keeps n, evenly spread."""
+    variants: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("variants"):
+            variants[item.nodeid.partition("[")[0]].append(item)
+    left: set[pytest.Item] = set()
+    for those in variants.values():
+        marker = those[0].get_closest_marker("variants")
+        assert marker is not None
+        left |= set(those) - set(some_of(those, marker.args[0]))
+    return left
 
 
 @pytest.fixture(autouse=True)

@@ -134,6 +134,7 @@ RESTORE = (
 )
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_release_holds_and_every_alteration_is_found(database_url: str, kind: str) -> None:
     """By default each engine has every alteration of one of the kinds."""
@@ -173,6 +174,7 @@ SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.either_engine
 def test_releases_of_all_shapes_hold(database_url: str, shape: str) -> None:
@@ -187,6 +189,7 @@ def test_releases_of_all_shapes_hold(database_url: str, shape: str) -> None:
     assert audit(policy).failed == ("classes_equal",)
 
 
+@pytest.mark.either_engine
 def test_what_means_hide_is_said(database_url: str) -> None:
     shown = PLAIN | {"age": {"role": "quasi-identifier", "show": "mean"}, "zip": "insensitive", "job": "insensitive"}
     policy = release(database_url, shown, {})
@@ -196,6 +199,7 @@ def test_what_means_hide_is_said(database_url: str) -> None:
     assert found.checks["values_equal"].rows == len(ROWS)
 
 
+@pytest.mark.either_engine
 def test_a_source_that_changed_is_no_falsified_release(database_url: str) -> None:
     policy = release(database_url, *KINDS["tree"])
     alter(database_url, "UPDATE {t} SET ward = ward + 1 WHERE id = 3")
@@ -207,6 +211,7 @@ def test_a_source_that_changed_is_no_falsified_release(database_url: str) -> Non
     assert audit(policy).failed == ("columns_equal",)
 
 
+@pytest.mark.either_engine
 def test_without_a_record_it_is_not_known_what_changed(database_url: str) -> None:
     policy = release(database_url, *KINDS["tree"])
     alter(database_url, "DROP SCHEMA sqlanon CASCADE")
@@ -217,6 +222,7 @@ def test_without_a_record_it_is_not_known_what_changed(database_url: str) -> Non
     assert "values_equal" in found.failed
 
 
+@pytest.mark.either_engine
 def test_a_class_that_was_removed_is_no_suppressed_one(database_url: str) -> None:
     policy = release(database_url, ATTRIBUTES, {"algorithm": {"name": "optimal"}, "suppression": 0.9})
     before = audit(policy)
@@ -229,6 +235,7 @@ def test_a_class_that_was_removed_is_no_suppressed_one(database_url: str) -> Non
     assert (audit(policy).satisfied, audit(policy).omitted) == (True, found.omitted)
 
 
+@pytest.mark.either_engine
 def test_a_source_that_is_not_there_is_said(database_url: str) -> None:
     policy = release(database_url, *KINDS["tree"])
     without = audit(policy, with_source=False)
@@ -242,6 +249,7 @@ def test_a_source_that_is_not_there_is_said(database_url: str) -> None:
     assert not audit(policy).satisfied
 
 
+@pytest.mark.either_engine
 def test_applied_rules_hold(database_url: str) -> None:
     policy = release(database_url, *KINDS["tree"])
     with connect(database_url) as engine, Catalog.open(engine) as catalog:
@@ -254,6 +262,7 @@ def test_applied_rules_hold(database_url: str) -> None:
     assert not audit(policy).satisfied
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet"])
 def test_files_are_held_against_their_source(database_url: str, tmp_path: Path, name: str) -> None:
     with open_database(database_url) as database:

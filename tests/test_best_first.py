@@ -24,6 +24,8 @@ from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize
 from tests.test_optimal import attempt
 
+pytestmark = pytest.mark.either_engine
+
 QUALITIES = ["height", "loss", *SCORES]
 EXAMPLES = {"duckdb": 12, "postgres": 4}
 

@@ -13,6 +13,8 @@ from sqlanon.sql import Statement
 from tests.run_support import Database, anonymize
 from tests.test_microaggregation import EXACT, QUASI, anonymity
 
+pytestmark = pytest.mark.either_engine
+
 DISTINCT = {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}
 
 

@@ -131,6 +131,7 @@ def _stolen(place: Place) -> list[Any]:
     return place.owner.sql(f"SELECT DISTINCT who FROM attic.stolen WHERE who = '{place.roles.runner}'")
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_code_of_the_owner_is_not_run(place: Place, attack: str) -> None:
     statements, said = ATTACKS[attack]
@@ -254,6 +255,7 @@ def _read_source(policy: Policy) -> None:
         engine.query("count_rows", table=source)
 
 
+@pytest.mark.variants(7)
 @pytest.mark.parametrize("command", READING)
 @pytest.mark.parametrize("attack", WORKING)
 def test_who_only_looks_does_not_run_it(place: Place, attack: str, command: str) -> None:

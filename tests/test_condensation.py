@@ -109,6 +109,7 @@ def test_equal_numbers_are_refused(database: Database) -> None:
         anonymize(database.policy(table, {"a": QUASI}, algorithm=CONDENSED))
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("type_", "values", "more", "problem"),
     [

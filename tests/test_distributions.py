@@ -95,6 +95,7 @@ def _share(count: float, rows: int = len(ROWS)) -> float:
     return round(int(count / K + 0.5) * K / rows, 4)
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_every_column_has_bars_that_add_up(database: Database, name: str) -> None:
     found = _found(_policy(database, name))

@@ -1,11 +1,11 @@
-"""Tests of which the engine does not matter: one of each pair stays, on the engine that its name draws."""
+"""Tests left out by default: on the engine that a name does not draw, and of many variants that tell the same."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
-from tests.conftest import _DRAWN, ENGINES, _of_another_engine
+from tests.conftest import _DRAWN, ENGINES, _of_another_engine, _of_other_variants
 
 
 class Item(SimpleNamespace):
@@ -42,3 +42,18 @@ def test_without_a_server_all_stay_on_duckdb() -> None:
 
 def test_tests_that_are_about_the_engine_stay_on_both() -> None:
     assert not _of_another_engine(items(marked=False), _DRAWN)
+
+
+def test_so_many_variants_stay_as_a_test_says() -> None:
+    every = [
+        Item(
+            nodeid=f"tests/test_x.py::test_{name}[{number}]",
+            get_closest_marker=lambda _, count=count: SimpleNamespace(args=[count]) if count else None,
+            number=number,
+        )
+        for name, count in (("few", 2), ("all", 0), ("more_than_there_are", 20))
+        for number in range(10)
+    ]
+    kept = [one for one in every if one not in _of_other_variants(every)]
+    assert [one.number for one in kept if "few" in one.nodeid] == [0, 5]
+    assert len(kept) == 2 + 10 + 10

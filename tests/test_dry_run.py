@@ -130,6 +130,7 @@ def _is_understood(statement: str, dialect: str) -> bool:
     return known and (len(parsed) == 1 or all(isinstance(one, exp.Drop) for one in parsed))
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_statement_parses(database: Database, name: str) -> None:
     attributes, models = POLICIES[name]
@@ -250,6 +251,7 @@ FULL_DOMAIN: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.variants(6)
 @pytest.mark.parametrize("algorithm", FULL_DOMAIN, ids=lambda a: "-".join(a.values()))
 def test_full_domain_searches_parse(database: Database, algorithm: dict[str, Any]) -> None:
     kept, disease = dict.fromkeys(COLUMNS, "insensitive"), {"role": "sensitive", "hierarchy": "suppress"}

@@ -95,6 +95,7 @@ NUMBERS = {
 SAMPLED = ("a mean is beyond its region", "a midpoint is another")
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize(("name", "is_sample"), [*((name, False) for name in NUMBERS), *((n, True) for n in SAMPLED)])
 def test_no_number_is_published_that_is_not_of_its_region(
     database: Database, name: str, is_sample: bool, monkeypatch: pytest.MonkeyPatch
@@ -112,6 +113,7 @@ def test_no_number_is_published_that_is_not_of_its_region(
     assert database.leftovers() == []
 
 
+@pytest.mark.variants(7)
 @pytest.mark.parametrize("name", TAMPERING)
 def test_nothing_is_published(database: Database, name: str) -> None:
     statement, check = TAMPERING[name]

@@ -22,6 +22,7 @@ CHANGES: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("step", ["encode", "search", "release"])
 @pytest.mark.either_engine

@@ -62,6 +62,7 @@ MODELS: dict[str, list[dict[str, Any]]] = {
 # --- the procedure, and applying the rules
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("models", MODELS)
 def test_a_procedure_releases_what_applying_the_rules_does(postgres_url: str, models: str) -> None:
     with open_database(postgres_url) as database:
@@ -218,6 +219,7 @@ ALTERED = {
 }
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("statements", ALTERED.values(), ids=ALTERED)
 def test_a_release_has_all_rows_and_no_other(postgres_url: str, statements: tuple[str, ...]) -> None:
     """Equal rows as often as they were staged, whatever the release's triggers and rules do."""
@@ -252,6 +254,7 @@ RECODINGS = {
 }
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("change", RECODINGS.values(), ids=RECODINGS)
 @pytest.mark.parametrize("staging", ["rules", "addresses", "rows"])
 def test_a_recoding_that_loses_or_doubles_rows_ends_a_job(postgres_url: str, staging: str, change: str) -> None:
@@ -314,6 +317,7 @@ def test_neither_errors_nor_procedures_tell_values(postgres_url: str) -> None:
         assert [run.status for run in runs(database)] == ["failed", "failed", "published"]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     "reading", ["to_tsquery('simple', n)", "CAST(n AS REGCLASS)", "CAST(n AS REGTYPE)", "date_trunc(n, now())"]
 )

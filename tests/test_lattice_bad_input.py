@@ -110,6 +110,7 @@ def test_weights_and_limits_of_unknown_attributes(database: Database) -> None:
 # --- no generalization
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("algorithm", ["incognito", "samarati", "bottom-up", "optimal", "datafly"])
 def test_what_fails_at_the_top_and_what_would_do(database: Database, algorithm: str) -> None:
     rows = [("a", i % 2, "xyz"[i % 3]) for i in range(30)] + [("c", 1, "x"), ("d", 0, "x"), ("d", 0, "y")]

@@ -24,6 +24,7 @@ from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_dat
 pytestmark = pytest.mark.either_engine
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("case", CASES)
 def test_a_star_shows_what_a_flat_release_shows(database: Database, case: str) -> None:
     attributes, more = CASES[case]
@@ -72,6 +73,7 @@ def test_suppressed_rows_are_one_class_with_those_that_look_like_them(database: 
 # --- replacing
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("was", ["star", "flat"])
 @pytest.mark.parametrize("now", ["star", "flat"])
 def test_either_layout_replaces_the_other(database: Database, was: str, now: str) -> None:

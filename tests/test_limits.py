@@ -38,6 +38,7 @@ OPEN: dict[str, list[Any]] = {
 TYPES = ["INTEGER", "DECIMAL(12, 0)", "DOUBLE PRECISION", "REAL"]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("show", OPEN)
 def test_numbers_beyond_the_limits_count_as_these(database: Database, show: str) -> None:
     columns = {f"q{place}": type_ for place, type_ in enumerate(TYPES)}
@@ -50,6 +51,7 @@ def test_numbers_beyond_the_limits_count_as_these(database: Database, show: str)
     assert sorted(row[-1] for row in released) == list(range(8))
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("values", "limits", "labels"),
     [
@@ -167,6 +169,7 @@ SEARCHES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.variants(6)
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search["name"])
 @pytest.mark.parametrize("type_", TYPES)
 def test_the_interval_of_a_limit_is_open(database: Database, type_: str, search: dict[str, Any]) -> None:
@@ -179,6 +182,7 @@ def test_the_interval_of_a_limit_is_open(database: Database, type_: str, search:
     assert not any("5000000" in label or "70" in label for label in labels)
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     ("limits", "intervals", "expected"),
     [
@@ -222,6 +226,7 @@ def cases(draw: st.DrawFn) -> tuple[list[int | None], dict[str, Any], dict[str, 
     return values, role, {key: end for key, end in limits.items() if end is not None}
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ["mondrian", "rothko-s", "optimal", "top-down"])
 @settings(
     max_examples=many(2),
@@ -280,6 +285,7 @@ def _opened(label: str, limits: dict[str, Any]) -> str:
     return f"{prefix or '['}{'*' if opens_low else low}-{'*' if opens_high else high}{suffix or ']'}"
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("show", ["label", "bounds"])
 @pytest.mark.parametrize("hierarchy", [None, {"intervals": [10, 30]}])
 def test_later_releases_keep_the_number_of_a_quantile(

@@ -61,6 +61,7 @@ def anonymity(k: int) -> list[dict[str, Any]]:
     return [{"model": "k-anonymity", "k": k}]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("more", [{}, {"keep": "variance"}], ids=["means", "rescaled"])
 def test_a_run_measures_what_loss_measures(database: Database, more: dict[str, Any]) -> None:
     table = database.create(COLUMNS, rows_of(90, 3))

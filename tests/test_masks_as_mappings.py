@@ -58,6 +58,7 @@ def test_the_leaves_of_groups_are_counted_as_a_mapping_has_them(engine: Engine, 
     assert {n for *_, n in found[0][0]} == {7}
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(("algorithm", "side"), SIDES[: many(4)])
 @pytest.mark.either_engine
 def test_a_mask_gives_what_its_labels_as_a_mapping_give(

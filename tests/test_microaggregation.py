@@ -129,6 +129,7 @@ COLUMNS = {
 ROLES = {"age": QUASI, "income": QUASI, "share": QUASI, "ill": "sensitive", "number": "insensitive"}
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("table_of", ["numbers", "mixed"])
 @pytest.mark.parametrize(
     ("blocks", "refine", "method"),
@@ -160,6 +161,7 @@ def plain(value: Any) -> Any:
     return float(value) if isinstance(value, float) else value
 
 
+@pytest.mark.either_engine
 def test_refinement_loses_less_and_keeps_k(database: Database) -> None:
     table = database.create(COLUMNS, numbers(300))
     losses = []
@@ -197,6 +199,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.variants(3)
 @pytest.mark.either_engine
 @pytest.mark.parametrize("models", MODELS, ids=lambda models: models[0]["model"])
 @pytest.mark.parametrize("blocks", ["exact", 20])
@@ -216,6 +219,7 @@ def test_clusters_that_violate_a_model_are_merged(
     assert sorted(row[-2:] for row in released) == sorted(row[-2:] for row in rows)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("type_", "values", "attribute", "problem"),
     [
@@ -331,6 +335,7 @@ def test_odd_numbers_have_means(database: Database, values: list[float]) -> None
     assert {row[1] for row in released} == {7.0}
 
 
+@pytest.mark.either_engine
 def test_the_report_says_that_centres_are_shown_and_what_they_tell(database: Database) -> None:
     table = database.create({"a": "INTEGER", "s": "INTEGER"}, [(n, n % 3) for n in range(12)])
     policy = database.policy(table, {"a": QUASI, "s": "sensitive"}, algorithm=EXACT, privacy=anonymity(3))

@@ -30,6 +30,8 @@ def _role(show: str, **more: Any) -> dict[str, Any]:
     return {"role": "quasi-identifier", "show": show, **more}
 
 
+@pytest.mark.variants(6)
+@pytest.mark.either_engine
 @pytest.mark.parametrize("show", HIDDEN)
 @pytest.mark.parametrize("type_", TYPES)
 def test_a_class_that_holds_null_shows_no_number(database: Database, type_: str, show: str) -> None:

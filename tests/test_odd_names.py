@@ -42,6 +42,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("name", TABLE_NAMES)
 def test_names_of_tables(database: Database, name: str) -> None:
     table, release = quoted(name), quoted(name[:30] + "r")

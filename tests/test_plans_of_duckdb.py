@@ -92,6 +92,7 @@ def duckdb_database(tmp_path: Path) -> Iterator[Database]:
         yield database
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("attributes", "algorithm"),
     [

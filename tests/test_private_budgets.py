@@ -67,6 +67,7 @@ def people(database: Database) -> Database:
     return database
 
 
+@pytest.mark.either_engine
 def test_a_run_is_charged_for_every_mechanism(people: Database) -> None:
     grant(people)
     policy = asking(people)
@@ -86,6 +87,7 @@ def test_a_run_is_charged_for_every_mechanism(people: Database) -> None:
     assert {one.sensitivity for one in ours if one.mechanism == "discrete laplace"} == {1}
 
 
+@pytest.mark.either_engine
 def test_an_exhausted_budget_stops_a_run_before_it_looks(people: Database) -> None:
     grant(people)
     first, known = release(asking(people, 2.5)), Known()

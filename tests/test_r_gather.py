@@ -246,6 +246,7 @@ TAMPERED = [
 ]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("part", range(3))
 def test_what_is_tampered_with_is_not_published(database: Database, monkeypatch: pytest.MonkeyPatch, part: int) -> None:
     table = database.create(COLUMNS, people(30))

@@ -19,6 +19,8 @@ from sqlanon.results.facts import ClusterFacts
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 from tests.test_microaggregation import COLUMNS, QUASI, ROLES, anonymity, numbers, plain
 
+pytestmark = pytest.mark.either_engine
+
 
 def mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
     """Mean and variance, exactly, of the doubles."""

@@ -109,6 +109,7 @@ def release(database: Database, policy: Policy) -> list[Any]:
     return database.sql(f"SELECT * FROM {policy.release.table}")
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("engine_name", "search"),
     [

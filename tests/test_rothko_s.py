@@ -98,6 +98,7 @@ def _people(number: int) -> list[Row]:
     return rows
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_lying_sample_can_only_cost_detail(databases: tuple[Database, Database], name: str) -> None:
     """Samples of some rows of a thousand, at the lowest confidence: what is pruned is counted on all rows."""

@@ -75,6 +75,7 @@ DIVERSE = [K, {"model": "recursive-l-diversity", "attribute": "wage", "c": 3, "l
 SPREAD = [K, {"model": "variance-diversity", "attribute": "wage", "v": 20}]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("split", "models", "size", "seed"),
     [(INFORMATION, DIVERSE, 40, 1), (INFORMATION, SPREAD, 40, 1), (REGRESSION, [K], 40, 1)],

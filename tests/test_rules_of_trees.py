@@ -54,6 +54,7 @@ def cases(draw: st.DrawFn) -> tuple[tuple[Attribute, ...], list[Row], list[Row],
     return tuple(flavours), source, rows(3, [a.pool for a in flavours]), draw(st.integers(1, 3))
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ALGORITHMS)
 @SOME
 @given(case=cases())
@@ -102,6 +103,7 @@ def _people(number: int) -> list[Row]:
     ]
 
 
+@pytest.mark.variants(5)
 @pytest.mark.either_engine
 @pytest.mark.parametrize("sessions", [1, 3])
 @pytest.mark.parametrize("name", _TREES)

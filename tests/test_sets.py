@@ -44,6 +44,7 @@ def _members(label: str) -> int:
     return 0 if re.search(r'"-"', label) else len(re.findall(r'"(?:[^"]|"")*"|[^",{} ][^",{}]*', label))
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("streets", [40, 300])
 @pytest.mark.parametrize(("sets", "most"), [("auto", 12), ("range", 1), ("list", 100), (None, 100)])
 def test_larger_sets_show_their_ends(database: Database, sets: str | None, most: int, streets: int) -> None:
@@ -56,6 +57,7 @@ def test_larger_sets_show_their_ends(database: Database, sets: str | None, most:
         assert all(len(label) < 300 for label in labels)
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("sets", ["auto", "range"])
 @pytest.mark.parametrize("streets", [40, 300])
 def test_later_releases_show_the_same(database: Database, sets: str, streets: int) -> None:

@@ -21,6 +21,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize("type_", ["INTEGER", "DECIMAL(7, 0)", "DOUBLE PRECISION"])
 @pytest.mark.parametrize("show", SHOWN)
 def test_shows(database: Database, show: str, type_: str) -> None:

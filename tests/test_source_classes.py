@@ -65,6 +65,7 @@ def measured(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> ClassStatistics
     return sizes[0]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("kind", TABLES)
 def test_estimates_are_near_what_is_there(database: Database, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     policy = of_values(database, TABLES[kind])

@@ -118,6 +118,7 @@ HOLDING = {
 }
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("statement", HOLDING.values(), ids=HOLDING)
 def test_rows_are_replaced_where_something_would_be_lost(
     postgres_url: str, restricted_role: tuple[str, str], statement: str

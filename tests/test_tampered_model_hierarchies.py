@@ -21,6 +21,7 @@ KINDS: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("column", ["l1", "g1"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.either_engine

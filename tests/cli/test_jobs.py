@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sqlanon.cli.layout import WIDEST
 from tests.cli.support import call, only_object
 from tests.jobs_support import ALONE, runs, simple, table
 from tests.run_support import Database, open_database
 
 
+@pytest.mark.either_engine
 def test_a_job_from_freezing_to_a_violation(database: Database) -> None:
     name, run = simple(database)
     where = ("--url", database.url)

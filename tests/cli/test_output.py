@@ -40,6 +40,7 @@ def unwritable(how: str) -> int:
     return writing
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("engine_name", "command", "how"),
     [

@@ -107,6 +107,7 @@ def test_tells_a_listener_what_it_ran(engine: Engine) -> None:
     assert heard == [("test", 2)]
 
 
+@pytest.mark.variants(8)
 @pytest.mark.parametrize("name", WEIRD_NAMES)
 def test_weird_names_of_tables_and_columns(engine: Engine, name: str) -> None:
     do(engine, f"CREATE TABLE {Identifier(name)} ({Identifier(name)} INTEGER NOT NULL, other VARCHAR)")

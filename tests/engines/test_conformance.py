@@ -179,6 +179,7 @@ def test_equal_rows_are_counted_before_they_are_sorted(tmp_path: Path, monkeypat
     assert len(found[0]) == 150_000
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("few", [released_rows.FEW_ROWS, 37_500])
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_a_file_has_the_rows_of_the_table(

@@ -341,12 +341,14 @@ def search(database: Database, mutant: Mutant) -> None:
         require_drawn_to_pass(database, mutant.check, mutant.cases, DRAWN, seed_of_turn)
 
 
+@pytest.mark.variants(14)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_broken_condition_is_caught(database: Database, mutant: Mutant) -> None:
     with mutated(mutant.place, mutant.old, mutant.new), pytest.raises((AssertionError, VerificationError)):
         search(database, mutant)
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize(
     "check", [check_all, check_chart, check_samarati, check_optimal, check_best_first, check_floors]
 )

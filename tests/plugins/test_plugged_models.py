@@ -38,6 +38,7 @@ def _known(counts: Counter[str | None]) -> list[int]:
     return [count for value, count in counts.items() if value is not None]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.usefixtures("example")
 @pytest.mark.parametrize("algorithm", TREES_AND_LATTICES)
 def test_a_model_of_a_package_is_searched_and_verified(database: Database, algorithm: str) -> None:

@@ -108,6 +108,7 @@ def unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Widest, "bounds", Quality.bounds)
 
 
+@pytest.mark.variants(2)
 @pytest.mark.usefixtures("example")
 @pytest.mark.parametrize("knows_bounds", [True, False])
 @pytest.mark.parametrize("held", [10**9, 1])
