@@ -15,7 +15,7 @@ from sqlanon.catalog.sources import identify_source
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.linking import check_earlier_releases, check_run, linked_warning
+from sqlanon.runs.linking import check_earlier_releases, check_run, linked_warning, private_warning
 from sqlanon.sql import Relation
 from sqlanon.work.journal import Silent
 from tests.jobs_support import COLUMNS, ROLES, K, carry_out, frozen, linked, released, simple, table
@@ -107,6 +107,19 @@ def test_a_search_is_told_of_other_rules_where_nothing_forbids_it(database: Data
     assert linked(again.warnings) == []
     stricter = anonymize(database.policy(name, ROLES, privacy=STRICTER), replace=True)
     assert f"Run {again.run} released" in linked(stricter.warnings)[0]
+
+
+def test_a_private_release_has_no_classes_to_intersect(database: Database) -> None:
+    name, run = simple(database)
+    stricter = anonymize(database.policy(name, ROLES, privacy=STRICTER), replace=True).run
+    counts = "UPDATE sqlanon.releases SET kind = 'counts' WHERE run = ?"  # as of a release with noise
+    database.sql(counts, [stricter])
+    frozen(database, run)
+    again = carry_out(database)
+    assert private_warning(stricter, again["source"]["table"]) in again["warnings"]
+    assert linked(again["warnings"]) == []
+    other = anonymize(database.policy(name, ROLES, privacy=[{"model": "k-anonymity", "k": 9}]), replace=True)
+    assert linked(other.warnings) == [linked_warning(again["run"], other.source.table)]
 
 
 class Meanwhile(Silent):

@@ -14,6 +14,8 @@ from sqlanon.algorithms.private.accounting import schedule_of
 from sqlanon.algorithms.private.drawing import draw_counts
 from sqlanon.algorithms.private.specializing import Histograms, Specialization
 from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError
+from sqlanon.policy.loading import build_policy
 from tests.private_support import (
     Ample,
     Column,
@@ -167,3 +169,22 @@ def test_shares_add_up_to_epsilon(database: Database) -> None:
         assert len(charged) == choices
         assert noise.epsilon == Fraction(3, 20)
         assert sum(one.epsilon for one in charged) + noise.epsilon == Fraction(3, 10)
+
+
+@pytest.mark.parametrize(
+    "unit", [{"column": "person", "rows": rows} for rows in (0, -1, 0.5, "two", None, True, 2**63)]
+)
+def test_a_unit_that_is_none_is_refused_in_one_sentence(unit: Any) -> None:
+    with pytest.raises(PolicyError) as refused:
+        build_policy(
+            {
+                "source": {"url": "duckdb:///x.duckdb", "table": "people"},
+                "release": {"table": "released"},
+                "attributes": {"person": {"role": "identifier"}, "job": ATTRIBUTES["job"]},
+                "privacy": [{"model": "differential-privacy", "epsilon": 1, "unit": unit}],
+                "algorithm": {"name": "contingency"},
+            }
+        )
+    (problem,) = refused.value.problems
+    assert problem.startswith("privacy[0].unit must be row, or {column: …, rows: …}")
+    assert problem.endswith("a whole number of at least 1.")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sqlanon.algorithms.private.units import amounts_in_units
 from sqlanon.catalog import Run, Status
 from sqlanon.errors import PolicyError
 from sqlanon.report.material import Material
@@ -91,7 +92,8 @@ def test_stewards_read_what_is_promised_and_what_was_spent() -> None:
         "&lt;job&gt;",
         "and 8 more",
         "be seen in a table",
-        "1,024 stand for one row",
+        "scores by which choices are made",
+        "1 row<",
         "This page holds no number of the data.",
     ):
         assert said in text, said
@@ -110,10 +112,18 @@ def test_persons_and_great_epsilons_are_said_as_they_are() -> None:
 
 
 def test_sensitivities_say_what_they_are_numbers_of() -> None:
-    assert "1,024 stand for one row" in sensitivity_text(GUARANTEE, {"name": "diffgen"})
-    assert "one bit" in sensitivity_text(GUARANTEE, {"name": "diffgen", "score": "information-gain"})
-    counts = replace(GUARANTEE, mechanisms=GUARANTEE.mechanisms[-1:])
-    assert sensitivity_text(counts, {"name": "contingency"}).endswith("of counts, in rows.")
+    choice, noise = GUARANTEE.mechanisms[0], GUARANTEE.mechanisms[-1]
+    assert amounts_in_units(replace(choice, sensitivity=3 * 1024, scale="30720"), "max") == ("3 rows", "30 rows")
+    assert amounts_in_units(replace(choice, sensitivity=2**20, scale=str(2**24)), "information-gain") == (
+        "1 bit",
+        "16 bits",
+    )
+    assert amounts_in_units(replace(noise, sensitivity=1, scale="10/3"), "information-gain") == (
+        "1 row",
+        "3.333333 rows",
+    )
+    assert sensitivity_text(GUARANTEE).endswith("the scores by which choices are made.")
+    assert sensitivity_text(replace(GUARANTEE, mechanisms=(noise,))).endswith("counts.")
 
 
 def test_a_run_that_was_not_charged_says_so() -> None:

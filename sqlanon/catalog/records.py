@@ -147,12 +147,14 @@ class Released:
 
     rules: the run that found the rules, itself or another; digest: of these rules, see `same_recoding`.
     republish: what the run's policy says of releases by other rules.
+    is_private: whether it shows noisy counts, which have no classes to intersect.
     """
 
     run: str
     rules: str
     digest: str
     republish: str | None
+    is_private: bool = False
 
     def is_by(self, rules: str | None, digest: str | None) -> bool:
         """Tell whether these are the rules that the run `rules` found, or rules of this digest."""

@@ -68,6 +68,7 @@ class Releases(Ledger):
                 _searched_in(row["id"], row["recoding"]),
                 row["digest"],
                 json.loads(row["policy"]).get("republish"),
+                row["kind"] == ReleaseKind.COUNTS,
             )
             for row in self._rows("select_released", _identity(wanted), of_file=wanted.is_file)
             if identify_recorded(row["source"], row["database"], row["recoding"]) == wanted

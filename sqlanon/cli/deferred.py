@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sqlanon.algorithms.lattice import options as options
     from sqlanon.algorithms.lattice import refusal as refusal
     from sqlanon.algorithms.lattice.quality import qualities as qualities
+    from sqlanon.algorithms.private import units as units
     from sqlanon.api import calls as calls
     from sqlanon.api import demo as demo
     from sqlanon.api import granting as granting
@@ -128,6 +129,7 @@ MODULES = {
     "summary": "sqlanon.cli.summary",
     "tradeoff": "sqlanon.report.drawing.tradeoff",
     "sweeping": "sqlanon.runs.tradeoffs.sweeping",
+    "units": "sqlanon.algorithms.private.units",
     "utility": "sqlanon.measures.workload.utility",
     "watch": "sqlanon.cli.watch",
     "workspace": "sqlanon.work.workspace",

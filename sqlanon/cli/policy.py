@@ -226,6 +226,9 @@ def _refuse_of_private(given: dict[str, object]) -> None:
 
 
 def _run_private(call: Call, loaded: Policy, replace: bool, progress: Any, quiet: bool) -> None:
+    rule = private_check.rule_of_rows(loaded)
+    if rule is not None and not call.json and progress != "json":
+        call.note(rule)  # before a row is read
     with progressing.observer(call, progress, quiet, is_timed=False) as watching:
         result = private_runs.run_private(loaded, replace=replace, options=call.options, observer=watching)
     with call.telling(result.run):

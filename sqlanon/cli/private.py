@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from sqlanon.cli.deferred import codec
+from sqlanon.cli.deferred import codec, units
 from sqlanon.cli.layout import table
 from sqlanon.cli.plans import listed, release_text, source_text
 from sqlanon.errors import ProtectionError
@@ -31,7 +31,7 @@ def check_text(checked: PrivateCheck) -> str:
         f"Source:  {source_text(plan.policy)}, not looked at\nRelease: {release_text(plan.policy)}",
         table(["column", "type", "declared places"], rows),
         f"{_promise(checked.guarantee)}\n{_noise(checked.likely_noise)}\n{_cells(checked)}",
-        _mechanisms(checked.guarantee),
+        _mechanisms(checked.guarantee, getattr(plan.algorithm, "score", None)),
         "" if checked.budget is None else _budget(checked.budget, "A run consumes"),
         listed("Warnings", plan.warnings),
     )
@@ -163,8 +163,8 @@ def _threshold_text(threshold: int | None) -> str:
     return "" if threshold is None else f"\nCells with a count below {threshold:,} are not in the release."
 
 
-def _mechanisms(guarantee: Guarantee) -> str:
-    used = [(one.mechanism, one.epsilon, one.sensitivity, one.scale) for one in guarantee.mechanisms]
+def _mechanisms(guarantee: Guarantee, score: str | None) -> str:
+    used = [(one.mechanism, one.epsilon, *units.amounts_in_units(one, score)) for one in guarantee.mechanisms]
     rows = [[one[0], used.count(one), *one[1:]] for one in dict.fromkeys(used)]
     return table(["mechanism", "times", "epsilon each", "sensitivity", "scale"], rows)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog import RECODING, Catalog, Job
+from sqlanon.catalog import RECODING, Catalog, Job, ReleaseKind
 from sqlanon.catalog.exclusive import place_of, refusal
 from sqlanon.engines.base import Engine
 from sqlanon.engines.postgres.errors import OWN_ERRORS, QUOTABLE
@@ -37,7 +37,7 @@ from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import NULL_CHOICE
 from sqlanon.results.upcasters import VERSION
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
-from sqlanon.runs.linking import linked_warning
+from sqlanon.runs.linking import linked_warning, private_warning
 from sqlanon.sql import Identifier, Relation, Text, macro
 from sqlanon.support.folding import fold
 from sqlanon.values.digest import ROWS, digest_head, table_statement
@@ -230,6 +230,8 @@ class ProcedureText:
             "trusts_owner": self.recoded.trusts_owner,
             "code_of_others": _pattern(lambda problems: refusal_of_source(source, problems)),
             "linked_warning": _pattern(lambda run: linked_warning(run, str(source))),
+            "private_warning": _pattern(lambda run: private_warning(run, str(source))),
+            "counts_kind": Text(ReleaseKind.COUNTS.value),
             "busy": Text(f"Another run is writing {self.job.release}: wait for it, or cancel it."),
             "other_columns": _pattern(
                 lambda changed: source_problem(str(source), f"when job {self.job.name} was frozen", changed)

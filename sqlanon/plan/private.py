@@ -14,7 +14,7 @@ from sqlanon.plan.public_domain import PublicDomain, TaxonomyDomain, public_doma
 from sqlanon.plan.trust import require_trusted
 from sqlanon.policy import Policy, PrivateCounts, Role
 from sqlanon.policy.document import path_text
-from sqlanon.policy.private import mechanism_of, private_counts
+from sqlanon.policy.private import mechanism_of, private_counts, target_rule
 from sqlanon.sql import Relation
 from sqlanon.support.suggest import did_you_mean, quoted
 
@@ -169,3 +169,6 @@ def _warnings(policy: Policy, epsilon: Fraction, persons: str | None) -> Iterato
         yield "A row is protected, and not a person with several: for these say unit: {column: …, rows: …}."
     if policy.target is None and private_counts(policy).chooses:
         yield "Without a target, score: max is the number of rows: the largest groups are taken apart first."
+    rule = target_rule(policy)
+    if rule is not None:
+        yield rule

@@ -103,9 +103,14 @@ class Unit(Part):
 
 def _unit(given: Any) -> Any:
     """Take `row`, or a column of persons with the most rows of each; refused in one sentence."""
-    is_unit = isinstance(given, Unit) or given == "row"
-    if not is_unit and not (isinstance(given, dict) and given.keys() == {"column", "rows"}):
-        raise broken("must be row, or {column: …, rows: …} with the most rows that count of one person.")
+    if isinstance(given, Unit) or given == "row":
+        return given
+    is_unit = isinstance(given, dict) and given.keys() == {"column", "rows"} and isinstance(given["column"], str)
+    if not is_unit or type(given["rows"]) is not int or not 0 < given["rows"] < 2**63:
+        raise broken(
+            "must be row, or {column: …, rows: …}: the column that tells persons apart, and the most rows that count of"
+            " one, a whole number of at least 1."
+        )
     return given
 
 

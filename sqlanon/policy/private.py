@@ -28,6 +28,16 @@ def private_counts(policy: Policy) -> PrivateCounts:
     return policy.algorithm
 
 
+def target_rule(policy: Policy) -> str | None:
+    """Say what becomes of rows whose target is not declared; None without a target."""
+    if policy.target is None:
+        return None
+    return (
+        f"Rows whose '{policy.target}' is none of its declared values are left out. How many there are is told nowhere,"
+        " as it would tell of single rows."
+    )
+
+
 def private_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
     """Say what does not go with differential privacy, or only with it.
 

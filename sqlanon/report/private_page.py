@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
 from sqlanon import __version__
 from sqlanon.algorithms.private.accounting import CHOICE
-from sqlanon.algorithms.private.scoring import BITS, GRAIN
+from sqlanon.algorithms.private.units import amounts_in_units
 from sqlanon.catalog import Run
 from sqlanon.policy.algorithms import OWN_ALGORITHMS
 from sqlanon.policy.facts import without_values
@@ -44,8 +44,8 @@ def render_private(run: Run, result: PrivateResult) -> str:
         belief=belief_text(result.guarantee),
         unit=unit_text(result.guarantee),
         budget=None if result.budget is None else budget_text(result.budget),
-        mechanisms=list(list_mechanisms(result.guarantee)),
-        sensitivity=sensitivity_text(result.guarantee, policy["algorithm"]),
+        mechanisms=list(list_mechanisms(result.guarantee, policy["algorithm"].get("score"))),
+        sensitivity=sensitivity_text(result.guarantee),
         checks=[{"sentence": CHECKS.get(name, name), **asdict(check)} for name, check in result.checks.items()],
         policy=json.dumps(without_values(policy), ensure_ascii=False, indent=2),
     )
@@ -99,23 +99,26 @@ def budget_text(budget: BudgetState) -> str:
     )
 
 
-def sensitivity_text(guarantee: Guarantee, algorithm: Mapping[str, Any]) -> str:
-    """Say what sensitivities are numbers of: rows, or the fractions of rows or bits that scores are made of."""
+def sensitivity_text(guarantee: Guarantee) -> str:
+    """Say what a sensitivity is of."""
     whom = "row" if guarantee.unit == "row" else "person"
-    text = f"The sensitivity is the most by which one {whom} changes what noise is added to: of counts, in rows."
+    text = f"The sensitivity is the most by which one {whom} changes what noise is added to"
     if all(one.mechanism != CHOICE for one in guarantee.mechanisms):
-        return text
-    grains, of = (2**BITS, "bit of information") if algorithm.get("score") == "information-gain" else (GRAIN, "row")
-    return f"{text} Choices are by scores, which are whole numbers: {grains:,} stand for one {of}."
+        return f"{text}: counts."
+    return f"{text}: counts, and the scores by which choices are made."
 
 
-def list_mechanisms(guarantee: Guarantee) -> Iterator[dict[str, Any]]:
-    """List mechanisms of the same loss once, with how often each was used."""
+def list_mechanisms(guarantee: Guarantee, score: str | None) -> Iterator[dict[str, Any]]:
+    """List mechanisms of the same loss once, with how often each was used.
+
+    score: of choices, as the policy names it; None where it names none.
+    """
     for one, times in Counter(guarantee.mechanisms).items():
+        sensitivity, scale = amounts_in_units(one, score)
         yield {
             "name": one.mechanism,
             "times": times,
             "epsilon": decimal_text(Fraction(one.epsilon), up=True),
-            "sensitivity": one.sensitivity,
-            "scale": decimal_text(Fraction(one.scale), up=False),
+            "sensitivity": sensitivity,
+            "scale": scale,
         }

@@ -37,7 +37,8 @@ def check_earlier_releases(
     others = [one for one in released if not one.is_by(rules, digest)]
     if not others:
         return None
-    warning = linked_warning(others[0].run, source)
+    of_classes = next((one for one in others if not one.is_private), None)
+    warning = private_warning(others[0].run, source) if of_classes is None else linked_warning(of_classes.run, source)
     if len(others) < len(released):
         return warning
     bound = next((one for one in others if one.republish == SAME_RECODING), None)
@@ -79,6 +80,14 @@ def linked_warning(run: str, source: str) -> str:
     return (
         f"Run {run} released {source} by other rules: who holds both releases can intersect the classes of a person,"
         " and may be left with fewer rows than k. docs/jobs.md says more."
+    )
+
+
+def private_warning(run: str, source: str) -> str:
+    """Warn that a source was released with differential privacy before, whose budget does not cover this release."""
+    return (
+        f"Run {run} released {source} with differential privacy. This release is made without it: what who holds both"
+        " learns of a person is bounded by no epsilon."
     )
 
 

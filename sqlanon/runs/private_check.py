@@ -11,6 +11,7 @@ from sqlanon.algorithms.private.mechanisms import OpenDP
 from sqlanon.engines.base import EngineOptions
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy import Policy
+from sqlanon.policy.private import target_rule
 from sqlanon.results.codec import to_json
 from sqlanon.results.private import BudgetState, Guarantee
 from sqlanon.runs.charging import ask_budget
@@ -47,6 +48,11 @@ class PrivateCheck:
     def budget_object(self) -> Any:
         """The budget as plain values."""
         return None if self.budget is None else to_json(self.budget)
+
+
+def rule_of_rows(policy: Policy) -> str | None:
+    """Say which rows a run leaves out, before any is read; None where it counts all."""
+    return target_rule(policy)
 
 
 def check_private(

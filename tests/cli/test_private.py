@@ -40,6 +40,8 @@ def test_check_says_what_a_release_costs(policy: Path) -> None:
         "not looked at",
         "Differential privacy with epsilon 1 for a row.",
         "The noise of a count is 6 or less in 95 of 100 cells.",
+        "noisy max            10  1/20          1 row        20 rows",
+        "Rows whose 'pay' is none of its declared values are left out.",
         "at most 168 cells, empty ones among them",  # 21 places of ages, 4 of jobs, 2 classes
         "The policy fits its table, but a run would be refused: budget: differential privacy needs a budget",
     ):
