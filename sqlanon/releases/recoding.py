@@ -136,7 +136,7 @@ def _attribute(dimension: Dimension, level: int) -> dict[str, Any]:
             dimension.field.column,
             dimension.mask_in_row(level),
             dimension.field.shift + shift,
-            Identifier("c"),
+            Identifier("classes"),
         ),
         "shift": shift,
     }

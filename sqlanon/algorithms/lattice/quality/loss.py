@@ -119,7 +119,7 @@ def _looked_up(marginal: Marginal, node: Node) -> dict[str, Any]:
         {
             "name": column,
             "there": macro("bits.masked", column, mask),
-            "here": macro("bits.masked", column, mask, Identifier("g")),
+            "here": macro("bits.masked", column, mask, Identifier("gone")),
         }
         for column, mask in marginal.words(level)
     ]
