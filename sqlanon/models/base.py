@@ -158,9 +158,10 @@ class PrivacyModel(ABC):
     def sample_test(self, render: Renderer, groups: Groups) -> SampleTest | None:
         """Test classes by a sample of their rows; None where whatever the sampled rows show is true of all rows.
 
-        Models are asked only if they are `testable`: the plan refuses others where an algorithm takes samples.
+        Models are asked only if they are `testable`: the plan refuses others where an algorithm takes samples. Raises
+        PolicyError for a model without such a test.
         """
-        raise NotImplementedError(f"{self.name} has no test on samples.")
+        raise PolicyError(f"{self.name} can't be checked on a sample of rows; choose an algorithm that takes none.")
 
     def implies_violation(self) -> Markup | None:
         """SQL over two classes of one run, of `z.n` and `o.n` rows: whether `z`, which violates the model by its
