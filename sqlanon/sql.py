@@ -36,6 +36,7 @@ from markupsafe import Markup
 
 from sqlanon.errors import PolicyError
 from sqlanon.support.folding import fold, lines_of
+from sqlanon.support.indentation import align
 
 MAX_IDENTIFIER_BYTES = 63
 Number = int | float | Decimal
@@ -279,8 +280,8 @@ class Renderer:
 
     def unfolded(self, template: str, values: Mapping[str, Any]) -> str:
         """Render a template, and leave lines as long as they come."""
-        lines = (line.rstrip(" \t\n") for line in lines_of(self._template(template).render(values)))
-        return "\n".join(line for line in lines if line).strip()
+        lines = (line.rstrip(" \t\n") for line in lines_of(self._template(template).render(values).strip()))
+        return "\n".join(align([line for line in lines if line]))
 
     def _template(self, name: str) -> Template:
         if name not in self._templates:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon.sql import Identifier, RedactedValue, Text, expression, indent, listed, renderer
-from sqlanon.support.folding import fold
+from sqlanon.support.folding import fold, lines_of
+from sqlanon.support.indentation import align
 from tests.run_support import Database
 
 ODD = ["a  \n\n b ", "\r", " \t\n", "it's\n\n--", '"\n\n"', "\x0b\x0c\x1c\u2028 \n \n", "--\n'", "/*\n\n*/", "a\n"]
@@ -68,6 +69,39 @@ def test_values_that_records_hide_stay_whole(value: RedactedValue) -> None:
     assert max(map(len, statement.text.split("\n"))) <= 140
     assert statement.text.count(str(value)) == statement.record.count("/* withheld */ ?") == 20
     assert fold(statement.text, 5).count(str(value)) == 20
+
+
+def moved_in(text: str) -> str:
+    return "\n".join(align([line for line in lines_of(text) if line != "\n"]))
+
+
+def test_lines_move_in_within_the_bracket_that_they_stand_in() -> None:
+    case = "CASE\n  WHEN a = 'x\ny' THEN (\nSELECT b\n  FROM c\n)\nEND"
+    assert moved_in(f"SELECT\n    {case} AS d, e\nFROM f") == (
+        "SELECT\n    CASE\n      WHEN a = 'x\ny' THEN (\n          SELECT b\n            FROM c\n      )\n"
+        "    END AS d, e\nFROM f"
+    )
+    assert moved_in('SELECT "("\n, 1 -- )\n, (/* ( */\n2)') == 'SELECT "("\n, 1 -- )\n, (/* ( */\n  2)'
+    procedure = "BEGIN\n  IF (\na) THEN\nb;\n  END IF;\nEND"
+    assert moved_in(procedure) == procedure
+    assert renderer("duckdb")("count_rows", table=expression("(\nSELECT 1\n) AS x")).text == (
+        "SELECT count(*) FROM (\n    SELECT 1\n) AS x"
+    )
+
+
+PARTS = st.sampled_from(
+    ["SELECT", "CASE", "END", "(", ")", "[", "]", "\n", "\n  ", "\n      ", "' (\n'", '"["', "-- (\n", "/* \n( */"]
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(PARTS, max_size=40))
+def test_moved_lines_say_the_same(parts: list[str]) -> None:
+    text = " ".join(parts)
+    lines = [line for line in lines_of(text) if line != "\n"]
+    aligned = align(lines)
+    assert [line.lstrip(" ") for line in aligned] == [line.lstrip(" ") for line in lines]
+    assert align(aligned) == aligned
 
 
 WORDS = st.sampled_from(

@@ -29,6 +29,7 @@ _NUMBERS = re.compile(r"[0-9]+")
 _WORK = re.compile(r'"w_[0-9a-f]{8}_')  # as each run calls its work tables
 
 _LITERAL = re.compile(r"\s*'(?:[^']|'')*'\S*")
+_CROOKED = re.compile(r"(?:  )* \S|\s*$|.*\s$|[^']*\)(?:SELECT|FROM|JOIN|WHERE|GROUP|ORDER|UNION)\b")
 _LONG = 60  # lines
 _PARTS = re.compile(r"^ *(?:WITH (?:RECURSIVE )?)?\w+(?: \([^()]*\))?\s+AS (?:MATERIALIZED )?\(", re.MULTILINE)
 _COMMENTED = re.compile(rf"{_PARTS.pattern}(?: |\s*)--", re.MULTILINE)
@@ -198,11 +199,17 @@ def uncommented(statements: list[Read]) -> set[str]:
     }
 
 
+def crooked(statements: list[Read]) -> set[str]:
+    """The templates of statements with a line an odd number of spaces further in, or a clause glued to a bracket."""
+    return {one.template for one in statements if any(_CROOKED.match(line) for line in one.text.split("\n"))}
+
+
 def test_statements_of_runs_are_fit_to_be_read(tmp_path: Path) -> None:
     """Heads say the columns that they give, and no line is long."""
     with open_database(duckdb_url(tmp_path / "t.duckdb")) as database:
         runs = read(statements_of_runs(database), "duckdb")
     assert long_lines(runs) == set()
+    assert crooked(runs) == set()
     assert len(abbreviated(runs)) <= ABBREVIATED, sorted(abbreviated(runs))
     assert len(uncommented(runs)) <= UNCOMMENTED, sorted(uncommented(runs))
     assert _heads(jobs=False) == of_runs(runs), "python -m tests.test_template_columns --write"
@@ -212,6 +219,7 @@ def test_statements_of_jobs_are_fit_to_be_read(postgres_database: Database) -> N
     """Heads say the columns that they give, and no line is long."""
     jobs = read(statements_of_jobs(postgres_database), "postgres")
     assert long_lines(jobs) == set()
+    assert crooked(jobs) == set()
     assert _heads(jobs=True) == of_jobs(jobs), "python -m tests.test_template_columns --write"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ TEMPLATES = {
     file.removesuffix(".sql.j2").removesuffix(".duckdb").removesuffix(".postgres") for file in template_files()
 }
 
+_MOVED_OUT = re.compile(r" +\{% (?!set |include |import )[^%]*%\}.*\S")
+
 
 def test_every_head_says_what_its_template_needs() -> None:
     """Also by what is included: that a file takes another variable of its includer shows in the heads of both."""
@@ -28,6 +31,12 @@ def test_every_head_says_what_its_template_needs() -> None:
 def test_no_line_of_a_template_is_longer_than_one_reads() -> None:
     lines = [(path, line) for path in FOLDER.rglob("*.j2") for line in path.read_text(encoding="utf-8").splitlines()]
     assert [f"{path.name}: {line}" for path, line in lines if len(line) > WIDTH] == []
+
+
+def test_tags_do_not_take_the_spaces_before_what_stands_behind_them() -> None:
+    """`{%+ if` keeps the spaces at the beginning of its line, which `{% if` takes away."""
+    lines = [(path, line) for path in FOLDER.rglob("*.j2") for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [f"{path.name}: {line}" for path, line in lines if _MOVED_OUT.match(line)] == []
 
 
 def test_calls_pass_what_templates_need() -> None:

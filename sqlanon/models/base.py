@@ -155,7 +155,7 @@ class PrivacyModel(ABC):
         """Tell whether classes can be checked by a sample of their rows (see `sample_test`)."""
         return self.decided_by_size or type(self).sample_test is not PrivacyModel.sample_test
 
-    def sample_test(self, render: Renderer, groups: Groups) -> SampleTest | None:
+    def sample_test(self, render: Renderer, groups: Groups) -> SampleTest | None:  # noqa: ARG002
         """Test classes by a sample of their rows; None where whatever the sampled rows show is true of all rows.
 
         Models are asked only if they are `testable`: the plan refuses others where an algorithm takes samples. Raises
