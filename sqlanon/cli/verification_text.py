@@ -81,7 +81,10 @@ def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:
     if verification is not None:
         head = summary.verification_text(verification, what)
     lines = [head, UNKNOWN if repetition is None else repetition.sentence]
-    lines += [_checked(name, check.violations) for name, check in audit.checks.items()]
+    lines += [
+        f"  {_OUTCOMES[name]}: " + (f"NO ({check.violations:,})" if check.violations else "yes")
+        for name, check in audit.checks.items()
+    ]
     if audit.omitted:
         lines.append(f"Rows of the source that are not in the release: {audit.omitted:,}.")
     if audit.columns:
@@ -91,10 +94,6 @@ def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:
             "Either the release was altered, or its source has changed since: no record of a run says which it is."
         )
     return "\n".join(line for line in [*lines, *_unchecked(audit)] if line)
-
-
-def _checked(name: str, violations: int) -> str:
-    return f"  {_OUTCOMES[name]}: " + ("yes" if not violations else f"NO ({violations:,})")
 
 
 def _unchecked(audit: Audit) -> list[str]:

@@ -29,10 +29,6 @@ _SEED_BITS = 128
 _PARTS = ("measurements", "domains", "metrics", "measures", "mod")  # without its prelude, which loads all of sklearn
 
 
-def _part(name: str) -> Any:
-    return importlib.import_module(f"opendp.{name}")
-
-
 class Mechanisms(Protocol):
     """Random draws, as a run asks for them; tests record and replay them.
 
@@ -71,7 +67,9 @@ class OpenDP:
     def __init__(self) -> None:
         """Load the library; raises PolicyError where it is not installed."""
         try:
-            self._measurements, self._domains, self._metrics, self._measures, features = map(_part, _PARTS)
+            self._measurements, self._domains, self._metrics, self._measures, features = (
+                importlib.import_module(f"opendp.{name}") for name in _PARTS
+            )
         except ImportError:
             raise PolicyError(
                 "Differential privacy draws its noise by OpenDP, which is not installed: pip install 'sqlanon[dp]'."

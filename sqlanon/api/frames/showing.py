@@ -22,7 +22,12 @@ def result_html(result: RunResult, names: Sequence[str], rows: Sequence[Sequence
         models, release.rows, release.classes, release.class_words[1], release.min_class_size, suppressed
     )
     heading = _joined(Markup("<th>{}</th>").format(name) for name in names)
-    body = _joined(Markup("<tr>{}</tr>").format(_joined(_cell(value) for value in row)) for row in rows)
+    body = _joined(
+        Markup("<tr>{}</tr>").format(
+            _joined(Markup("<td>{}</td>").format("" if value is None else value) for value in row)
+        )
+        for row in rows
+    )
     rest = release.rows - len(rows)
     more = Markup("<p>… and {:,} rows more</p>").format(rest) if rest > 0 else ""
     return head + _TABLE.format(heading, body) + more
@@ -30,10 +35,6 @@ def result_html(result: RunResult, names: Sequence[str], rows: Sequence[Sequence
 
 def _joined(parts: Any) -> Markup:
     return Markup("").join(parts)
-
-
-def _cell(value: Any) -> Markup:
-    return Markup("<td>{}</td>").format("" if value is None else value)
 
 
 def _model(result: ModelResult) -> str:

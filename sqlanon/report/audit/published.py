@@ -109,8 +109,6 @@ def wrong_columns(expected: Sequence[Column], actual: Sequence[Column], *, typed
         names, others = {name for name, _ in wanted}, {name for name, _ in seen}
         moved = [a for (a, _), (b, _) in zip(wanted, seen, strict=False) if a != b]
         return sorted(names ^ others) or moved
-    return [name for (name, one), (_, other) in zip(wanted, seen, strict=True) if typed and not _same_type(one, other)]
-
-
-def _same_type(expected: Column, actual: Column) -> bool:
-    return not expected.type or expected.type == actual.type
+    return [
+        name for (name, one), (_, other) in zip(wanted, seen, strict=True) if typed and one.type not in ("", other.type)
+    ]

@@ -59,7 +59,11 @@ def carrying_problems(
 
 
 def _problem(column: Column, dialect: type[Dialect]) -> str:
-    because = ": it holds more digits than a decimal has, or values that are no numbers" if _unbounded(column) else ""
+    because = (
+        ": it holds more digits than a decimal has, or values that are no numbers"
+        if column.kind is Kind.DECIMAL
+        else ""
+    )
     return f"Column {Identifier(column.name)} ({column.type}) can't be carried over to {dialect.name}{because}."
 
 
@@ -85,7 +89,3 @@ def _decimal(source: Engine, relation: Relation, column: Column) -> str | None:
     if special or whole + scale > _MAX_DIGITS:
         return None
     return f"DECIMAL({max(1, whole + scale)},{scale})"
-
-
-def _unbounded(column: Column) -> bool:
-    return column.kind is Kind.DECIMAL
