@@ -21,8 +21,10 @@ from sqlanon.sql import Identifier, Relation
 from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
-WORK = 400_000  # rows that all rounds together look at, about
 MOST_ROUNDS = 60
+WORK = 480_000  # rows that all rounds together look at, about
+ROUND_COST = 20_000  # rows, in whose time a round does what it does however small the table is
+THOROUGH_WORK = 120_000  # rows, of thorough rounds, each of which takes several times as long
 THOROUGH_ROWS = 5_000  # of the largest table that is refined thoroughly
 REFINED_ROWS = 1_000_000  # of the largest table that has a round at all
 
@@ -56,8 +58,10 @@ QUICK = Effort(
 
 
 def rounds_for(rows: int) -> int:
-    """The rounds of a table's refinement: the fewer the larger the table is."""
-    return min(MOST_ROUNDS, max(WORK // rows, int(rows <= REFINED_ROWS)))
+    """The rounds of a table's refinement, the fewer the larger it is: none is to take longer than a larger one."""
+    if rows <= THOROUGH_ROWS:
+        return min(MOST_ROUNDS, THOROUGH_WORK // rows)
+    return max(WORK // (rows + ROUND_COST), int(rows <= REFINED_ROWS))
 
 
 def refine(
