@@ -137,6 +137,19 @@ def count_of_rows_in_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private_runs.PrivateRun, "_publish", publish)
 
 
+def cells_of_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row in a cell beyond 2^31 makes a run fail."""
+    whole = Engine.query
+
+    def query(engine: Engine, template: str, /, **values: Any) -> list[tuple[Any, ...]]:
+        if template != "private/count_cells":
+            return whole(engine, template, **values)
+        statement = engine.render(template, **values)
+        return engine.fetch(replace(statement, text=statement.text.replace("AS BIGINT", "AS INTEGER")))
+
+    monkeypatch.setattr(Engine, "query", query)
+
+
 MUTANTS: dict[str, tuple[Mutate, str]] = {
     "half the noise": (half_the_noise, "samples"),
     "half the scale, in the account too": (half_the_scale, "schedule"),

@@ -31,7 +31,7 @@ from sqlanon.runs.auditing.neighbours import audit_changes, audit_charges, audit
 from sqlanon.runs.auditing.recording import ConstantDraws, Request, change
 from sqlanon.runs.auditing.sampling import audit_samples
 from sqlanon.sql import Relation
-from tests.private_mutants import MUTANTS
+from tests.private_mutants import MUTANTS, cells_of_32_bits
 from tests.private_support import Ample, Known, draw, planned, private_policy
 from tests.run_support import OPTIONS, Database, PlainWorkspace
 from tests.test_private import ATTRIBUTES, CLASSES, COLUMNS, rows_of
@@ -204,6 +204,25 @@ def test_mutants_are_found(memory: Engine, monkeypatch: pytest.MonkeyPatch, name
     assert failed(found) != []
 
 
+JOBS = {"mapping": {f"j{number:02}": ["any"] for number in range(40)}, "unknown": "j00"}
+MANY_CELLS = {  # 4 * 10^9: those beyond 2^31 have the last jobs
+    "job": {"role": "quasi-identifier", "hierarchy": JOBS},
+    "number": {"role": "quasi-identifier", "domain": {"from": 0, "below": 100_000}},
+    "branch": {"role": "quasi-identifier", "domain": {"from": 0, "below": 1000}},
+}
+
+
+def test_rows_in_the_last_cells_are_audited(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"job": "VARCHAR NOT NULL", "number": "INTEGER NOT NULL", "branch": "INTEGER NOT NULL"}
+    with planned(memory, columns, [], MANY_CELLS, threshold="auto") as plan:
+        schedule, table = schedule_of(plan), generate_table(plan, EMBEDDED)
+        table = replace(table, units=[one for one in table.units if one[0] == "the last cell"])
+        assert table.rows[table.units[0][1][0]] == ("j39", "99999", "999")
+        assert failed(audit_neighbours(plan, schedule, table, OPTIONS)) == []
+        cells_of_32_bits(monkeypatch)
+        assert "OutOfRange" in failed(audit_neighbours(plan, schedule, table, OPTIONS))[0]
+
+
 def test_generated_tables_have_what_lies_beyond_the_domains(memory: Engine) -> None:
     columns = {"n": "INTEGER NOT NULL", "x": "DECIMAL(9,2)", "day": "DATE", "pay": "VARCHAR"}
     attributes = {
@@ -222,6 +241,7 @@ def test_generated_tables_have_what_lies_beyond_the_domains(memory: Engine) -> N
     ]
     kinds = {what: table.rows[places[0]] for what, places in table.units}
     assert kinds["usual values"] == ("0", "0.50", "2024-02-29", "low")
+    assert kinds["the last cell"] == ("20", None, None, "high")
     assert kinds["less than the domains"] == ("-100", "-2.00", "2024-02-29", "low")
     assert kinds["more than the domains"] == ("130", "4.50", "2024-02-29", "low")
     assert kinds["undeclared values"] == ("0", "0.50", "1876-05-04", "low")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TypeVar
 
 from sqlanon.engines.base import Kind
 from sqlanon.engines.dialects import Dialect
@@ -14,11 +15,13 @@ from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain, PublicDomain, TaxonomyDomain
 
 Row = tuple[str | None, ...]
+_Value = TypeVar("_Value")
 _ROWS = 40
 _PERSONS = 15
 _EQUAL_ROWS = 5
 _MOST_VALUES = 8  # values of a column
 _MOST_COPIES = 50  # of a person's rows
+_UNDECLARED = "undeclared values"
 _OTHERS = {
     Kind.TEXT: "an undeclared value",
     Kind.ENUM: "an undeclared value",
@@ -38,7 +41,8 @@ _FORMS = {
 class GeneratedColumn:
     """A column of a generated table: its type, and the values that its rows hold.
 
-    usual: declared ones. unusual: by name, less and more than the domain, undeclared, NULL; as far as there are any.
+    usual: declared ones, the first and the last among them. unusual: by name, less and more than the domain,
+    undeclared, NULL; as far as there are any. last: the one of the last place, which may be NULL.
     """
 
     name: str
@@ -46,6 +50,7 @@ class GeneratedColumn:
     nullable: bool
     usual: Sequence[str]
     unusual: dict[str, str | None]
+    last: str | None = None
 
 
 @dataclass(frozen=True)
@@ -86,9 +91,12 @@ def generate_table(plan: PrivatePlan, dialect: type[Dialect]) -> GeneratedTable:
     units: list[tuple[str, list[int]]] = []
     copies = min(plan.contribution + 1, _MOST_COPIES) if persons else 1
     first = [column.usual[0] for column in shown]
-    kinds: dict[str, Sequence[Sequence[str | None]]] = {"usual values": [first] * _EQUAL_ROWS} | {
+    counted = shown if plan.target is None else shown[:-1]
+    last = [*(column.last for column in counted), *(column.usual[-1] for column in shown[len(counted) :])]
+    kinds: dict[str, Sequence[Sequence[str | None]]] = {"usual values": [first] * _EQUAL_ROWS, "the last cell": [last]}
+    kinds |= {
         what: [_unusual(what, shown, first, is_target=plan.target is not None)]
-        for what in ("less than the domains", "more than the domains", "undeclared values", "NULL", "another class")
+        for what in ("less than the domains", "more than the domains", _UNDECLARED, "NULL", "another class")
     }
     for what, made in kinds.items():
         units.append((what, list(range(len(rows), len(rows) + copies))))
@@ -106,7 +114,7 @@ def _unusual(
     """The values of a row that is unusual in all columns with domains, or in the class alone."""
     last = len(columns) - 1 if is_target else len(columns)
     return [
-        column.unusual.get("undeclared values" if number == last else what, value)
+        column.unusual.get(_UNDECLARED if number == last else what, value)
         if (number == last) == (what == "another class")
         else value
         for number, (column, value) in enumerate(zip(columns, usual, strict=True))
@@ -121,7 +129,7 @@ def _column(name: str, domain: PublicDomain, dialect: type[Dialect]) -> Generate
         type_ = {Kind.INTEGER: dialect.types["int64"], Kind.FLOAT: dialect.types["float64"]}.get(
             column.kind, f"DECIMAL(38,{domain.scale})"
         )
-        every = range(0, domain.steps, max(1, domain.steps // _MOST_VALUES))
+        every = _with_ends(range(domain.steps))
         usual = [_number(domain, domain.first + step * domain.width, whole) for step in every]
         unusual: dict[str, str | None] = {
             "less than the domains": _number(domain, domain.first - 10 * domain.width, whole),
@@ -131,12 +139,21 @@ def _column(name: str, domain: PublicDomain, dialect: type[Dialect]) -> Generate
         assert isinstance(domain, TaxonomyDomain)
         kind = Kind.TEXT if column.kind is Kind.ENUM else column.kind
         type_ = dialect.types["int64" if kind is Kind.INTEGER else kind.value]
-        usual, unusual = _representable(kind, domain)[:_MOST_VALUES], {}
+        usual, unusual = _with_ends(_representable(kind, domain)), {}
         if column.kind in _OTHERS and _OTHERS[column.kind] not in domain.places:
-            unusual["undeclared values"] = _OTHERS[column.kind]
+            unusual[_UNDECLARED] = _OTHERS[column.kind]
+    last: str | None = usual[-1]
+    if isinstance(domain, TaxonomyDomain) and domain.other == len(domain.places):  # else they are a declared value, too
+        last = unusual.get(_UNDECLARED, last)
     if column.nullable:
-        unusual["NULL"] = None
-    return GeneratedColumn(name, type_, column.nullable, usual, unusual)
+        unusual["NULL"] = last = None
+    return GeneratedColumn(name, type_, column.nullable, usual, unusual, last)
+
+
+def _with_ends(values: Sequence[_Value]) -> list[_Value]:
+    """Choose a few values, the first and the last among them."""
+    chosen = range(0, len(values), -(-len(values) // _MOST_VALUES) or 1)
+    return list(dict.fromkeys([*(values[place] for place in chosen), *values[-1:]]))
 
 
 def _representable(kind: Kind, domain: TaxonomyDomain) -> list[str]:
