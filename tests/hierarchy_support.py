@@ -22,7 +22,7 @@ from tests.random_cases import many
 
 VALUES = Relation('the "values". {{ x }} %s')
 TABLE = Relation("Größe :x")
-SETTINGS = settings(max_examples=many(13), deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=many(7), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def sql(engine: Engine, text: str) -> None:

@@ -51,6 +51,7 @@ def test_suppressed_rows_may_be_starred(database: Database) -> None:
     assert 0 < outcome.release.suppressed == sum(row[:2] == ("*", "*") for row in rows) < 30
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("columns", "rows", "problem"),
     [
@@ -94,6 +95,7 @@ def test_rows_that_no_rule_knows_may_be_suppressed(database: Database) -> None:
     assert database.leftovers() == []
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("hierarchy", [False, True])
 def test_rows_go_down_the_tree_alike_by_joins_and_by_a_case(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, hierarchy: bool

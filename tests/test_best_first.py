@@ -27,7 +27,7 @@ from tests.test_optimal import attempt
 pytestmark = pytest.mark.either_engine
 
 QUALITIES = ["height", "loss", *SCORES]
-EXAMPLES = {"duckdb": 12, "postgres": 4}
+EXAMPLES = {"duckdb": 6, "postgres": 4}
 
 
 @pytest.fixture

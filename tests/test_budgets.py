@@ -55,7 +55,7 @@ def test_sums_are_exact(catalog: Catalog) -> None:
 
 
 @pytest.mark.either_engine
-@settings(max_examples=many(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(st.fractions("1/900", 1, max_denominator=997), min_size=1, max_size=3), min_size=1, max_size=8),
     st.fractions(1, 3, max_denominator=50),

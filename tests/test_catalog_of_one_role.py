@@ -168,6 +168,7 @@ def place(postgres_server: PostgresServer, postgres_url: str) -> Iterator[Place]
     postgres_server.run("DROP ROLE other")
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("attacks", [CODE, RIGHTS], ids=["code", "rights"])
 def test_a_catalog_that_others_got_into_is_refused(place: Place, attacks: list[tuple[str, str, str]]) -> None:
     runner = place.roles.runner
@@ -199,6 +200,7 @@ def test_a_procedure_looks_by_itself(place: Place, attacks: list[tuple[str, str,
     assert place.owner.sql("SELECT who FROM attic.stolen WHERE who <> 'postgres'") == []
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("rules", "columns"),
     [("tree", ["inspection", "assigning", "showing"]), ("levels", ["inspection", "recoding"])],

@@ -156,6 +156,7 @@ def test_code_of_the_owner_is_not_run(place: Place, attack: str) -> None:
     assert _stolen(place) == []
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("attack", WORKING)
 def test_who_trusts_the_owner_runs_it(place: Place, attack: str) -> None:
     """The attacks are real ones; and a trusted owner's source is released."""
@@ -164,6 +165,7 @@ def test_who_trusts_the_owner_runs_it(place: Place, attack: str) -> None:
     assert _stolen(place) == [(place.roles.runner,)]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("procedure", [True, False], ids=["by a procedure", "by the program"])
 def test_a_job_keeps_to_the_kind_and_the_owner_of_its_source(place: Place, procedure: bool) -> None:
     """Though the policy trusts the owner: the one whose it was, of what it was."""

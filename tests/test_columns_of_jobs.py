@@ -94,6 +94,7 @@ def test_an_order_that_changed_is_told() -> None:
     assert changed_columns(was, was[:1]) == "'b' (int) is gone"
 
 
+@pytest.mark.variants(2)
 @HOW
 def test_columns_in_another_order_end_a_job(database: Database, procedure: bool) -> None:
     name = table_of_a_job(database, procedure)

@@ -40,6 +40,7 @@ def tables(database: Database) -> list[str]:
     return [name for (name,) in database.sql("SELECT table_name FROM information_schema.tables") if "condensed" in name]
 
 
+@pytest.mark.either_engine
 def test_a_stream_is_kept_as_statistics_and_released_once(database: Database) -> None:
     first, second = (database.create(COLUMNS, rows_of(count, count)) for count in (60, 23))
     policy = policy_of(database, first)

@@ -20,6 +20,7 @@ from tests.test_report import CANARY, IMPOSSIBLE, made
 pytestmark = pytest.mark.either_engine
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", ["mondrian", "optimal", "top-down"])
 def test_the_same_rows_recoded_alike_and_otherwise(database: Database, algorithm: str) -> None:
     policy = made(database, algorithm)

@@ -68,6 +68,7 @@ def require_figures(recorded: Sequence[dict[str, Any]], rows: Sequence[Row]) -> 
         assert {name: one[name] for name in expected} == expected
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("suppressed", ["omit", "star"])
 @pytest.mark.parametrize("algorithm", ["mondrian", "optimal"])
 def test_a_run_counts_what_its_release_tells(database: Database, algorithm: str, suppressed: str) -> None:

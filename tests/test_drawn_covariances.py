@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sqlanon.engines.base import Engine
 from sqlanon.releases.synthetic import create_rows, secret_key
 from sqlanon.sql import Identifier, RedactedValue, Relation, Statement
+from tests.random_cases import many
 
 ROWS = 4_000
 SIGMAS = 5
@@ -23,7 +24,7 @@ def measure(rows: list[tuple[float, ...]]) -> tuple[list[float], list[list[float
     return means, [[sum(row[i] * row[j] for row in centred) / len(rows) for j in range(3)] for i in range(3)]
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), shared=st.sampled_from([0.0, 0.5, 1.0]))
 def test_draws_have_the_means_and_covariances_of_their_group(engine: Engine, seed: int, shared: float) -> None:
     """`shared` 1 makes all numbers multiples of one: the factor then has columns of zeros."""

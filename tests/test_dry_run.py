@@ -205,6 +205,7 @@ def test_a_dry_run_publishes_as_a_run_does(database: Database, kept: str) -> Non
         assert "publish/comment_table" in names
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("hierarchy", [False, True])
 def test_sampling_is_shown_with_all_models(database: Database, hierarchy: bool) -> None:
     attributes = _quasi(hierarchy=HIERARCHIES) if hierarchy else {**PLAIN}

@@ -80,7 +80,7 @@ def _all(policy: Policy, **more: Any) -> Exploration:
 # --- it is true
 
 
-@settings(max_examples=many(7), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases())
 def test_all_and_the_minimal_ones_are_those_of_brute_force(database: Database, case: Case) -> None:
     table = database.create(case.columns, case.rows)
@@ -100,7 +100,8 @@ def test_all_and_the_minimal_ones_are_those_of_brute_force(database: Database, c
     assert [one.suppressed for one in found.frontier] == [len(case.suppressed_rows(o.levels)) for o in found.frontier]
 
 
-@settings(max_examples=many(7), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.either_engine
+@settings(max_examples=many(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases())
 def test_whatever_an_algorithm_knows_is_true(database: Database, case: Case) -> None:
     table = database.create(case.columns, case.rows)

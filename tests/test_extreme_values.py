@@ -85,6 +85,7 @@ def test_regions_whose_text_holds_hyphens_and_null(database: Database, has_null:
     assert set(released) == {(*(f"{left}{span}{right}" for span in spans[:-1]), last)}
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1e-400", "'NaN'", "'Infinity'", "1.0", "1.00"])
 def test_decimals_beyond_doubles(postgres_url: str, number: str) -> None:
     with open_database(postgres_url) as database:
@@ -168,6 +169,7 @@ def test_collations_that_take_different_texts_for_equal(database: Database) -> N
         )
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
 @pytest.mark.parametrize("type_", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
 def test_shows_of_dates(database: Database, type_: str, show: str) -> None:

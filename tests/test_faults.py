@@ -248,6 +248,7 @@ def test_two_procedures_of_a_job_at_once(postgres_url: str) -> None:
         assert released(database, f"{name}_r")
 
 
+@pytest.mark.either_engine
 def test_two_job_runs_at_once(database: Database) -> None:
     """A job that another begins in the middle of a run by rules is refused; the first one goes on."""
     name, run = simple(database)

@@ -16,6 +16,7 @@ import scans
 from agrawal import Wanted, create_statement
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(("figure", "worst"), [("c2", 1.0), ("r7", 80_000.0)])
 def test_quality_is_measured_by_the_size_of_samples(figure: str, worst: float, tmp_path: Path) -> None:
     points = quality.measure(figure, 1, 1_200, (20,), (100,))

@@ -132,6 +132,7 @@ def test_a_file(tmp_path: Path, name: str) -> None:
     require_protected(anonymize(path if name.endswith("csv") else str(path), POLICY), source)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("place", [":memory:", "file"])
 def test_a_duckdb_connection(tmp_path: Path, place: str) -> None:
     source = people()

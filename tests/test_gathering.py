@@ -19,6 +19,7 @@ from sqlanon.sql import Statement
 from sqlanon.work.workspace import TemporaryWorkspace
 from tests.oracle.gathering import is_filled, least_radius
 from tests.point_support import load_points
+from tests.random_cases import many
 
 POINTS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=4, max_size=9)
 LINES = st.lists(st.tuples(st.integers(0, 8), st.just(0)), min_size=4, max_size=9)
@@ -26,7 +27,7 @@ LINES = st.lists(st.tuples(st.integers(0, 8), st.just(0)), min_size=4, max_size=
 
 
 @pytest.mark.either_engine
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(rows=[(8, 0), (0, 0), (4, 0), (10, 0), (9, 0), (11, 0), (11, 0)], r=3, budget=0)  # a row must move
 @example(rows=[(2, 0), (11, 0), (1, 0), (6, 0), (6, 0)], r=3, budget=1)  # a distance that does not do proves nothing
 @given(rows=POINTS | LINES, r=st.integers(1, 4), budget=st.integers(0, 1))

@@ -47,7 +47,7 @@ TEXTS = st.lists(st.sampled_from([*ODD, "a", "B"]), min_size=1, max_size=6).map(
 LONG = st.sampled_from(["x" * 63, "漢" * 21, "y" * 59, "ü" * 31, "z" * 64, "漢" * 22])
 NAMES = TEXTS | TEXTS | LONG
 SOME = settings(
-    max_examples=many(4),
+    max_examples=many(2),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -19,12 +19,12 @@ from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.errors import ProtectionError
 from tests.lattice_support import build_problem, table_of
 from tests.oracle.lattice import Case, cases, minimal
-from tests.random_cases import for_random
+from tests.random_cases import for_random, many
 from tests.run_support import Database
 
 pytestmark = pytest.mark.either_engine
 
-EXAMPLES = {"duckdb": 6, "postgres": 5}
+EXAMPLES = {"duckdb": 3, "postgres": 3}
 VARIANTS = ("basic", "super-roots", "cube")
 COMPLETE: tuple[dict[str, Any], ...] = (
     *({"name": "incognito", "variant": variant} for variant in VARIANTS),
@@ -189,7 +189,7 @@ def test_keys_of_more_than_one_word_are_counted_by_all_of_them(database: Databas
     expected = {(*rest, 1, 1) for rest in itertools.product((0, 1), repeat=8)}
     anonymous = {node for node in itertools.product((0, 1), repeat=10) if _is_2_anonymous(rows, node)}
     assert expected <= anonymous
-    for algorithm in COMPLETE[:4] if database.engine == "duckdb" else COMPLETE[:2]:
+    for algorithm in COMPLETE[: many(2)]:
         policy = database.policy(table, attributes, algorithm={**algorithm, "quality": "height"})
         with build_problem(policy) as problem:
             assert problem.sets.keys.words > 1

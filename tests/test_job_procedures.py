@@ -148,6 +148,7 @@ def test_a_procedure_keeps_what_belongs_to_a_release(postgres_url: str) -> None:
         database.sql("DROP OWNED BY reader_of_jobs; DROP ROLE reader_of_jobs")
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("begin", ["BEGIN", "SET default_transaction_read_only = on"])
 def test_a_call_that_cannot_begin_holds_no_lock(postgres_url: str, begin: str) -> None:
     with open_database(postgres_url) as database, open_database(postgres_url) as other:
@@ -274,6 +275,7 @@ def test_a_recoding_that_loses_or_doubles_rows_ends_a_job(postgres_url: str, sta
         assert released(database, f"{name}_r") == before
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     "select", ["x.violates FROM {own} AS x WHERE x.measure > 40", "NULL::BOOLEAN AS violates FROM {own} AS x"]
 )

@@ -70,6 +70,7 @@ FOLDED = {
 }
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(("type_", "hierarchy", "level", "values"), FOLDED.values(), ids=FOLDED)
 def test_what_the_server_hashes_alike_is_told_apart(
     database: Database, type_: str, hierarchy: Any, level: int, values: tuple[Any, Any]
@@ -206,6 +207,7 @@ TAMPERED = {
 }
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
 def test_classes_show_what_their_rows_do(database: Database, change: str) -> None:
     name, run = fulldomain(database)

@@ -25,6 +25,7 @@ from sqlanon.staging.recode import Recoding
 from sqlanon.verification import ancestors
 from tests.oracle import clusters as oracle
 from tests.point_support import NUMBERS, clusters_of, load_points
+from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, anonymize
 
 QUASI = "quasi-identifier"
@@ -38,7 +39,7 @@ COORDINATES = (
 HIERARCHY = {"mapping": {"x": ["xy", "xyz"], "y": ["xy", "xyz"], "z": ["z_", "xyz"], "v": ["vw", "vw_"]}}
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), sizes=st.lists(st.integers(4, 14), min_size=1, max_size=3), k=st.integers(2, 4))
 def test_clusters_are_those_of_a_plain_search(engine: Engine, seed: int, sizes: list[int], k: int) -> None:
     """Ranges are powers of two, so that sums of shares are exact, and ties are ties."""

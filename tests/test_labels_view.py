@@ -87,7 +87,7 @@ def agrees(database: Database, view: str, names: list[str]) -> None:
             assert (plain(low, kind), plain(high, kind)) == (region.low, region.high), (name, label)
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @settings(
     max_examples=many(2),
     phases=(Phase.explicit, Phase.generate),

@@ -16,7 +16,7 @@ from tests.run_support import Database, anonymize
 
 pytestmark = pytest.mark.either_engine
 
-EXAMPLES = {"duckdb": 6, "postgres": 5}
+EXAMPLES = {"duckdb": 3, "postgres": 3}
 ALGORITHM = {"name": "bottom-up", "quality": "height"}
 
 

@@ -270,6 +270,7 @@ def test_no_star_is_published_that_was_tampered_with(database: Database, part: i
 # --- kills
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("phase", ["verify", "publish"])
 def test_a_killed_run_leaves_the_old_star(database_url: str, tmp_path: Path, phase: str) -> None:
     with open_database(database_url) as database:

@@ -53,6 +53,7 @@ def test_readers_are_granted_the_view_alone(postgres_database: Database, reader:
     postgres_database.sql("RESET ROLE")
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("was", ["star", "flat"])
 def test_the_owner_of_the_release_owns_its_tables(postgres_database: Database, reader: str, was: str) -> None:
     postgres_database.sql(f"GRANT CREATE, USAGE ON SCHEMA public TO {reader}")

@@ -82,6 +82,7 @@ def test_ranges_of_postgres_are_unbounded(postgres_url: str) -> None:
         assert found == {None, "(,1011)", "[2000,3001)", "[4000,)"}
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("type_", TYPES)
 def test_a_quantile_is_taken_from_the_table(database: Database, type_: str) -> None:
     values = [*range(1, 200), 10_000_000, None]
@@ -229,7 +230,7 @@ def cases(draw: st.DrawFn) -> tuple[list[int | None], dict[str, Any], dict[str, 
 @pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ["mondrian", "rothko-s", "optimal", "top-down"])
 @settings(
-    max_examples=many(2),
+    max_examples=many(1),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -309,6 +310,7 @@ def test_later_releases_keep_the_number_of_a_quantile(
 # --- what verification finds
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("show", ["label", "bounds", "mean", "midpoint"])
 def test_a_release_of_numbers_that_were_not_clamped_is_refused(
     database: Database, show: str, monkeypatch: pytest.MonkeyPatch
@@ -353,6 +355,7 @@ def test_an_end_that_is_not_open_is_refused(database: Database, method: str, mon
 # --- what a draft proposes
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("values", "proposed"),
     [

@@ -73,6 +73,7 @@ def counted(database: Database) -> int:
     return int(count)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("release", ["same", "other"])
 def test_an_earlier_policy_binds_later_ones(database: Database, release: str) -> None:
     name, run = simple(database, republish=SAME)
@@ -133,6 +134,7 @@ class Meanwhile(Silent):
             self.work()
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("first", [None, SAME])
 def test_a_release_that_came_meanwhile_is_seen(database: Database, first: str | None) -> None:
     name = database.create(COLUMNS, table(1, 120, 0))

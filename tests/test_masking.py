@@ -81,7 +81,7 @@ def like(expected: float | None) -> Any:
     return expected if expected is None else pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-@settings(FEW, max_examples=many(12))
+@settings(FEW, max_examples=many(4))
 @given(rows=table(numbers))
 def test_losses_are_those_of_their_definitions(engine: Engine, rows: list[tuple[Row, Row | None]]) -> None:
     relations, (source, release) = tables_of(engine, rows)[:2], tables_of(engine, rows)[2:]
@@ -131,7 +131,7 @@ def _check_categories(measured: Masking, source: Sequence[Any], release: Sequenc
     assert measured.categories.actbil == like(total / cells)
 
 
-@settings(FEW, max_examples=many(12))
+@settings(FEW, max_examples=many(4))
 @given(rows=table(known_numbers))
 def test_risks_are_those_of_their_definitions(engine: Engine, rows: list[tuple[Row, Row | None]]) -> None:
     *relations, source, release = tables_of(engine, rows)
@@ -157,7 +157,7 @@ def test_risks_are_those_of_their_definitions(engine: Engine, rows: list[tuple[R
         assert risk.score == like(il6 / 2 + 100 * risk.linkage.nearest / 4 + 100 * disclosed / 4)
 
 
-@settings(FEW, max_examples=many(6))
+@settings(FEW, max_examples=many(4))
 @given(
     source=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=9),
     release=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9),

@@ -116,6 +116,7 @@ def test_small_clusters_of_two_columns_are_not_called_safe(database: Database) -
     assert "safe" not in page.replace("safe-", "")
 
 
+@pytest.mark.variants(1)
 @pytest.mark.either_engine
 @pytest.mark.parametrize("algorithm", ["mondrian", "r-gather"])
 def test_releases_without_centres_of_rows_measure_none(database: Database, algorithm: str) -> None:

@@ -23,6 +23,7 @@ from sqlanon.results.facts import ClusterFacts
 from tests.adult import DATA
 from tests.oracle import clusters as oracle
 from tests.point_support import clusters_of, load_points
+from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, Row, anonymize, duckdb_url, open_database
 
 CENSUS = DATA / "casc" / "census.csv"
@@ -60,7 +61,7 @@ def algorithm_of(method: tuple[Any, ...]) -> dict[str, Any]:
     return EXACT | dict(zip(("method", "gamma"), method, strict=False))
 
 
-@settings(max_examples=16, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), rows=st.integers(8, 40), k=st.integers(2, 4), method=METHODS)
 def test_clusters_are_those_of_a_plain_search(
     engine: Engine, seed: int, rows: int, k: int, method: tuple[Any, ...]

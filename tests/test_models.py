@@ -30,7 +30,7 @@ from sqlanon.sql import Relation, Statement
 from tests.oracle import brute_force
 from tests.random_cases import many
 
-MANY = settings(max_examples=many(16), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=many(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 HEIGHT = 3
 Classes = dict[int, list[int | None]]

@@ -28,7 +28,7 @@ from tests.random_cases import many
 from tests.run_support import Database, Row
 
 FEW = settings(
-    max_examples=many(6),
+    max_examples=many(3),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -172,7 +172,7 @@ _NUMBERS: dict[str, list[Any]] = {
 }
 
 
-@settings(FEW, max_examples=many(6))
+@settings(FEW, max_examples=many(3))
 @given(data=st.data())
 def test_shows_of_numbers(databases: tuple[Database, Database], data: st.DataObject) -> None:
     type_ = data.draw(st.sampled_from(sorted(_NUMBERS)))

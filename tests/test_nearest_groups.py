@@ -17,6 +17,7 @@ from sqlanon.policy import Condensation
 from sqlanon.results.facts import CondensedFacts
 from tests.oracle import clusters as oracle
 from tests.point_support import clusters_of, load_points
+from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, anonymize
 
 QUASI = "quasi-identifier"
@@ -28,7 +29,7 @@ def turn(point: int) -> tuple[int, int]:
     return int(hashlib.md5(f"{KEY}:{point}".encode()).hexdigest()[:15], 16), point
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     blocks=st.lists(
         st.lists(st.tuples(st.integers(0, 9), st.integers(-9, 9)), min_size=4, max_size=14), min_size=1, max_size=3

@@ -72,6 +72,7 @@ def test_dates(database: Database, type_: str) -> None:
     assert run.metrics.gcp > sum(row[0] is None for row in released) / 6 - 1e-9
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("search", ["optimal", "top-down"])
 @pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
 @pytest.mark.either_engine
@@ -92,6 +93,7 @@ def test_labels_have_no_need_of_it(database: Database) -> None:
 # --- verification
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("show", HIDDEN)
 def test_a_number_for_an_unknown_value_is_refused(
     database: Database, show: str, monkeypatch: pytest.MonkeyPatch
@@ -137,6 +139,7 @@ def cases(draw: st.DrawFn) -> tuple[list[str], list[tuple[Any, ...]], list[tuple
     return shows, rows, draw(st.lists(st.tuples(other, other), min_size=1, max_size=10))
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("ranges", ["observed", "cuts"])
 @settings(
     max_examples=many(3),

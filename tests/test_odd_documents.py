@@ -20,6 +20,7 @@ from sqlanon.policy.loading import build_policy, load_policy, parse_policy
 from sqlanon.policy.writer import policy_text
 from sqlanon.support.documents import DEEPEST, parse_json, read_bounded
 from tests.odd_values import TEXTS, mutated
+from tests.random_cases import many
 from tests.test_policy import GRAMMAR
 
 WHOLE: dict[str, Any] = read_document(GRAMMAR).data
@@ -37,7 +38,7 @@ def is_refused_or_whole(text: str) -> None:
     assert parse_policy(policy_text(policy)) == policy
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(mutated(WHOLE))
 def test_changed_data_is_a_policy_or_refused(data: dict[str, Any]) -> None:
     try:
@@ -48,7 +49,7 @@ def test_changed_data_is_a_policy_or_refused(data: dict[str, Any]) -> None:
     assert isinstance(policy, Policy)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(st.data())
 def test_mangled_text_is_a_policy_or_refused(data: st.DataObject) -> None:
     text = GRAMMAR
@@ -98,6 +99,7 @@ PIECES = [
 REPEATED = [*PIECES, "[]", "a: ", "- - ", "'", '"', "\\", "\n ", "a,", "{a: ", "[a, ", "&a [", "\t"]
 
 
+@pytest.mark.variants(12)
 @pytest.mark.parametrize("piece", REPEATED, ids=range(len(REPEATED)))
 def test_long_repetitions_are_read_or_refused_soon(piece: str) -> None:
     started = time.process_time()

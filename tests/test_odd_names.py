@@ -56,6 +56,7 @@ def test_names_of_tables(database: Database, name: str) -> None:
     assert database.sql(f"SELECT count(*) FROM {release}") == [(6,)]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("turn", range(3))
 def test_names_of_columns(database: Database, turn: int) -> None:
     """Every name is that of a quasi-identifier, of a sensitive and of an insensitive column in turn."""

@@ -55,6 +55,7 @@ def test_sources_that_postgres_has(postgres_url: str, shape: str) -> None:
     assert of_shape == of_table
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_files_as_sources_and_releases(tmp_path: Path, ending: str) -> None:
     source, release = tmp_path / f"people.{ending}", tmp_path / f"released.{ending}"

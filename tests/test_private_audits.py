@@ -175,6 +175,7 @@ def generated(plan: PrivatePlan, units: int = 2) -> GeneratedTable:
 _FIRST = ("more than the domains", "usual values", "undeclared values", "less than the domains", "NULL")
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_no_audit_fails(memory: Engine, name: str) -> None:
     unit = PERSONS if name in ("diffgen", "threshold") else "row"
@@ -189,6 +190,7 @@ def test_no_audit_fails(memory: Engine, name: str) -> None:
     assert failed(findings) == []
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_are_found(memory: Engine, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     mutate, audit = MUTANTS[name]
@@ -256,6 +258,7 @@ def test_what_is_not_private_is_not_audited(database: Database) -> None:
         audit_mechanisms(database.policy(table, dict.fromkeys(COLUMNS, "quasi-identifier")))
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     "labels",
     [

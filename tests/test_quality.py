@@ -27,7 +27,7 @@ from tests.run_support import Database, duckdb_url, open_database
 
 pytestmark = pytest.mark.either_engine
 
-EXAMPLES = {"duckdb": 6, "postgres": 6}
+EXAMPLES = {"duckdb": 3, "postgres": 3}
 
 
 @contextlib.contextmanager

@@ -29,6 +29,7 @@ from sqlanon.sql import Statement
 from sqlanon.values.digest import digests_of
 from tests.cli.support import call
 from tests.oracle.gathering import least_radius
+from tests.random_cases import many
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 from tests.test_gathering import POINTS
 
@@ -59,7 +60,7 @@ def people(rows: int) -> list[Row]:
     ]
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=POINTS, r=st.integers(1, 4), share=st.sampled_from([0, 0.12, 0.25]))
 def test_the_greatest_radius_is_near_the_least_possible(
     database: Database, rows: list[tuple[int, int]], r: int, share: float
@@ -273,6 +274,7 @@ def _both(database: Database, table: str) -> list[list[Row]]:
     return [database.sql(f"SELECT * FROM {name} ORDER BY 1, 2, 3") for name in (f"{table}_r", f"{table}_r_values")]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("replace", [False, True])
 def test_both_tables_are_published_or_none(database: Database, monkeypatch: pytest.MonkeyPatch, replace: bool) -> None:
     """The last statement about the second table fails: the first one is not published either."""

@@ -28,7 +28,7 @@ from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, Row, anonymize
 
 FEW = settings(
-    max_examples=many(2),
+    max_examples=many(1),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -164,6 +164,7 @@ def test_levels_have_neither(database: Database) -> None:
 # --- what the policy says holds for later releases
 
 
+@pytest.mark.variants(1)
 @pytest.mark.either_engine
 @pytest.mark.parametrize("procedure", [True, False])
 def test_a_job_suppresses_what_its_run_suppressed_unless_told_otherwise(database: Database, procedure: bool) -> None:

@@ -16,6 +16,7 @@ from sqlanon.releases.clustering import Points
 from sqlanon.sql import Relation
 from tests.oracle import refinement as oracle
 from tests.point_support import NUMBERS, clusters_of, load_points, load_table
+from tests.random_cases import many
 from tests.run_support import PlainWorkspace
 
 MIXED = (
@@ -34,7 +35,8 @@ def load(
     return load_points(engine, rows, coordinates), clustered
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.either_engine
+@settings(max_examples=many(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**32),
     rows=st.integers(9, 40),

@@ -15,7 +15,7 @@ from tests.run_support import Database, anonymize
 
 pytestmark = pytest.mark.either_engine
 
-EXAMPLES = {"duckdb": 3, "postgres": 4}
+EXAMPLES = {"duckdb": 2, "postgres": 3}
 Groups = dict[Row, list[Row]]
 BUDGETS = (0.25, 0.5, 0.75)
 QUALITIES = ("loss", "height", "discernibility", "entropy", "entropy-arx", "kl-divergence")
@@ -126,6 +126,7 @@ def completed(case: Case, nodes: list[Node]) -> int:
     return starred
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("model", "quality"), some_of([(model, quality) for quality in QUALITIES for model in SIZE_AND_CLOSENESS], 5)
 )

@@ -85,6 +85,7 @@ def check_columns(database: Database, policy: Policy, outcome: RunResult) -> Non
     assert sum(losses) / 4 == pytest.approx(outcome.metrics.gcp, abs=1e-8)
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_report_is_made_from_the_catalog_alone_and_holds_no_value(database: Database, algorithm: str) -> None:
     policy = made(database, algorithm)

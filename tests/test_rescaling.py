@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sqlanon import run_report
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.results.facts import ClusterFacts
+from tests.random_cases import many
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 from tests.test_microaggregation import COLUMNS, QUASI, ROLES, anonymity, numbers, plain
 
@@ -33,7 +34,7 @@ RESCALED = {"name": "microaggregation", "refine": False, "keep": "variance"}
 
 
 @pytest.mark.either_engine
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), rows=st.integers(12, 40))
 def test_columns_keep_mean_and_variance(database: Database, seed: int, rows: int) -> None:
     draw = random.Random(seed)

@@ -25,7 +25,7 @@ from tests.run_support import Database, anonymize
 
 pytestmark = pytest.mark.either_engine
 
-EXAMPLES = {"duckdb": 6, "postgres": 5}
+EXAMPLES = {"duckdb": 3, "postgres": 3}
 NESTED = {
     "role": "quasi-identifier",
     "hierarchy": {"mapping": {letter: list(path) for letter, path in LETTERS.items()}},
@@ -158,6 +158,7 @@ def test_every_split_gains_most_information(database: Database) -> None:
     check()
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(("bits", "words"), [(13, 6), (52, 0)], ids=["in several words", "one by one"])
 def test_every_split_gains_most_information_however_classes_are_counted(
     database: Database, monkeypatch: pytest.MonkeyPatch, bits: int, words: int
@@ -172,6 +173,7 @@ def test_every_split_gains_most_information_however_classes_are_counted(
     check()
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("models", [TEXTS, NUMBERS], ids=["texts", "numbers"])
 def test_every_split_gains_most_information_of_those_that_models_allow(
     database: Database, models: list[dict[str, Any]]
@@ -222,6 +224,7 @@ def test_every_split_lowers_the_squared_error_most(database: Database) -> None:
     check()
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("models", [TEXTS, NUMBERS], ids=["texts", "numbers"])
 def test_every_split_lowers_the_squared_error_most_of_those_that_models_allow(
     database: Database, models: list[dict[str, Any]]

@@ -69,7 +69,7 @@ def released_alike(databases: tuple[Database, Database], case: Case, algorithm: 
     return released
 
 
-@settings(FEW, max_examples=many(5))
+@settings(FEW, max_examples=many(3))
 @given(
     case=cases(),
     sample=st.integers(2, 12),
@@ -98,7 +98,7 @@ def _people(number: int) -> list[Row]:
     return rows
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_lying_sample_can_only_cost_detail(databases: tuple[Database, Database], name: str) -> None:
     """Samples of some rows of a thousand, at the lowest confidence: what is pruned is counted on all rows."""
@@ -143,6 +143,7 @@ def test_a_run_says_what_the_samples_came_to(database: Database) -> None:
     assert f"{found['pruned']:,} pruned" in text
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", [{"name": "rothko-s", "sample": 300, "exact_below": 0}, {"name": "mondrian"}])
 def test_sub_trees_in_sessions_of_their_own_make_no_difference(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, algorithm: dict[str, Any]
@@ -159,6 +160,7 @@ def test_sub_trees_in_sessions_of_their_own_make_no_difference(
         assert released[0] == released[1]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     "algorithm",
     [

@@ -49,7 +49,7 @@ def people(number: int, *, noise: float = 0.0) -> list[Row]:
     return rows
 
 
-@settings(FEW, max_examples=many(4))
+@settings(FEW, max_examples=many(2))
 @given(
     case=cases(),
     split=st.sampled_from(["information-gain", "regression"]),
@@ -122,6 +122,7 @@ def test_numbers_vary_least_in_the_classes(database: Database) -> None:
     assert sum(len({row[1] // 20 for row in c}) == 1 for c in by_gain) > 0.8 * len(by_gain)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("nothing", [{**INFORMATION, "least_gain": 2}, {**REGRESSION, "least_gain": 1.5}])
 def test_a_sample_that_tells_nothing_of_the_target_is_cut_at_medians(
     database: Database, nothing: dict[str, Any]
@@ -133,6 +134,7 @@ def test_a_sample_that_tells_nothing_of_the_target_is_cut_at_medians(
     assert for_median == at_medians
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("split", [{}, INFORMATION])
 def test_a_part_of_few_rows_is_cut_on_all_of_them(database: Database, split: dict[str, Any]) -> None:
     table, models = database.create(COLUMNS, people(300)), [K]

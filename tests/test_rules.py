@@ -25,7 +25,7 @@ from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, apply, clas
 from tests.run_support import Database, Row, anonymize
 
 FEW = settings(
-    max_examples=many(3),
+    max_examples=many(2),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

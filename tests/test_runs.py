@@ -103,7 +103,7 @@ def follow(engine: Engine, model: PrivacyModel, runs: Runs) -> dict[int, bool | 
     return dict(rows)
 
 
-@settings(max_examples=many(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 def test_running_sums_say_what_the_measures_say(engine: Engine, seed: int) -> None:
     runs, groups = load_runs(engine, drawn(seed))
@@ -121,7 +121,7 @@ def test_a_model_without_running_sums_decides_nothing(engine: Engine) -> None:
         assert set(follow(engine, model, runs).values()) == {None}
 
 
-@settings(max_examples=many(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), t=st.sampled_from([0.02, 0.1, 0.2]))
 def test_what_a_class_shows_of_its_neighbours_is_so(engine: Engine, seed: int, t: float) -> None:
     _, groups = load_runs(engine, drawn(seed))

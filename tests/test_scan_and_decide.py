@@ -174,7 +174,7 @@ def search(engine: DuckDBEngine, case: dict[str, Any]) -> list[Any]:
     return [sorted(engine.fetch(Statement("look", f"SELECT * FROM {table}")), key=repr) for table in tables if table]
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", CASES if many(1) > 1 else USUAL)
 def test_decisions_need_no_rows(engines: tuple[DuckDBEngine, DividedEngine], name: str) -> None:
     whole, divided = engines

@@ -33,6 +33,7 @@ def test_shows(database: Database, show: str, type_: str) -> None:
     assert [name for name, _ in database.columns(f"{table}_r")] == names
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("type_", "range_type", "least", "greatest", "text"),
     [
@@ -53,6 +54,7 @@ def test_ranges_on_postgres(
         assert database.sql(f"SELECT CAST(q AS TEXT) FROM {table}_r") == [(text,), (text,), (None,), (None,)]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(("width", "ranges"), [(5, ["[0,5)", "[5,10)"]), (4.25, ["[0,5)", "[5,9)"])])
 def test_ranges_of_intervals_of_whole_numbers(postgres_url: str, width: float, ranges: list[str]) -> None:
     with open_database(postgres_url) as database:

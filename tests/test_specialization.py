@@ -15,7 +15,7 @@ from tests.run_support import Database, anonymize
 
 pytestmark = pytest.mark.either_engine
 
-EXAMPLES = {"duckdb": 5, "postgres": 4}
+EXAMPLES = {"duckdb": 3, "postgres": 3}
 Cut = list[dict[str | None, int]]
 """For each attribute, the level that each of its values is shown at."""
 

@@ -114,6 +114,7 @@ def test_rows_that_nothing_may_join_are_refused(database: Database, tree_run: st
     assert database.leftovers() == []
 
 
+@pytest.mark.either_engine
 def test_jobs_complete_or_refuse_them(database: Database, tree_run: str) -> None:
     """A job that applies rules stars others within its budget, or leaves the old release; no procedure has stars."""
     with connect(database.url) as engine, Catalog.open(engine) as catalog:

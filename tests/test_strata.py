@@ -28,6 +28,7 @@ def rows_of(count: int) -> list[Row]:
     return rows
 
 
+@pytest.mark.variants(2)
 @pytest.mark.either_engine
 @pytest.mark.parametrize(
     "more", [{}, {"groups": "nearest"}, {"blocks": 10}, {"groups": "nearest", "blocks": 10, "refine": True}]

@@ -14,6 +14,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
 from sqlanon.releases.streamed import StreamedRows
 from sqlanon.sql import Relation, Statement
+from tests.random_cases import many
 from tests.run_support import PlainWorkspace
 
 NUMBERS = [{"number": 0}, {"number": 1}]
@@ -58,7 +59,8 @@ def sums_of_rows(rows: list[tuple[int, int]]) -> list[float]:
     return [float(sum(column)) for column in zip(*parts, strict=True)]
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.either_engine
+@settings(max_examples=many(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=st.lists(points, min_size=4, max_size=20), second=st.lists(points, max_size=12), k=st.integers(2, 4))
 def test_sums_are_those_of_all_rows_and_sizes_are_from_k_to_2k(
     engine: Engine, first: list[tuple[int, int]], second: list[tuple[int, int]], k: int
@@ -77,7 +79,7 @@ def test_sums_are_those_of_all_rows_and_sizes_are_from_k_to_2k(
     assert engine.fetch(Statement("test", workspace.listing)) == []
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(a=st.integers(0, 20), b=st.integers(-20, 20), c=st.integers(0, 20), k=st.integers(2, 5))
 def test_a_full_group_splits_along_its_first_eigenvector(engine: Engine, a: int, b: int, c: int, k: int) -> None:
     """Of a covariance of two numbers the eigenvectors are known in closed form."""

@@ -16,7 +16,7 @@ from tests.random_cases import many
 from tests.run_support import Database, Row
 
 FEW = settings(
-    max_examples=many(6),
+    max_examples=many(3),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -79,6 +79,7 @@ FOR_EACH_SENSITIVE = {
 }
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("rows", [120, 600])
 def test_a_round_takes_as_many_statements_whatever_its_nodes(
     databases: tuple[Database, Database], rows: int, monkeypatch: pytest.MonkeyPatch

@@ -57,6 +57,7 @@ def without(policy: Policy, name: str) -> Policy:
     return policy.model_copy(update={"attributes": {**policy.attributes, name: freed}})
 
 
+@pytest.mark.either_engine
 def test_costs_are_those_of_runs(database_url: str) -> None:
     make_visits(database_url)
     found, costs = drafted(database_url)

@@ -32,7 +32,7 @@ from tests.oracle import brute_force
 from tests.oracle.brute_force import Row
 from tests.random_cases import many
 
-FEW = settings(max_examples=many(13), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=many(7), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 COLUMNS = {"age": "BIGINT", "zip": "VARCHAR(9)", "disease": "VARCHAR(9)", "wage": "FLOAT8"}
 QUASI_IDENTIFIERS = ("age", "zip")

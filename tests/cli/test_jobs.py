@@ -52,6 +52,7 @@ def test_a_job_is_reported_and_compared_like_a_run(postgres_url: str, tmp_path: 
         assert only_object(call("diff", run, again, "--json", *where).stdout)["recoding"] == "same"
 
 
+@pytest.mark.either_engine
 def test_a_recoding_is_exported_as_a_view(database: Database) -> None:
     _, run = simple(database)
     where = ("--url", database.url)

@@ -190,6 +190,7 @@ def test_a_time_limit_goes_with_searches_that_can_stop(lattice_policy: Path) -> 
     assert "nothing to search" in both.stderr
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("algorithm", ["incognito", "bottom-up", "samarati", "datafly", "mondrian"])
 def test_others_refuse_a_time_limit(patients_url: str, tmp_path: Path, algorithm: str) -> None:
     policy = full_domain_policy(tmp_path, patients_url, f"{{name: {algorithm}}}")

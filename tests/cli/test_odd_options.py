@@ -20,7 +20,7 @@ from tests.random_cases import many, some_of
 pytestmark = pytest.mark.either_engine
 
 DOCUMENTED = {0, 1, 2, 3, 4}
-SETTINGS = settings(max_examples=many(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = settings(max_examples=many(5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def require_sentence(capture: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
@@ -42,6 +42,7 @@ ODD = [
 ]
 
 
+@pytest.mark.variants(8)
 @pytest.mark.parametrize("place", some_of(range(len(ODD)), 22))
 def test_values_that_no_engine_takes_are_a_wrong_command_line(
     patients_url: str, capsys: pytest.CaptureFixture[str], place: int

@@ -190,6 +190,7 @@ def test_doubled_keys_make_no_record(policy: Path, tmp_path: Path) -> None:
         assert (refused.exit_code, "given twice" in refused.stderr) == (2, True)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("kind", ["view", "materialized view"])
 def test_what_took_the_release_s_place_is_named_and_not_read(
     policy: Path, patients_url: str, tmp_path: Path, kind: str

@@ -45,6 +45,7 @@ def make(database: Database, directory: Path, algorithm: str) -> Path:
     return path
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_least_values_of_columns_are_nowhere(
     database: Database, tmp_path: Path, algorithm: str, caplog: pytest.LogCaptureFixture

@@ -351,7 +351,7 @@ _FIELDS_OF_ONE_KIND = [
 ]
 
 
-@settings(max_examples=many(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_tables(), st.sampled_from(["\n", "\r\n"]), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
 def test_kept_columns_are_released_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory, table: tuple[list[str], list[list[str]]], end: str, quoting: Any

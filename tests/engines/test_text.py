@@ -156,7 +156,7 @@ SINGLES = st.one_of(
     st.tuples(st.integers(1, 2**24), st.integers(1, 30)).map(lambda pair: pair[0] / 2.0 ** pair[1]),
     st.integers(-149, 127).map(lambda exponent: 2.0**exponent),
 )
-MANY = settings(max_examples=many(16), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=many(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @MANY

@@ -43,7 +43,7 @@ def magnitude(number: int | None, level: int) -> str:
 
 
 @pytest.mark.usefixtures("example")
-@for_random(NUMBER_CASES, {"duckdb": 9, "postgres": 4})
+@for_random(NUMBER_CASES, {"duckdb": 5, "postgres": 3})
 def test_labels_of_a_hierarchy_of_a_package_are_those_of_the_values(
     database: Database, case: tuple[list[int | None], float, str]
 ) -> None:

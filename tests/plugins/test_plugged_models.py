@@ -52,7 +52,7 @@ def test_a_model_of_a_package_is_searched_and_verified(database: Database, algor
 
 
 @pytest.mark.usefixtures("example")
-@for_random(CASES, {"duckdb": 12, "postgres": 6})
+@for_random(CASES, {"duckdb": 6, "postgres": 4})
 def test_no_value_is_too_common_in_any_class(database: Database, case: tuple[list[Row], float]) -> None:
     rows, alpha = case
     most = Fraction(str(alpha))

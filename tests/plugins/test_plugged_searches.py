@@ -47,7 +47,7 @@ def test_an_algorithm_of_a_package_is_searched_verified_and_reported(database: D
 
 
 @pytest.mark.usefixtures("example")
-@for_random(SORTED_CASES, {"duckdb": 12, "postgres": 6})
+@for_random(SORTED_CASES, {"duckdb": 6, "postgres": 4})
 def test_its_classes_satisfy_the_models_and_hold_their_rows(
     database: Database, case: tuple[list[Row], int, int]
 ) -> None:
@@ -123,7 +123,7 @@ def test_the_best_by_a_quality_model_of_a_package_is_found(
         lambda case: len(case.satisfying()) > 2
     )
 
-    @random_cases({"duckdb": 10, "postgres": 3}[database.engine], several, st.booleans())
+    @random_cases({"duckdb": 5, "postgres": 3}[database.engine], several, st.booleans())
     def check(case: Case, weighted: bool) -> None:
         weights = [2.0 if weighted and not place else 1.0 for place in range(len(case.names))]
         algorithm = {**WIDEST, "weights": {case.names[0]: 2}} if weighted else WIDEST

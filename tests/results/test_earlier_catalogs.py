@@ -59,6 +59,7 @@ def test_runs_and_show(url: str, runs: dict[str, Run]) -> None:
     assert "ProtectionError" in shown("show", runs["refused"].id, "--url", url)
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ["mondrian", "starred", "top_down", "mondrian_again", "refused"])
 def test_report(url: str, runs: dict[str, Run], name: str) -> None:
     page = shown("report", runs[name].id, "--url", url)
@@ -72,6 +73,7 @@ def test_diff(url: str, runs: dict[str, Run]) -> None:
     assert compared["recoding"] == "same"
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", ["gain", "star"])
 def test_a_record_is_made_and_verified(url: str, runs: dict[str, Run], name: str, tmp_path: Path) -> None:
     path = tmp_path / "record.json"
