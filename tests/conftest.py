@@ -25,7 +25,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from tests.directories import make_directory, remove_left_directories
 from tests.postgres_server import PostgresServer, find_binaries, start
-from tests.random_cases import many, some_of
+from tests.random_cases import many, some_of, turn
 from tests.run_support import Database, duckdb_url, open_database
 from tests.template_heads import refuse_unneeded_values
 
@@ -81,7 +81,7 @@ def _of_another_engine(items: Sequence[pytest.Item], drawn: Sequence[str]) -> se
         if engine is not None and item.get_closest_marker("either_engine"):
             alike[re.sub(rf"\b{engine}\b", "", item.nodeid)][engine] = item
     pairs = [(name, found) for name, found in alike.items() if len(found) == len(ENGINES)]
-    kept = {name: drawn[crc32(name.encode()) % len(drawn)] for name, _ in pairs}
+    kept = {name: drawn[(crc32(name.encode()) + turn()) % len(drawn)] for name, _ in pairs}
     return {item for name, found in pairs for engine, item in found.items() if engine != kept[name]}
 
 

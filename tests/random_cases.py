@@ -1,7 +1,7 @@
 """Many random cases inside of one test, so that a database is made once.
 
 SQLANON_TEST_EXAMPLES=10 has all random tests try ten times as many as they do by default, and tests of which the
-engine does not matter run on both.
+engine does not matter run on both. SQLANON_TEST_TURN=n has other variants and engines drawn for each number n.
 """
 
 from __future__ import annotations
@@ -24,10 +24,15 @@ def many(examples: int) -> int:
     return max(1, round(examples * float(os.environ.get("SQLANON_TEST_EXAMPLES", "1"))))
 
 
+def turn() -> int:
+    """The number by which variants and engines are drawn: who counts it up has all of them after some turns."""
+    return int(os.environ.get("SQLANON_TEST_TURN", "0"))
+
+
 def some_of(variants: Sequence[T], count: int) -> list[T]:
-    """So many of the variants that send the same statements, evenly spread; more by SQLANON_TEST_EXAMPLES."""
+    """So many of the variants that tell the same, evenly spread, others each turn; more by SQLANON_TEST_EXAMPLES."""
     count = min(many(count), len(variants))
-    return [variants[place * len(variants) // count] for place in range(count)]
+    return [variants[(place * len(variants) // count + turn()) % len(variants)] for place in range(count)]
 
 
 def random_cases(examples: int, *strategies: SearchStrategy[Any]) -> Callable[[Check], Callable[[], None]]:

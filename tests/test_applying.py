@@ -51,7 +51,7 @@ def test_suppressed_rows_may_be_starred(database: Database) -> None:
     assert 0 < outcome.release.suppressed == sum(row[:2] == ("*", "*") for row in rows) < 30
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("columns", "rows", "problem"),
     [

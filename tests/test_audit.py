@@ -14,7 +14,7 @@ from sqlanon.policy import Policy
 from sqlanon.report.audit.auditing import Audit, audit_release
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
-from tests.random_cases import many
+from tests.random_cases import many, turn
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 
 JOBS = {"nurse": ["health", "*"], "doctor": ["health", "*"], "smith": ["craft", "*"], "baker": ["craft", "*"]}
@@ -137,7 +137,7 @@ RESTORE = (
 @pytest.mark.either_engine
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_release_holds_and_every_alteration_is_found(database_url: str, kind: str) -> None:
-    """By default each engine has every alteration of one of the kinds."""
+    """By default each alteration is tried on one of the kinds."""
     policy = release(database_url, *KINDS[kind])
     found = audit(policy)
     assert found.satisfied, (found.checks, found.columns)
@@ -148,7 +148,7 @@ def test_a_release_holds_and_every_alteration_is_found(database_url: str, kind: 
     }  # fmt: skip
     missed = []
     kinds = 1 if many(1) > 1 else len(KINDS)
-    for name, statements in list(ALTERATIONS.items())[list(KINDS).index(kind) % kinds :: kinds]:
+    for name, statements in list(ALTERATIONS.items())[(list(KINDS).index(kind) + turn()) % kinds :: kinds]:
         with open_database(database_url) as database:
             change(database, *RESTORE, *statements)
             assert contents(database, f"{TABLE}_r") != contents(database, f"{TABLE}_kept"), name

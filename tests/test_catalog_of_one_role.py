@@ -182,6 +182,7 @@ def test_a_catalog_that_others_got_into_is_refused(place: Place, attacks: list[t
     assert place.owner.sql("SELECT who FROM attic.stolen WHERE who <> 'postgres'") == []
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("attacks", [CODE, RIGHTS], ids=["code", "rights"])
 def test_a_procedure_looks_by_itself(place: Place, attacks: list[tuple[str, str, str]]) -> None:
     """As pg_cron calls it, without the program; it writes nothing before it has looked."""

@@ -41,7 +41,7 @@ def anonymity(k: int) -> list[dict[str, Any]]:
     return [{"model": "k-anonymity", "k": k}]
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.either_engine
 @pytest.mark.parametrize("seed", range(3))
 def test_synthetic_rows_keep_covariances_categories_and_kept_values(database: Database, seed: int) -> None:

@@ -103,7 +103,7 @@ def last_status(database: Database) -> tuple[str, str]:
     return database.sql("SELECT status, error_class FROM sqlanon.runs ORDER BY started")[-1]
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("phase", ["encode", "search", "recode", "verify", "publish"])
 def test_a_run_is_seen_and_cancelled_in_every_phase(database: Database, people: Policy, phase: str) -> None:
     before = database.sql("SELECT * FROM people_r")

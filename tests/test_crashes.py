@@ -142,6 +142,7 @@ def test_killed_in_a_phase(url: str, start: Start, phase: str) -> None:
         assert database.sql("SELECT * FROM people_r") == before
 
 
+@pytest.mark.either_engine
 def test_killed_at_any_moment(url: str, start: Start) -> None:
     """Whatever was going on, the release is the old one or the new one."""
     rng = random.Random(7)
@@ -238,6 +239,7 @@ class Holding(Silent):
             self._action()
 
 
+@pytest.mark.either_engine
 def test_two_runs_to_the_same_release(database: Database) -> None:
     policy = _policy(database)
     conflicts: list[str] = []

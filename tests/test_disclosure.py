@@ -139,6 +139,7 @@ def test_the_command_counts_columns_that_no_model_is_about(database_url: str) ->
     assert '"protected": false' in result.output
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("on_violation", ["error", "suppress"])
 def test_a_job_records_what_its_release_tells(database: Database, on_violation: Any) -> None:
     """By its procedure on PostgreSQL, by the program on DuckDB; `job show` and the report show it."""

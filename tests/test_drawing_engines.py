@@ -5,7 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from tests.conftest import _DRAWN, ENGINES, _of_another_engine, _of_other_variants
+from tests.random_cases import some_of
 
 
 class Item(SimpleNamespace):
@@ -57,3 +60,17 @@ def test_so_many_variants_stay_as_a_test_says() -> None:
     kept = [one for one in every if one not in _of_other_variants(every)]
     assert [one.number for one in kept if "few" in one.nodeid] == [0, 5]
     assert len(kept) == 2 + 10 + 10
+
+
+def test_after_some_turns_all_variants_and_both_engines_were_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    every, tried = items(), set[str]()
+    for number in range(len(_DRAWN)):
+        monkeypatch.setenv("SQLANON_TEST_TURN", str(number))
+        left = _of_another_engine(every, _DRAWN)
+        tried |= {one.nodeid for one in every if one not in left}
+    assert len(tried) == len(every)
+    seen = set[int]()
+    for number in range(4):
+        monkeypatch.setenv("SQLANON_TEST_TURN", str(number))
+        seen |= set(some_of(range(10), 3))
+    assert seen == set(range(10))

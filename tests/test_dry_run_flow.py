@@ -57,6 +57,7 @@ def in_database(database: Database) -> list[tuple[Any, ...]]:
     return [*sorted(database.sql("SELECT schema_name FROM information_schema.schemata")), *rows]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("layout", ["flat", "star"])
 def test_nothing_is_written_to_the_database(database: Database, layout: str) -> None:
     """Neither before the first run, nor where a catalog and a release are."""
@@ -70,6 +71,7 @@ def test_nothing_is_written_to_the_database(database: Database, layout: str) -> 
         assert in_database(database) == before
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(("ending", "digest"), [("csv", "record"), ("parquet", "run")])
 def test_nothing_is_written_for_files(tmp_path: Path, ending: str, digest: str) -> None:
     """No release, no part of one, no catalog; and none of them changes once they are there."""

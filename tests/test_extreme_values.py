@@ -42,6 +42,7 @@ EXTREME: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_extreme_values_in_quasi_identifiers(database: Database, k: int) -> None:
     columns = {f"q{i}": type_ for i, type_ in enumerate(EXTREME)}

@@ -62,7 +62,7 @@ MODELS: dict[str, list[dict[str, Any]]] = {
 # --- the procedure, and applying the rules
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("models", MODELS)
 def test_a_procedure_releases_what_applying_the_rules_does(postgres_url: str, models: str) -> None:
     with open_database(postgres_url) as database:
@@ -106,6 +106,7 @@ def digest_of(database: Database, run: str) -> str | None:
 # --- the procedure alone
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("more", "wanted", "problem"),
     [

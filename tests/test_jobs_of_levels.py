@@ -46,7 +46,7 @@ def test_they_release_what_applying_the_rules_does(database: Database) -> None:
     assert released(database, f"{name}_r") == released(database, f"{name}_again")
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_they_release_what_applying_the_rules_does_of_every_kind(database: Database, level: int) -> None:
     """Values of which keys stand for what is shown, and others; NULL beside a text that is written like it."""

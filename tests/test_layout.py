@@ -24,7 +24,7 @@ from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_dat
 pytestmark = pytest.mark.either_engine
 
 
-@pytest.mark.variants(4)
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("case", CASES)
 def test_a_star_shows_what_a_flat_release_shows(database: Database, case: str) -> None:
     attributes, more = CASES[case]
@@ -188,6 +188,7 @@ def test_long_names_are_refused(database: Database, length: int, fits: bool) -> 
         anonymize(policy)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("role", ["sensitive", QI])
 def test_a_column_with_the_name_of_the_number_is_refused(database: Database, role: str) -> None:
     table = database.create({**COLUMNS, "class_number": "INTEGER"}, [(*row, 1) for row in ROWS])
@@ -253,6 +254,7 @@ class Tampering(Silent):
 PARTS = [*zip(["postgres", "duckdb"] * 3, [0, 1, 2] * 2, strict=True)]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(("engine_name", "part"), PARTS[: many(3)], indirect=["engine_name"])
 def test_no_star_is_published_that_was_tampered_with(database: Database, part: int) -> None:
     rows = [("flu" if n % 5 else "cold", n % 12, 1, "abcd"[n % 4], "2024-01-01", 1.5) for n in range(48)]

@@ -14,6 +14,7 @@ import pytest
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError, EngineError, PolicyError
 from tests.layout_support import COLUMNS, PLAIN, QI, ROWS, as_star, content, people
+from tests.random_cases import many
 from tests.run_support import Database, anonymize
 
 
@@ -166,7 +167,7 @@ def test_readers_see_whole_stars_only(database: Database) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     started.wait(5)
-    for turn in range(1, 6):
+    for turn in range(1, many(4)):
         anonymize(policies[turn % 2], replace=True)
     stop.set()
     reader.join(10)

@@ -215,6 +215,7 @@ def test_what_writes_is_refused_with_the_remedy(read_only: tuple[str, Path], tmp
     assert only_run(url) == run
 
 
+@pytest.mark.variants(1)
 def test_what_only_reads_goes_on(read_only: tuple[str, Path], tmp_path: Path) -> None:
     url, policy = read_only
     run = only_run(url)

@@ -82,7 +82,7 @@ def test_a_run_measures_what_loss_measures(database: Database, more: dict[str, A
 def test_both_engines_measure_the_same(databases: tuple[Database, Database]) -> None:
     found: list[Masking | None] = []
     for database in databases:
-        table = database.create(COLUMNS, rows_of(1200, 1))
+        table = database.create(COLUMNS, rows_of(500, 1))
         found.append(anonymize(database.policy(table, ROLES, algorithm=CLUSTERS, privacy=anonymity(3))).masking)
     assert found[0] is not None
     assert found[0] == found[1]

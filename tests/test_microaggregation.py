@@ -130,7 +130,7 @@ COLUMNS = {
 ROLES = {"age": QUASI, "income": QUASI, "share": QUASI, "ill": "sensitive", "number": "insensitive"}
 
 
-@pytest.mark.variants(3)
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("table_of", ["numbers", "mixed"])
 @pytest.mark.parametrize(
     ("blocks", "refine", "method"),
@@ -200,7 +200,7 @@ MODELS = [
 ]
 
 
-@pytest.mark.variants(3)
+@pytest.mark.variants(2)
 @pytest.mark.either_engine
 @pytest.mark.parametrize("models", MODELS, ids=lambda models: models[0]["model"])
 @pytest.mark.parametrize("blocks", ["exact", 20])

@@ -214,6 +214,7 @@ def test_rows_that_must_go_until_a_class_is_recursively_diverse(
         assert (lost is None) if not bound else counts[0] - lost < bound <= counts[0] - lost + 1
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("distance", DISTANCES)
 @MANY
 @given(classes=partitions, t=st.sampled_from([0.0, 0.1, 0.25, 0.5]))

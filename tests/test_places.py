@@ -48,6 +48,7 @@ def test_a_view_as_source(database: Database) -> None:
     assert of_view == of_table
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("shape", ["materialized view", "partitioned table"])
 def test_sources_that_postgres_has(postgres_url: str, shape: str) -> None:
     with open_database(postgres_url) as database:

@@ -75,6 +75,7 @@ def recoded(database: Database, case: Case, quality: str) -> tuple[dict[str, Any
         database.sql(f"DROP TABLE IF EXISTS {table}_r")
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("drawn", [cases(budgets=BUDGETS), cases(models=CLOSE, budgets=BUDGETS)], ids=["any", "close"])
 def test_passes_place_what_the_simulation_places(database: Database, drawn: st.SearchStrategy[Case]) -> None:
     @random_cases(EXAMPLES[database.engine], drawn, st.sampled_from(QUALITIES))

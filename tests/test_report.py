@@ -120,6 +120,7 @@ def test_passwords_are_not_in_it(postgres_url: str, tmp_path: Path) -> None:
     assert CANARY not in page.read_text(encoding="utf-8") + done.output
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", ["optimal", "incognito"])
 def test_the_lattice_is_recorded_as_it_was_explored(database: Database, algorithm: str) -> None:
     policy = made(database, algorithm, remainder="suppress")

@@ -57,6 +57,7 @@ def watched(browser: Any) -> Iterator[tuple[Any, list[str]]]:
     page.close()
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", ["tree", "lattice"])
 def test_the_page_loads_nothing_and_says_nothing_on_the_console(
     pages: dict[str, Path], watched: tuple[Any, list[str]], name: str

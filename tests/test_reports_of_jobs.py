@@ -36,6 +36,7 @@ def suppressing(database: Database, **wanted: Any) -> tuple[str, dict[str, Any]]
     return run, carry_out(database, "odd")
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("procedure", [True, False])
 def test_a_report_tells_what_a_job_was_told(database: Database, procedure: bool) -> None:
     run, result = suppressing(database, procedure=procedure)

@@ -109,7 +109,7 @@ def release(database: Database, policy: Policy) -> list[Any]:
     return database.sql(f"SELECT * FROM {policy.release.table}")
 
 
-@pytest.mark.variants(3)
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("engine_name", "search"),
     [
@@ -145,6 +145,7 @@ def test_a_resumed_run_releases_what_the_run_would_have(
         assert catalog.recoding_digest(outcome.run) == catalog.recoding_digest(whole["run"])
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("phase", ["recode", "publish"])
 def test_what_a_stopped_run_leaves_by_phase(
     database: Database, policy: Policy, phase: str, monkeypatch: pytest.MonkeyPatch
@@ -269,6 +270,7 @@ def test_the_command_says_what_it_did(database_url: str, tmp_path: Path, monkeyp
     assert call("run", path, "--resume", run, "--dry-run").exit_code == 2
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("remedy", ["resume", "gc"])
 def test_killed_between_a_file_and_its_record(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remedy: str

@@ -190,7 +190,7 @@ def _check(database: Database, stored: StoredRules) -> None:
 # --- levels and cuts
 
 
-@pytest.mark.variants(3)
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", GENERALIZATIONS)
 def test_generalizations_are_rules_too(databases: tuple[Database, Database], name: str) -> None:
     found = []

@@ -103,7 +103,7 @@ def _people(number: int) -> list[Row]:
     ]
 
 
-@pytest.mark.variants(5)
+@pytest.mark.variants(3)
 @pytest.mark.either_engine
 @pytest.mark.parametrize("sessions", [1, 3])
 @pytest.mark.parametrize("name", _TREES)

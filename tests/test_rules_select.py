@@ -58,6 +58,7 @@ def test_the_select_reads_a_table_that_is_called_like_a_part_of_a_tree(database:
     database.sql(f"DROP TABLE {name}")
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", ["top-down", "starred"])
 def test_the_select_of_levels_recodes_like_apply(database: Database, name: str) -> None:
     table, other = (

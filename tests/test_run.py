@@ -219,6 +219,7 @@ UNIFORM = {
 }
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", UNIFORM)
 def test_tables_that_make_one_class(database: Database, name: str) -> None:
     rows, k, regions = UNIFORM[name]

@@ -26,6 +26,7 @@ def _write(policy: Any, directory: Path) -> Path:
     return path
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", ["mondrian", "incognito"])
 def test_a_trial_measures_what_a_run_would_publish(database: Database, algorithm: str) -> None:
     policy = made(database, algorithm)

@@ -45,7 +45,7 @@ def verified(database: Database, table: str, *models: PrivacyModel) -> Verificat
         return verify_table(engine, Relation.parse(table), ["age"], models)
 
 
-@pytest.mark.variants(5)
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("algorithm", ["mondrian", "rothko-t", "rothko-s", "optimal", "top-down"])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model["model"])
 @pytest.mark.either_engine

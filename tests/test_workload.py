@@ -191,7 +191,7 @@ def urls(tmp_path: Path, postgres_url: str) -> tuple[str, str]:
     return url, postgres_url
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("case", RELEASES)
 def test_every_row_is_found_in_the_class_that_shows_it(urls: tuple[str, str], case: str) -> None:
     changes, more = RELEASES[case]

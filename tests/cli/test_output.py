@@ -40,7 +40,7 @@ def unwritable(how: str) -> int:
     return writing
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("engine_name", "command", "how"),
     [

@@ -163,7 +163,7 @@ def test_an_interrupt_after_all_is_done_changes_nothing() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_leaves_the_old_release(database_url: str, tmp_path: Path, signal_number: int) -> None:
     make_patients(database_url, 60_000)

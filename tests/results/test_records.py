@@ -42,7 +42,7 @@ def test_a_record_of_version_1_is_read_whole(engine: str, name: str) -> None:
     assert read_record(write_record(result)) == result
 
 
-@pytest.mark.variants(4)
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("name", [*CARRIED_OUT, "apply mondrian"])
 def test_json_has_the_fields_that_it_had(database: Database, name: str) -> None:
     """But for the number of statements, which is the engine's business."""
