@@ -54,7 +54,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Start first what waits for a clock: under xdist the other workers go on meanwhile."""
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
     if many(1) == 1:
-        for draw in (functools.partial(_of_another_engine, drawn=_drawn_engines()), _of_other_variants):
+        for draw in (
+            functools.partial(_of_another_engine, drawn=_drawn_engines()),
+            _of_other_variants,
+            _of_other_turns,
+        ):
             left = draw(items)
             config.hook.pytest_deselected(items=[item for item in items if item in left])
             items[:] = [item for item in items if item not in left]
@@ -96,6 +100,19 @@ def _of_other_variants(items: Sequence[pytest.Item]) -> set[pytest.Item]:
         marker = those[0].get_closest_marker("variants")
         assert marker is not None
         left |= set(those) - set(some_of(those, marker.args[0]))
+    return left
+
+
+def _of_other_turns(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """Of dear tests, of which each has its turns, those that are left out: `in_turns(n)` runs one in a n-th of them.
+
+    Its turns are as many in a row as there are draws of an engine, so that each engine has some of them.
+    """
+    left, rounds = set(), turn() // len(_DRAWN)
+    for item in items:
+        marker = item.get_closest_marker("in_turns")
+        if marker is not None and (crc32(item.nodeid.encode()) + rounds) % marker.args[0]:
+            left.add(item)
     return left
 
 

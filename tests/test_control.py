@@ -240,6 +240,7 @@ def _cancelled_from_outside(database_url: str, run: str, process: subprocess.Pop
     assert (process.returncode, json.loads(out)["error"]["type"]) == (130, "Cancelled")
 
 
+@pytest.mark.in_turns(2)
 def test_a_job_in_the_database_is_watched_and_cancelled(postgres_url: str) -> None:
     with open_database(postgres_url) as database:
         name, run = simple(database)

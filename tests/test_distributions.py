@@ -151,6 +151,7 @@ def test_kept_columns_are_those_of_the_released_rows(database: Database) -> None
     assert shares == [_share(rows, len(released)) for _, rows in counts]
 
 
+@pytest.mark.in_turns(2)
 def test_both_engines_say_the_same(postgres_url: str, tmp_path: Path) -> None:
     said = []
     for url in (postgres_url, duckdb_url(tmp_path / "one.duckdb")):

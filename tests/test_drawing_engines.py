@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import _DRAWN, ENGINES, _of_another_engine, _of_other_variants
+from tests.conftest import _DRAWN, ENGINES, _of_another_engine, _of_other_turns, _of_other_variants
 from tests.random_cases import some_of
 
 
@@ -74,3 +74,14 @@ def test_after_some_turns_all_variants_and_both_engines_were_tried(monkeypatch: 
         monkeypatch.setenv("SQLANON_TEST_TURN", str(number))
         seen |= set(some_of(range(10), 3))
     assert seen == set(range(10))
+
+
+def test_a_dear_test_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [Item(nodeid=f"tests/x.py::{n}", get_closest_marker=lambda _: SimpleNamespace(args=[3])) for n in range(99)]
+    kept = []
+    for number in range(0, 3 * len(_DRAWN), len(_DRAWN)):
+        monkeypatch.setenv("SQLANON_TEST_TURN", str(number))
+        left = _of_other_turns(every)
+        kept += [one.nodeid for one in every if one not in left]
+        assert 20 <= len(every) - len(left) <= 46
+    assert sorted(kept) == sorted(one.nodeid for one in every)

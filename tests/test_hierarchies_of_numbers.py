@@ -86,6 +86,7 @@ def test_intervals_at_the_ends_of_bigint(engines: Any) -> None:
     assert labels(rows)["-1"][:2] == ["[-7-0)", "[-994-0)"]  # -1000 is no multiple of 7; the next boundary is
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.variants(1)
 @SETTINGS
 @given(data=st.data(), width=st.integers(1, 10**6), origin=st.integers(-(10**7), 10**7))

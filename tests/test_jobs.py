@@ -159,6 +159,7 @@ def test_releases_by_other_rules_are_told_or_refused(database: Database) -> None
         anonymize(database.policy(name, ROLES, privacy=[K], republish="same-recoding"), replace=True)
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 @pytest.mark.parametrize("republish", ["allow", "same-recoding"])
 def test_equal_rules_of_another_run_are_the_same_rules(database: Database, republish: str) -> None:

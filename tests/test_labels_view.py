@@ -87,6 +87,7 @@ def agrees(database: Database, view: str, names: list[str]) -> None:
             assert (plain(low, kind), plain(high, kind)) == (region.low, region.high), (name, label)
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.variants(1)
 @settings(
     max_examples=many(2),

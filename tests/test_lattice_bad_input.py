@@ -168,6 +168,7 @@ def test_more_quasi_identifiers_than_words_have_bits(database: Database) -> None
     assert "at most 62 can be searched" in _refused(policy, PolicyError)
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", ["incognito", "bottom-up"])
 def test_a_huge_lattice_is_refused_before_it_is_searched(database: Database, algorithm: str) -> None:
@@ -195,6 +196,7 @@ def test_weights_must_not_all_be_0(database: Database) -> None:
 # --- large lattices
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.variants(1)
 @pytest.mark.parametrize("quality", ["aecs", "discernibility", "kl-divergence"])
 def test_a_lattice_that_no_memory_holds_is_searched_by_datafly_or_for_so_long(

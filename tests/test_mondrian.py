@@ -144,6 +144,7 @@ def _many_numbers(rows: int) -> Case:
     return Case((attribute,) * 3, cells, ({"model": "k-anonymity", "k": 2},), "VARCHAR(3)", order)
 
 
+@pytest.mark.in_turns(2)
 def test_ranges_of_parents_serve_one_session_and_several_alike(
     databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:

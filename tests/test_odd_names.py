@@ -98,6 +98,7 @@ def test_columns_that_differ_only_in_case(postgres_url: str) -> None:
         assert [name for name, _ in database.columns(f"{table}_r")] == list(columns)
 
 
+@pytest.mark.in_turns(2)
 def test_62_quasi_identifiers(database: Database) -> None:
     columns = {f"q{i}": "INTEGER" for i in range(62)}
     table = database.create(columns, [tuple((n * (i + 1)) % 13 for i in range(62)) for n in range(12)])

@@ -177,6 +177,7 @@ def test_a_quality_without_bounds_gets_its_true_optimum(database: Database) -> N
     for_random_cases(database, test)
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 def test_hash_buckets_change_no_result(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_checks, "BUCKET_TUPLES", 1)

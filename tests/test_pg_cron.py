@@ -99,6 +99,7 @@ def _scheduled(database: Database) -> list[tuple[Any, ...]]:
     return database.sql("SELECT jobname, command FROM cron.job ORDER BY jobname")
 
 
+@pytest.mark.in_turns(2)
 def test_no_name_of_a_job_is_anothers_in_pg_cron(with_cron: Database, tmp_path: Path) -> None:
     """Not that of the purge, nor that of the same job in another catalog, however long its schema's name is."""
     policy = {}

@@ -50,6 +50,7 @@ def test_whole_numbers_that_repeat_are_told_by_their_range(engine: Engine) -> No
     assert scans.count("plan/measure_attributes") == 1
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.variants(1)
 @pytest.mark.parametrize("kind", ["SMALLINT", "TEXT"])
 def test_a_thousand_kept_columns_are_looked_at(engine: Engine, kind: str) -> None:

@@ -175,6 +175,7 @@ def generated(plan: PrivatePlan, units: int = 2) -> GeneratedTable:
 _FIRST = ("more than the domains", "usual values", "undeclared values", "less than the domains", "NULL")
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_no_audit_fails(memory: Engine, name: str) -> None:

@@ -131,6 +131,7 @@ def require_best(case: Case, quality: Quality, chosen: Node | None) -> None:
         assert chosen == min(tied, key=lambda node: (sum(node), node)), quality
 
 
+@pytest.mark.in_turns(2)
 def test_scores_are_the_same_numbers_on_both_engines(tmp_path: Path, postgres_url: str) -> None:
     numbers = random.Random(7)
     trees = (

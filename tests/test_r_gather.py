@@ -60,6 +60,7 @@ def people(rows: int) -> list[Row]:
     ]
 
 
+@pytest.mark.in_turns(2)
 @settings(max_examples=many(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=POINTS, r=st.integers(1, 4), share=st.sampled_from([0, 0.12, 0.25]))
 def test_the_greatest_radius_is_near_the_least_possible(

@@ -170,6 +170,7 @@ def test_before_and_after_differ_without_colour(pages: dict[str, Path], watched:
     assert {"#ffffff", "#0b66a8"} <= set(fills)
 
 
+@pytest.mark.in_turns(3)
 def test_it_prints_on_paper_without_loss(pages: dict[str, Path], watched: tuple[Any, list[str]]) -> None:
     page, _ = watched
     page.goto(pages["lattice"].as_uri())

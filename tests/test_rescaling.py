@@ -33,6 +33,7 @@ def mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
 RESCALED = {"name": "microaggregation", "refine": False, "keep": "variance"}
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 @settings(max_examples=many(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), rows=st.integers(12, 40))

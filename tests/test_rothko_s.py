@@ -143,6 +143,7 @@ def test_a_run_says_what_the_samples_came_to(database: Database) -> None:
     assert f"{found['pruned']:,} pruned" in text
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", [{"name": "rothko-s", "sample": 300, "exact_below": 0}, {"name": "mondrian"}])
 def test_sub_trees_in_sessions_of_their_own_make_no_difference(

@@ -106,6 +106,7 @@ def released_classes(
     return list(classes.values())
 
 
+@pytest.mark.in_turns(2)
 def test_splits_by_gain_on_a_sample_tell_of_the_target(database: Database) -> None:
     """The sample is off by a few values of x, but the last cuts are found on all rows."""
     rows, k = people(3000), [{"model": "k-anonymity", "k": 40}]
@@ -143,6 +144,7 @@ def test_a_part_of_few_rows_is_cut_on_all_of_them(database: Database, split: dic
     assert Counter(exact) == Counter(below)
 
 
+@pytest.mark.in_turns(2)
 def test_a_run_says_how_it_split(database: Database) -> None:
     table = database.create(COLUMNS, people(600))
     told = [

@@ -91,6 +91,7 @@ def test_printing_changes_no_schedule(database: Database, tmp_path: Path, monkey
         assert (job.schedule, job.scheduler, forgotten) == ("1 1 * * *", "cron", ["nightly"])
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 def test_what_is_written_starts_the_job_of_the_same_catalog(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

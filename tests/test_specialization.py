@@ -168,6 +168,7 @@ def test_wrong_targets_are_refused(database: Database, algorithm: dict[str, Any]
 # --- attribute suppression
 
 
+@pytest.mark.in_turns(2)
 @for_random(cases(), EXAMPLES)
 def test_attribute_suppression_is_generalization_with_values_and_stars_alone(database: Database, case: Case) -> None:
     paths = [Hierarchy(dict.fromkeys(h.paths, (ROOT,))) for h in case.hierarchies]

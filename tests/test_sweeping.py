@@ -47,6 +47,7 @@ def test_a_trial_measures_what_a_run_would_publish(database: Database, algorithm
         assert (tried["verified"], tried["published"]) == (False, False)
 
 
+@pytest.mark.in_turns(2)
 def test_trials_are_recorded_and_drawn_in_the_report_of_their_policy_alone(database: Database) -> None:
     policy = made(database, "mondrian")
     run = anonymize(policy).run

@@ -111,6 +111,7 @@ def test_under_k_anonymity_alone_thresholds_are_not_searched(
     )
 
 
+@pytest.mark.in_turns(2)
 def test_what_running_sums_leave_open_is_measured_in_small_batches(
     databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +123,7 @@ def test_what_running_sums_leave_open_is_measured_in_small_batches(
     assert _released(databases[0], case, weighted=False) == wide
 
 
+@pytest.mark.in_turns(2)
 def test_sub_trees_of_several_sessions_are_searched_alike(
     databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:

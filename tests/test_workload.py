@@ -207,6 +207,7 @@ def test_every_row_is_found_in_the_class_that_shows_it(urls: tuple[str, str], ca
     assert told[0] == told[1]
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 def test_a_table_shown_as_it_is_predicts_as_its_source(database_url: str) -> None:
     rows = people(400, jobs=JOBS[:7])

@@ -55,6 +55,7 @@ def test_a_run_that_fails_says_so_in_its_last_event(policy: Path) -> None:
     assert events(result)[-1]["error"] == "PolicyError" == only_object(result.stdout)["error"]["type"]
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_every_command_with_progress_tells_it_to_programs(policy: Path) -> None:
     run = only_object(call("run", policy, "--json").stdout)["run"]

@@ -97,6 +97,7 @@ def test_files(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     refused_without("PLACE", "verify", "--record", tmp_path / "record.json")
 
 
+@pytest.mark.in_turns(2)
 def test_sources_that_differ_by_the_environment_alone_are_told_apart(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

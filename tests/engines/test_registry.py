@@ -89,6 +89,7 @@ def drafted(url: str, policy: str) -> str:
     return Path(policy).read_text()
 
 
+@pytest.mark.in_turns(2)
 def test_a_run_on_an_engine_of_a_package(drake: str) -> None:
     """From the draft to the catalog: the rows are those that DuckDB releases."""
     text = drafted(drake, "drake.yml")
@@ -104,6 +105,7 @@ def test_a_run_on_an_engine_of_a_package(drake: str) -> None:
     assert released == rows(drake, name.replace("patients_", "patients_again_"))
 
 
+@pytest.mark.in_turns(2)
 def test_rules_are_applied_and_exported_on_it(drake: str) -> None:
     Path("drake.yml").write_text(drafted(drake, "drake.yml") + 'catalog: {url: "duckdb:///catalog.duckdb"}\n')
     run = json.loads(done("run", "drake.yml", "--json"))["run"]

@@ -88,6 +88,7 @@ def test_a_record_that_was_made_then_is_verified() -> None:
     assert only_object(shown("verify", "--record", RECORD, "--json"))["satisfied"]
 
 
+@pytest.mark.in_turns(2)
 def test_rules_are_applied(url: str, runs: dict[str, Run]) -> None:
     for name in ("mondrian", "optimal", "passes", "top_down"):
         arguments = ("apply", runs[name].id, "--to", "people", "--out", f"{name}_anew", "--url", url, "--json")
