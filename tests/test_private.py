@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Sequence
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -189,3 +191,32 @@ def test_a_unit_that_is_none_is_refused_in_one_sentence(unit: Any) -> None:
     (problem,) = refused.value.problems
     assert problem.startswith("privacy[0].unit must be row, or {column: …, rows: …}")
     assert problem.endswith("a whole number of at least 1.")
+
+
+@pytest.mark.parametrize(
+    ("domain", "problem"),
+    [
+        ({"from": date(2020, 1, 1), "below": date(2026, 1, 1), "step": "month"}, "domain must have finite numbers"),
+        ({"from": 0, "below": math.inf}, "domain must have finite numbers"),
+        ({"from": 0, "below": "10"}, "domain must have finite numbers"),
+        ({"from": 0, "below": 10, "step": True}, "domain must have finite numbers"),
+        ({"from": 0, "below": 2**63}, "domain must have finite numbers"),
+        ({"below": 10}, "domain: from is missing"),
+        ({"from": 0, "below": 10, "stap": 2}, "unknown key 'stap'; did you mean 'step'?"),
+        (10, "a mapping with keys such as from, below, step"),
+    ],
+)
+def test_a_domain_that_is_none_is_refused_in_one_sentence(domain: Any, problem: str) -> None:
+    attribute = {"role": "quasi-identifier", "domain": domain}
+    with pytest.raises(PolicyError) as refused:
+        build_policy(
+            {
+                "source": {"url": "duckdb:///x.duckdb", "table": "people"},
+                "release": {"table": "released"},
+                "attributes": {"day": attribute},
+                "privacy": [{"model": "differential-privacy", "epsilon": 1}],
+                "algorithm": {"name": "contingency"},
+            }
+        )
+    (sentence,) = refused.value.problems
+    assert problem in sentence

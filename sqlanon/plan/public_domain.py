@@ -262,7 +262,7 @@ def public_domain(
         if not column.kind.is_numeric:
             raise PolicyError(
                 f"domain is for numbers, and the column is {column.type}; declare values, or make a number of it in a"
-                " view, such as the year or the days since one."
+                " view, such as the year, or the days or months since one."
             )
         return number_domain(column, attribute.domain)
     if column.kind not in _LISTED:

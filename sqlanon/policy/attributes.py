@@ -203,6 +203,10 @@ def _text_of(given: object) -> str:
     return str(given).lower() if isinstance(given, bool) else str(given)
 
 
+def _is_finite(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 2**63
+
+
 class Domain(Part):
     """The numbers that a column may hold, declared and never looked up in the data."""
 
@@ -227,6 +231,18 @@ class Domain(Part):
     def steps(self) -> int:
         """Count the steps; the last one may be shorter."""
         return math.ceil((Fraction(repr(self.below)) - self.first) / self.width)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_numbers(cls, given: Any) -> Any:
+        keys = ("from", "below", "step")
+        if isinstance(given, dict) and not all(_is_finite(given[key]) for key in keys if key in given):
+            raise broken(
+                "must have finite numbers as from, below and step. Dates have no such domain: list days as values, or"
+                " number days or months in a view, such as day - DATE '2020-01-01', and declare the domain of these"
+                " numbers."
+            )
+        return given
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from sqlanon.policy import AttributeSection, Hierarchy, Policy
+from sqlanon.policy import AttributeSection, Domain, Hierarchy, Policy
 from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
 from sqlanon.policy.attributes import hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.document import Document, Path
@@ -82,7 +82,7 @@ def _owner(path: Path, data: Any) -> type[BaseModel]:
     if path[:1] == ("attributes",) and len(path) > 2:
         if len(path) > 4 and path[3] not in Hierarchy.model_fields and path[3] in hierarchy_kinds():
             return parameters_of_hierarchy(str(path[3]))
-        return AttributeSection if len(path) == 3 else Hierarchy
+        return AttributeSection if len(path) == 3 else _part_of_column(path)
     if path[:1] == ("privacy",) and len(path) > 2:
         return parameters_of_model(data["privacy"][path[1]].get("model")) or Policy
     if len(path) > 1 and path[0] == "algorithm":
@@ -93,6 +93,10 @@ def _owner(path: Path, data: Any) -> type[BaseModel]:
         assert issubclass(part, BaseModel)
         return part
     return Policy
+
+
+def _part_of_column(path: Path) -> type[BaseModel]:
+    return Domain if path[2] == "domain" else Hierarchy
 
 
 def _sentence(detail: ErrorDetails, path: Path, owner: type[BaseModel], document: Document) -> str:
@@ -153,7 +157,7 @@ def _keys_at(path: Path) -> str:
     if path[:1] == ("algorithm",):
         return "name"
     if path[:1] == ("attributes",) and len(path) > 1:
-        return ", ".join(keys_of(AttributeSection if len(path) == 2 else Hierarchy))
+        return ", ".join(keys_of(AttributeSection if len(path) == 2 else _part_of_column(path)))
     return ", ".join(keys_of(_owner((*path, ""), {})))
 
 
