@@ -113,3 +113,19 @@ def test_mappings_are_compared_without_their_values() -> None:
     assert one != other
     assert CANARY not in str(one)
     assert one["privacy.k-anonymity.k"] == "2"
+
+
+def test_centres_are_no_labels(database: Database) -> None:
+    table = database.create({"a": "INTEGER", "b": "INTEGER"}, [(n * 7 % 60, n * 11 % 60) for n in range(60)])
+    policies = {
+        name: database.policy(table, dict.fromkeys("ab", "quasi-identifier"), algorithm={"name": name})
+        for name in ("microaggregation", "mondrian", "condensation")
+    }
+    runs = [anonymize(policy, replace=True).run for policy in policies.values()]
+    clusters, boxes, synthetic = runs
+    labels = diff_runs(clusters, boxes, policy=policies["mondrian"]).labels
+    assert (labels.before, labels.after) == ("centres", "observed")
+    found = diff_runs(clusters, synthetic, policy=policies["mondrian"])
+    assert (found.labels.after, [one for one in found.warnings if "labels" in one]) == ("synthetic", [])
+    told = call("diff", clusters, boxes, "--url", database.url)
+    assert "centres of clusters, in place of labels in the first" in told.stdout

@@ -105,6 +105,8 @@ def _labels(change: Change) -> str:
         "observed": "ranges over the values of each class (`ranges: observed`)",
         "cuts": "ranges from cut to cut (`ranges: cuts`)",
         "levels": "by levels of hierarchies",
+        "centres": "centres of clusters, in place of labels",
+        "synthetic": "synthetic values, in place of labels",
     }
     if not change.changed:
         return f"{forms[change.before]} in both"

@@ -41,7 +41,8 @@ class Difference:
     """Two runs compared.
 
     same_source: whether both were made of the same table of the same database.
-    labels: how the labels of each were formed: `observed` ranges, `cuts`, or `levels` of hierarchies.
+    labels: the form of what each shows: `observed` ranges, `cuts`, `levels` of hierarchies, `centres` of clusters,
+        or `synthetic` values.
     policy: the parts that differ. figures, columns: all, equal or not; of columns their labels, losses and levels.
     """
 
@@ -153,6 +154,8 @@ def _warnings(one: Run, other: Run, same_source: bool, recoding: RecodingDiffere
 def _labels(catalog: Catalog, run: Run) -> str:
     """Name the form of a release's labels."""
     assert run.result is not None
+    if run.result.algorithm.facts.shows is not None:
+        return run.result.algorithm.facts.shows
     rules = catalog.rules(catalog.rules_run(run.id))
     if rules is not None and rules.kind is not RulesKind.TREE:
         return "levels"
@@ -162,6 +165,8 @@ def _labels(catalog: Catalog, run: Run) -> str:
 
 
 def _label_warnings(labels: Change) -> Iterator[str]:
+    if {labels.before, labels.after} & {"centres", "synthetic"}:
+        return
     if labels.changed:
         extents = {"observed": "over the values of the class", "cuts": "from cut to cut", "levels": "by levels"}
         yield (

@@ -17,6 +17,9 @@ class Facts:
     judged: ClassVar[str | None] = None
     """The classes that the models judge, where a reader of the release does not see them; None where they are seen."""
 
+    shows: ClassVar[str | None] = None
+    """The form of released values, where they are no labels: `centres` of clusters, or `synthetic` ones."""
+
     @property
     def loss_of_variance(self) -> float | None:
         """The share of the variance that centres lose, from 0 to 1; None where a release shows no centres."""
@@ -110,6 +113,7 @@ class ClusterFacts(Facts):
     """
 
     kind = "clusters"
+    shows = "centres"
 
     method: str
     standardized: bool
@@ -135,6 +139,7 @@ class GatheredFacts(Facts):
     """
 
     kind = "gathered"
+    shows = "centres"
 
     gathered: int
     smallest: int
@@ -163,6 +168,7 @@ class CondensedFacts(Facts):
 
     kind = "condensed"
     judged = "groups of source rows"
+    shows = "synthetic"
 
     scale: float
     groups: int
