@@ -99,7 +99,7 @@ def no_empty_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = drawing._all_cells
 
     def leave_out(counted: Any, *given: Any) -> list[tuple[int, int]]:
-        return [one for one in whole(counted, *given) if one[0] in counted]
+        return [one for one in whole(counted, *given) if one[0] in set(counted.cells.tolist())]
 
     monkeypatch.setattr(drawing, "_all_cells", leave_out)
 
@@ -139,15 +139,13 @@ def count_of_rows_in_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def cells_of_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row in a cell beyond 2^31 makes a run fail."""
-    whole = Engine.query
+    whole = Engine.fetch_blocks
 
-    def query(engine: Engine, template: str, /, **values: Any) -> list[tuple[Any, ...]]:
-        if template != "private/count_cells":
-            return whole(engine, template, **values)
-        statement = engine.render(template, **values)
-        return engine.fetch(replace(statement, text=statement.text.replace("AS BIGINT", "AS INTEGER")))
+    def fetch_blocks(engine: Engine, statement: Statement) -> Any:
+        assert statement.name == "private/count_cells"
+        return whole(engine, replace(statement, text=statement.text.replace("AS BIGINT", "AS INTEGER")))
 
-    monkeypatch.setattr(Engine, "query", query)
+    monkeypatch.setattr(Engine, "fetch_blocks", fetch_blocks)
 
 
 MUTANTS: dict[str, tuple[Mutate, str]] = {

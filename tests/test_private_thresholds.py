@@ -17,6 +17,7 @@ import pytest
 
 from sqlanon.algorithms.private import drawing, exact_draws
 from sqlanon.algorithms.private.accounting import Schedule, schedule_of
+from sqlanon.algorithms.private.counting import CountedCells
 from sqlanon.algorithms.private.exact_draws import Chance, Geometric, Interval, Noise, reaching
 from sqlanon.algorithms.private.mechanisms import OpenDP
 from sqlanon.engines.base import Engine
@@ -134,6 +135,10 @@ def test_noise_of_many_counts_is_discrete_laplace(monkeypatch: pytest.MonkeyPatc
     assert fits(neighbours, pairs, samples // 2)
 
 
+def cells_of(counted: Mapping[int, int]) -> CountedCells:
+    return CountedCells.of([list(counted.items())])
+
+
 BLOCK = {1: 2, 3: 1}  # the rows of cells of a block of five
 
 
@@ -141,7 +146,7 @@ def require_distribution() -> None:
     """Hold what is released of many blocks of five cells against noise of all cells that is left out below 2."""
     blocks, threshold = 6_000, 2
     counted = {5 * block + cell: rows for block in range(blocks) for cell, rows in BLOCK.items()}
-    released = dict(drawing._cells_above(counted, 5 * blocks, threshold, ONE, OpenDP()))
+    released = dict(drawing._cells_above(cells_of(counted), 5 * blocks, threshold, ONE, OpenDP()))
     assert list(released) == sorted(released)
     shown = Counter(tuple(min(released.get(5 * block + cell, 1), 4) for cell in range(5)) for block in range(blocks))
     chances = [
@@ -176,11 +181,12 @@ def test_wrong_distributions_are_found(monkeypatch: pytest.MonkeyPatch, mutant: 
         )
     else:
         whole = drawing._cells_above
-        monkeypatch.setattr(
-            drawing,
-            "_cells_above",
-            lambda counted, *more: [one for one in whole(counted, *more) if counted.get(one[0], 9) >= 2],
-        )
+
+        def decide(counted: CountedCells, *more: Any) -> list[tuple[int, int]]:
+            rows = dict(zip(counted.cells.tolist(), counted.rows.tolist(), strict=True))
+            return [one for one in whole(counted, *more) if rows.get(one[0], 9) >= 2]
+
+        monkeypatch.setattr(drawing, "_cells_above", decide)
     with pytest.raises(AssertionError):
         require_distribution()
 
@@ -192,7 +198,7 @@ def test_empty_cells_have_their_numbers_among_all(seed: int) -> None:
     counted = {cell: draw.randrange(1, 5) for cell in draw.sample(range(cells), draw.randrange(cells + 1))}
     noise = [draw.randrange(-3, 4) for _ in range(cells)]
     known = Known(noise=lambda counts: [n + z for n, z in zip(counts, noise, strict=False)])
-    released = drawing._cells_above(counted, cells, 2, ONE, known)
+    released = drawing._cells_above(cells_of(counted), cells, 2, ONE, known)
     occupied, empty = iter(noise), iter(noise)
     expected = [(cell, counted[cell] + next(occupied) if cell in counted else next(empty)) for cell in range(cells)]
     assert released == [(cell, count) for cell, count in expected if count >= 2]

@@ -124,6 +124,8 @@ def kilobytes(size: str) -> int:
     return int(Decimal(match[1]) * unit ** _POWERS[match[2].upper()] / 1024)
 
 
+BLOCK = 100_000  # rows that are fetched at a time where there may be many
+
 StatementListener = Callable[[Statement, float, int], None]
 """Called after each statement with the statement, its seconds, and its row count (-1 where unknown)."""
 
@@ -176,6 +178,17 @@ class Engine(ABC):
         rows = self._fetch(statement)
         self._tell(statement, started, len(rows))
         return rows
+
+    def fetch_blocks(self, statement: Statement, size: int = BLOCK) -> Iterator[list[tuple[Any, ...]]]:
+        """Run a query and yield its rows in blocks of at most `size`, one of which is in memory at a time.
+
+        No other statement may be run before the last block was taken.
+        """
+        started, rows = time.perf_counter(), 0
+        for block in self._fetch_blocks(statement, size):
+            rows += len(block)
+            yield block
+        self._tell(statement, started, rows)
 
     def fetch_one(self, statement: Statement) -> tuple[Any, ...]:
         """The single row of a query."""
@@ -255,6 +268,10 @@ class Engine(ABC):
 
     @abstractmethod
     def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]: ...
+
+    def _fetch_blocks(self, statement: Statement, size: int) -> Iterator[list[tuple[Any, ...]]]:
+        rows = self._fetch(statement)
+        yield from (rows[first : first + size] for first in range(0, len(rows), size))
 
     @abstractmethod
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

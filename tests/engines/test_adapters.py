@@ -143,6 +143,23 @@ def test_loads_many_rows(engine: Engine) -> None:
     assert ask(engine, "SELECT count(*), sum(i), count(DISTINCT s) FROM t") == [(5001, 5001 * 2500, 5001)]
 
 
+def test_fetches_rows_in_blocks(engine: Engine) -> None:
+    heard: list[tuple[str, int]] = []
+    engine.listener = lambda statement, _seconds, rows: heard.append((statement.name, rows))
+    for count, sizes in ((0, []), (3, [3]), (25, [10, 10, 5]), (20, [10, 10])):
+        text = f"SELECT g, g * 3000000000 FROM generate_series(1, {count}) AS t(g) ORDER BY g"
+        blocks = list(engine.fetch_blocks(Statement("blocks", text), 10))
+        assert [len(block) for block in blocks] == sizes
+        assert [row for block in blocks for row in block] == [(n, n * 3_000_000_000) for n in range(1, count + 1)]
+        assert heard.pop() == ("blocks", count)
+    with pytest.raises(EngineError, match="blocks: ") as failed:
+        list(engine.fetch_blocks(Statement("blocks", "SELECT CAST('seven' AS INTEGER)"), 10))
+    assert "seven" not in str(failed.value)
+    for _ in engine.fetch_blocks(Statement("blocks", "SELECT g FROM generate_series(1, 1000) AS t(g)"), 10):
+        break  # what is left of them keeps nothing from the next statement
+    assert engine.fetch(Statement("next", "SELECT 1")) == [(1,)]
+
+
 def test_loads_a_column_of_mixed_types_as_its_values_are(engine: Engine) -> None:
     """A list of them would become doubles, which do not hold the great number."""
     do(engine, "CREATE TABLE t (s VARCHAR, i DECIMAL(25, 2))")

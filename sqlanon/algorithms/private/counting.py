@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
+from sqlanon.algorithms.private.scoring import Counts
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import Node, NumberDomain, PublicDomain, TaxonomyDomain
@@ -15,6 +17,25 @@ from sqlanon.releases.counts import Cut, strides_of
 from sqlanon.sql import Identifier, RedactedValue
 from sqlanon.values.expressions import double_of, text_of
 from sqlanon.work.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class CountedCells:
+    """The cells that have rows, ascending by their numbers, and how many rows each has.
+
+    They are arrays, 16 bytes a cell: there may be as many as the source has rows.
+    """
+
+    cells: Counts
+    rows: Counts
+
+    @classmethod
+    def of(cls, blocks: Iterable[Sequence[tuple[int, int]]]) -> CountedCells:
+        """Gather cells with their rows, in any order, from blocks."""
+        arrays = [np.array(block, dtype=np.int64).reshape(-1, 2) for block in blocks]
+        pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *arrays])
+        pairs = pairs[np.argsort(pairs[:, 0])]
+        return cls(pairs[:, 0], pairs[:, 1])
 
 
 @dataclass(frozen=True)
@@ -56,17 +77,17 @@ class Places:
         counted = self.engine.query("private/count_places", rows=self.rows, attributes=attributes)
         return {(int(attribute), int(place), int(one)): int(rows) for attribute, place, one, rows in counted}
 
-    def count_cells(self, cut: Cut) -> dict[int, int]:
+    def count_cells(self, cut: Cut) -> CountedCells:
         """Count the rows of each cell of a cut that has some."""
         attributes = [
             {"group": self._group(number, nodes), "stride": stride}
             for number, (nodes, stride) in enumerate(zip(cut, strides_of([len(one) for one in cut]), strict=True))
             if len(nodes) > 1
         ]
-        counted = self.engine.query(
+        statement = self.engine.render(
             "private/count_cells", rows=self.rows, attributes=attributes, classes=self.plan.classes
         )
-        return {int(cell): int(rows) for cell, rows in counted}
+        return CountedCells.of(self.engine.fetch_blocks(statement))
 
     def _group(self, attribute: int, nodes: Sequence[Node]) -> Markup:
         """Write the number of the group that a row is in."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from sqlanon.algorithms.private.accounting import Schedule, schedule_of
-from sqlanon.algorithms.private.counting import Places
+from sqlanon.algorithms.private.counting import CountedCells, Places
 from sqlanon.algorithms.private.marginals import draw_marginals, require_marginals
 from sqlanon.algorithms.private.mechanisms import Mechanisms
 from sqlanon.algorithms.private.rounds import Rounds
@@ -76,7 +76,7 @@ def _shown(plan: PrivatePlan, cut: Cut) -> Cut:
 
 
 def noisy_cells(
-    counted: Mapping[int, int], cells: int, threshold: int | None, schedule: Schedule, mechanisms: Mechanisms
+    counted: CountedCells, cells: int, threshold: int | None, schedule: Schedule, mechanisms: Mechanisms
 ) -> list[tuple[int, int]]:
     """Add noise to the counts of all cells, given those that are not 0; with a threshold, keep what reaches it."""
     if threshold is None:
@@ -84,23 +84,18 @@ def noisy_cells(
     return _cells_above(counted, cells, threshold, schedule, mechanisms)
 
 
-def _all_cells(
-    counted: Mapping[int, int], cells: int, schedule: Schedule, mechanisms: Mechanisms
-) -> list[tuple[int, int]]:
+def _all_cells(counted: CountedCells, cells: int, schedule: Schedule, mechanisms: Mechanisms) -> list[tuple[int, int]]:
     """Add noise to the counts of all cells."""
     exact = np.zeros(cells, dtype=np.int64)
-    exact[list(counted)] = list(counted.values())
+    exact[counted.cells] = counted.rows
     return list(enumerate(mechanisms.add_noise_to_many(exact, schedule.counts, schedule.contribution).tolist()))
 
 
 def _cells_above(
-    counted: Mapping[int, int], cells: int, threshold: int, schedule: Schedule, mechanisms: Mechanisms
+    counted: CountedCells, cells: int, threshold: int, schedule: Schedule, mechanisms: Mechanisms
 ) -> list[tuple[int, int]]:
     """Draw the cells whose noisy counts are at least a threshold, as if noise had been added to all."""
-    occupied = np.fromiter(counted.keys(), np.int64, len(counted))
-    exact = np.fromiter(counted.values(), np.int64, len(counted))
-    order = np.argsort(occupied)
-    occupied, exact = occupied[order], exact[order]
+    occupied, exact = counted.cells, counted.rows
     noisy = mechanisms.add_noise_to_many(exact, schedule.counts, schedule.contribution)
     empty = list(mechanisms.reach(threshold, cells - len(occupied), schedule.counts, schedule.contribution))
     passed = occupied - np.arange(len(occupied))  # empty cells before each occupied one

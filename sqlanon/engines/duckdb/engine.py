@@ -220,6 +220,11 @@ class DuckDBEngine(Engine):
     def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
         return self._guarded(statement.name, lambda: self._send(statement.text).fetchall())
 
+    def _fetch_blocks(self, statement: Statement, size: int) -> Iterator[list[tuple[Any, ...]]]:
+        sent = self._guarded(statement.name, lambda: self._send(statement.text))
+        while block := self._guarded(statement.name, lambda: sent.fetchmany(size)):
+            yield block
+
     def _send(self, text: str) -> duckdb.DuckDBPyConnection:
         """Execute a statement; one that was sent before is not parsed again, a quarter of what a short one takes."""
         if len(text) > _LONG:

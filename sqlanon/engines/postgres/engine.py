@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -155,6 +157,20 @@ class PostgresEngine(Engine):
     def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
         with self._guarded(statement.name):
             return self._connection.execute(self._private.written(statement).encode()).fetchall()
+
+    def _fetch_blocks(self, statement: Statement, size: int) -> Iterator[list[tuple[Any, ...]]]:
+        """Stream rows as the server sends them: a query with a cursor of the server would have no parallel plan."""
+        rows = self._connection.cursor().stream(self._private.written(statement).encode())
+        try:
+            while block := self._next_block(statement.name, rows, size):
+                yield block
+        finally:
+            with self._guarded(statement.name):
+                deque(rows, maxlen=0)  # those that nobody took would be in the way of the next statement
+
+    def _next_block(self, name: str, rows: Iterator[tuple[Any, ...]], size: int) -> list[tuple[Any, ...]]:
+        with self._guarded(name):
+            return list(itertools.islice(rows, size))
 
     def execute_privately(self, statement: Statement) -> None:
         started = time.perf_counter()

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from sqlanon.algorithms.private.accounting import CHOICE, NOISE, Charge, Schedule
+from sqlanon.algorithms.private.counting import CountedCells
 from sqlanon.algorithms.private.drawing import most_cells, noisy_cells
 from sqlanon.algorithms.private.mechanisms import Mechanisms
 from sqlanon.plan.private import PrivatePlan
@@ -90,7 +91,9 @@ def _sample_counts(
 
     def release(counted: dict[int, int]) -> dict[int, int]:
         if not schedule.counts_marginals:
-            return dict(noisy_cells(counted, 2 * pairs, threshold, schedule, mechanisms))
+            return dict(
+                noisy_cells(CountedCells.of([list(counted.items())]), 2 * pairs, threshold, schedule, mechanisms)
+            )
         exact = [counted.get(cell, 0) for cell in range(2 * pairs)]
         return dict(enumerate(_add_noise(exact, schedule, charge, mechanisms)))
 
