@@ -54,11 +54,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Start first what waits for a clock: under xdist the other workers go on meanwhile."""
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
     if many(1) == 1:
-        for draw in (
-            functools.partial(_of_another_engine, drawn=_drawn_engines()),
-            _of_other_variants,
-            _of_other_turns,
-        ):
+        draws = [functools.partial(_of_another_engine, drawn=_drawn_engines()), _of_other_variants]
+        if not any(".py" in argument for argument in config.args):  # who names a file wants its dear tests too
+            draws.append(_of_other_turns)
+        for draw in draws:
             left = draw(items)
             config.hook.pytest_deselected(items=[item for item in items if item in left])
             items[:] = [item for item in items if item not in left]

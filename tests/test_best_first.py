@@ -24,7 +24,7 @@ from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize
 from tests.test_optimal import attempt
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(2)]
 
 QUALITIES = ["height", "loss", *SCORES]
 EXAMPLES = {"duckdb": 6, "postgres": 4}
@@ -157,7 +157,6 @@ def test_a_lattice_too_large_to_hold_needs_a_limit_of_time(database: Database) -
         anonymize(wide_policy(database))
 
 
-@pytest.mark.in_turns(2)
 def test_such_a_lattice_is_searched_as_long_as_the_limit_allows(database: Database) -> None:
     policy = wide_policy(database)
     began = time.monotonic()

@@ -15,6 +15,8 @@ from sqlanon.results.facts import CondensedFacts
 from tests.cli.support import call_main
 from tests.run_support import Database, Row, anonymize
 
+pytestmark = pytest.mark.in_turns(2)
+
 QUASI = "quasi-identifier"
 CONDENSED = {"name": "condensation"}
 COLUMNS = {"a": "INTEGER", "b": "DOUBLE PRECISION", "c": "VARCHAR", "s": "VARCHAR", "id": "INTEGER"}

@@ -18,6 +18,8 @@ from tests.cli.support import call_main
 from tests.run_support import OPTIONS, Database, Row, duckdb_url, open_database
 from tests.test_condensation import anonymity, covariance
 
+pytestmark = pytest.mark.in_turns(2)
+
 QUASI = "quasi-identifier"
 COLUMNS = {"name": "VARCHAR", "Wide Name": "INTEGER", "b": "NUMERIC(9,2)"}
 ROLES = {"name": "identifier", "Wide Name": QUASI, "b": QUASI}

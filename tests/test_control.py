@@ -33,7 +33,7 @@ from tests.patience import PATIENCE, wait_until
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 from tests.test_crashes import ROLES, SLOW, with_old_release
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(2)]
 
 _heard = threading.Event()  # a run has learned that it is to end
 
@@ -240,7 +240,6 @@ def _cancelled_from_outside(database_url: str, run: str, process: subprocess.Pop
     assert (process.returncode, json.loads(out)["error"]["type"]) == (130, "Cancelled")
 
 
-@pytest.mark.in_turns(2)
 def test_a_job_in_the_database_is_watched_and_cancelled(postgres_url: str) -> None:
     with open_database(postgres_url) as database:
         name, run = simple(database)

@@ -19,7 +19,7 @@ from sqlanon.measures.bands import Band, grid_of_months, grid_of_numbers, label_
 from sqlanon.policy import Policy, Role
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(2)]
 
 K = 6
 COLUMNS = {
@@ -151,7 +151,6 @@ def test_kept_columns_are_those_of_the_released_rows(database: Database) -> None
     assert shares == [_share(rows, len(released)) for _, rows in counts]
 
 
-@pytest.mark.in_turns(2)
 def test_both_engines_say_the_same(postgres_url: str, tmp_path: Path) -> None:
     said = []
     for url in (postgres_url, duckdb_url(tmp_path / "one.duckdb")):

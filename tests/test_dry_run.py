@@ -17,7 +17,7 @@ from sqlanon.runs.dry_run import DryRun, run_dry
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(2)]
 
 COLUMNS = {
     "age": "INTEGER",
@@ -206,7 +206,6 @@ def test_a_dry_run_publishes_as_a_run_does(database: Database, kept: str) -> Non
         assert "publish/comment_table" in names
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.variants(1)
 @pytest.mark.parametrize("hierarchy", [False, True])
 def test_sampling_is_shown_with_all_models(database: Database, hierarchy: bool) -> None:
@@ -218,7 +217,6 @@ def test_sampling_is_shown_with_all_models(database: Database, hierarchy: bool) 
     assert database.leftovers() == []
 
 
-@pytest.mark.in_turns(2)
 def test_a_dry_sampling_has_the_statements_of_a_run(database: Database) -> None:
     rows = [(n, n * n % 101, "abc"[n % 3]) for n in range(400)]
     table = database.create({"q": "INTEGER", "p": "INTEGER", "s": "VARCHAR(3)"}, rows)
@@ -293,7 +291,6 @@ def test_searches_for_clusters_parse(database: Database, algorithm: dict[str, An
     assert _wrong(run_dry(database.policy(table, attributes, algorithm=algorithm), OPTIONS), database.engine) == []
 
 
-@pytest.mark.in_turns(2)
 def test_the_recoding_of_a_remainder_parses(database: Database) -> None:
     attributes = {**PLAIN, **{name: STAR for name, role in PLAIN.items() if role == "quasi-identifier"}}
     attributes["disease"] = {"role": "sensitive", "hierarchy": "suppress"}

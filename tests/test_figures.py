@@ -15,6 +15,8 @@ import quality
 import scans
 from agrawal import Wanted, create_statement
 
+pytestmark = pytest.mark.in_turns(2)
+
 
 @pytest.mark.in_turns(3)
 @pytest.mark.variants(1)

@@ -26,6 +26,8 @@ from tests.hierarchy_support import (
     labels,
 )
 
+pytestmark = pytest.mark.in_turns(2)
+
 
 def snapped_grid(widths: Sequence[Fraction], low: int, high: int) -> list[list[Fraction]]:
     """Per level the boundaries around `low` to `high`: finer ones stay where the multiple of the width is new."""
@@ -86,7 +88,6 @@ def test_intervals_at_the_ends_of_bigint(engines: Any) -> None:
     assert labels(rows)["-1"][:2] == ["[-7-0)", "[-994-0)"]  # -1000 is no multiple of 7; the next boundary is
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.variants(1)
 @SETTINGS
 @given(data=st.data(), width=st.integers(1, 10**6), origin=st.integers(-(10**7), 10**7))

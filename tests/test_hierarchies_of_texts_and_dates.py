@@ -22,6 +22,8 @@ from tests.hierarchy_support import (
     left_behind,
 )
 
+pytestmark = pytest.mark.in_turns(2)
+
 # --- masks
 
 

@@ -15,6 +15,8 @@ from tests.cli.support import call
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.in_turns(2)
+
 COLUMNS = {
     "i": "INTEGER",
     "n": "DECIMAL(9,2)",
@@ -87,7 +89,6 @@ def agrees(database: Database, view: str, names: list[str]) -> None:
             assert (plain(low, kind), plain(high, kind)) == (region.low, region.high), (name, label)
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.variants(1)
 @settings(
     max_examples=many(2),

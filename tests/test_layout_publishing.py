@@ -109,7 +109,7 @@ def test_an_older_snapshot_keeps_the_old_star(postgres_database: Database, monke
 CHANGING = ["publish/drop_table", "publish/rename_table", "publish/create_star_view"]
 
 
-@pytest.mark.variants(3)
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(("was", "now"), [("star", "star"), ("flat", "star"), ("star", "flat")])
 def test_a_failure_half_way_leaves_the_old_release(
     database: Database, was: str, now: str, monkeypatch: pytest.MonkeyPatch

@@ -33,7 +33,7 @@ from tests.random_cases import many
 from tests.run_support import Database, anonymize
 from tests.test_verify import FEW, Row, create
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(2)]
 
 CASC = DATA / "casc"
 COLUMNS = {"id": "BIGINT", "a": "FLOAT8", 'b"x': "BIGINT", "d": "DECIMAL(9,2)", "c": "VARCHAR(9)", "e": "VARCHAR(9)"}
@@ -375,7 +375,6 @@ def test_both_engines_give_the_same_figures(engines: tuple[Engine, Engine]) -> N
     assert 0 < measured[0].risk.linkage.rows <= 50
 
 
-@pytest.mark.in_turns(2)
 def test_wide_tables_take_several_statements(engine: Engine) -> None:
     columns = {"id": "BIGINT"} | {f"n{i}": "FLOAT8" for i in range(40)} | {f"c{i}": "VARCHAR(9)" for i in range(16)}
     rows = [(i, *(float(i * j % 13) for j in range(40)), *(f"v{i * j % 3}" for j in range(16))) for i in range(20)]

@@ -18,6 +18,8 @@ from sqlanon.runs.dry_run.running import run_dry
 from sqlanon.sql import Relation
 from tests.run_support import Database, Row, anonymize
 
+pytestmark = pytest.mark.in_turns(2)
+
 QUASI = "quasi-identifier"
 COLUMNS = {
     "id": "INTEGER",

@@ -20,6 +20,8 @@ from tests.point_support import clusters_of, load_points
 from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, anonymize
 
+pytestmark = pytest.mark.in_turns(2)
+
 QUASI = "quasi-identifier"
 KEY = "an open secret"
 

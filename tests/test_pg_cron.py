@@ -16,6 +16,8 @@ from tests.jobs_support import ALONE, COLUMNS, ROLES, K, frozen, frozen_table, r
 from tests.postgres_server import PostgresServer, find_binaries, start
 from tests.run_support import Database, anonymize, open_database
 
+pytestmark = pytest.mark.in_turns(2)
+
 CLEAR = """
 DO $$
 DECLARE made text;
@@ -99,7 +101,6 @@ def _scheduled(database: Database) -> list[tuple[Any, ...]]:
     return database.sql("SELECT jobname, command FROM cron.job ORDER BY jobname")
 
 
-@pytest.mark.in_turns(2)
 def test_no_name_of_a_job_is_anothers_in_pg_cron(with_cron: Database, tmp_path: Path) -> None:
     """Not that of the purge, nor that of the same job in another catalog, however long its schema's name is."""
     policy = {}

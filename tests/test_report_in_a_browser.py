@@ -16,6 +16,8 @@ from tests.browser import browser
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 from tests.test_report import LEVELED, PLAIN, PRIVACY, ROWS
 
+pytestmark = pytest.mark.in_turns(2)
+
 __all__ = ["browser"]
 
 LONG = "a_column_whose_name_is_as_long_as_a_name_in_a_database_may_be_63"

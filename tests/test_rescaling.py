@@ -20,7 +20,7 @@ from tests.random_cases import many
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 from tests.test_microaggregation import COLUMNS, QUASI, ROLES, anonymity, numbers, plain
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(2)]
 
 
 def mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
@@ -33,7 +33,6 @@ def mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
 RESCALED = {"name": "microaggregation", "refine": False, "keep": "variance"}
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 @settings(max_examples=many(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), rows=st.integers(12, 40))

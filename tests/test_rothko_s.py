@@ -28,7 +28,7 @@ from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, Row, anonymize, open_database
 from tests.test_mondrian import FEW, Case, cases, check_release
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(2)]
 
 COLUMNS = {"age": "INTEGER", "zip": "VARCHAR(5)", "income": "INTEGER", "job": "VARCHAR(3)", "wage": "INTEGER"}
 ROLES: dict[str, Any] = {
@@ -143,7 +143,6 @@ def test_a_run_says_what_the_samples_came_to(database: Database) -> None:
     assert f"{found['pruned']:,} pruned" in text
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", [{"name": "rothko-s", "sample": 300, "exact_below": 0}, {"name": "mondrian"}])
 def test_sub_trees_in_sessions_of_their_own_make_no_difference(

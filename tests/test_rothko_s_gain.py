@@ -19,7 +19,7 @@ from tests.test_dry_run import PERIPHERAL
 from tests.test_mondrian import FEW, Case, cases, check_release
 from tests.test_rothko_s import released_alike
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(2)]
 
 COLUMNS = {"x": "INTEGER", "y": "INTEGER", "zip": "VARCHAR(5)", "job": "VARCHAR(3)", "wage": "INTEGER", "id": "INTEGER"}
 ROLES: dict[str, Any] = {
@@ -106,7 +106,6 @@ def released_classes(
     return list(classes.values())
 
 
-@pytest.mark.in_turns(2)
 def test_splits_by_gain_on_a_sample_tell_of_the_target(database: Database) -> None:
     """The sample is off by a few values of x, but the last cuts are found on all rows."""
     rows, k = people(3000), [{"model": "k-anonymity", "k": 40}]
@@ -144,7 +143,6 @@ def test_a_part_of_few_rows_is_cut_on_all_of_them(database: Database, split: dic
     assert Counter(exact) == Counter(below)
 
 
-@pytest.mark.in_turns(2)
 def test_a_run_says_how_it_split(database: Database) -> None:
     table = database.create(COLUMNS, people(600))
     told = [

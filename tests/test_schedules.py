@@ -16,6 +16,8 @@ from tests.cli.support import call, only_object
 from tests.jobs_support import COLUMNS, ROLES, K, frozen_table, table
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.in_turns(2)
+
 
 @pytest.mark.parametrize(
     ("text", "calendar"),
@@ -91,7 +93,6 @@ def test_printing_changes_no_schedule(database: Database, tmp_path: Path, monkey
         assert (job.schedule, job.scheduler, forgotten) == ("1 1 * * *", "cron", ["nightly"])
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 def test_what_is_written_starts_the_job_of_the_same_catalog(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -17,6 +17,8 @@ from sqlanon.sql import Relation, Statement
 from tests.random_cases import many
 from tests.run_support import PlainWorkspace
 
+pytestmark = pytest.mark.in_turns(2)
+
 NUMBERS = [{"number": 0}, {"number": 1}]
 Groups = dict[int, tuple[float, ...]]
 points = st.tuples(st.integers(-9, 9), st.integers(-30, 30))

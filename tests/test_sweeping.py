@@ -17,7 +17,7 @@ from tests.cli.support import call, only_object
 from tests.run_support import OPTIONS, Database, anonymize
 from tests.test_report import made
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(2)]
 
 
 def _write(policy: Any, directory: Path) -> Path:
@@ -47,7 +47,6 @@ def test_a_trial_measures_what_a_run_would_publish(database: Database, algorithm
         assert (tried["verified"], tried["published"]) == (False, False)
 
 
-@pytest.mark.in_turns(2)
 def test_trials_are_recorded_and_drawn_in_the_report_of_their_policy_alone(database: Database) -> None:
     policy = made(database, "mondrian")
     run = anonymize(policy).run

@@ -13,6 +13,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 import sqlglot
 from sqlglot import exp
 
@@ -204,6 +205,7 @@ def crooked(statements: list[Read]) -> set[str]:
     return {one.template for one in statements if any(_CROOKED.match(line) for line in one.text.split("\n"))}
 
 
+@pytest.mark.in_turns(2)
 def test_statements_of_runs_are_fit_to_be_read(tmp_path: Path) -> None:
     """Heads say the columns that they give, and no line is long."""
     with open_database(duckdb_url(tmp_path / "t.duckdb")) as database:

@@ -17,6 +17,8 @@ from sqlanon.profile.protection import choose_k
 from sqlanon.runs.runner import run
 from tests.cli.support import call, execute, only_object, query
 
+pytestmark = pytest.mark.in_turns(2)
+
 ROWS = 120
 COLUMNS = {
     "visit_id": "i",
@@ -57,7 +59,6 @@ def without(policy: Policy, name: str) -> Policy:
     return policy.model_copy(update={"attributes": {**policy.attributes, name: freed}})
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 def test_costs_are_those_of_runs(database_url: str) -> None:
     make_visits(database_url)
@@ -107,7 +108,6 @@ def test_k_goes_by_the_size_of_the_table(rows: int, k: int) -> None:
     assert choose_k(rows) == k
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 def test_columns_that_follow_from_others_are_named(database_url: str) -> None:
     make_visits(database_url)

@@ -14,6 +14,8 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from tests.run_support import Database, Row, anonymize
 
+pytestmark = pytest.mark.in_turns(2)
+
 COLUMNS = {
     "age": "INTEGER",
     "P0": "VARCHAR(3)",
@@ -51,7 +53,6 @@ def people(rows: int) -> list[Row]:
     ]
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 def test_stages_give_the_same_release(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     table = database.create(COLUMNS, people(120))
@@ -76,7 +77,6 @@ def statements(database: Database, run: str) -> str:
         return "\n".join(step.statement for step in catalog.steps(run) if step.name in coding)
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 def test_a_table_of_a_hundred_columns(database: Database) -> None:
     names = [f"c{number}" for number in range(100)]

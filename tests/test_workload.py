@@ -30,6 +30,8 @@ from tests.random_cases import many
 from tests.run_support import OPTIONS, anonymize, duckdb_url, open_database
 from tests.test_verify import FEW, create
 
+pytestmark = pytest.mark.in_turns(2)
+
 COLUMNS = {"q": "BIGINT", "p": "VARCHAR(9)", "s": "VARCHAR(9)", "i": "BIGINT", "f": "FLOAT8", "d": "DECIMAL(9,2)"}
 rows_of_a_table = st.lists(
     st.tuples(
@@ -207,7 +209,6 @@ def test_every_row_is_found_in_the_class_that_shows_it(urls: tuple[str, str], ca
     assert told[0] == told[1]
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 def test_a_table_shown_as_it_is_predicts_as_its_source(database_url: str) -> None:
     rows = people(400, jobs=JOBS[:7])

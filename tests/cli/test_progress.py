@@ -14,7 +14,7 @@ from tests.cli.support import call, make_patients, only_object, write_policy
 from tests.jobs_support import frozen, simple
 from tests.run_support import open_database
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(2)]
 
 ROOT = Path(__file__).parents[2]
 K_ANONYMITY = {"model": "k-anonymity", "k": 3}
@@ -55,7 +55,6 @@ def test_a_run_that_fails_says_so_in_its_last_event(policy: Path) -> None:
     assert events(result)[-1]["error"] == "PolicyError" == only_object(result.stdout)["error"]["type"]
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_every_command_with_progress_tells_it_to_programs(policy: Path) -> None:
     run = only_object(call("run", policy, "--json").stdout)["run"]

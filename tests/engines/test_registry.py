@@ -19,6 +19,8 @@ from sqlanon.support import plugins
 from sqlanon.work.publish import transfer
 from tests.cli.support import PATIENTS, call, execute
 
+pytestmark = pytest.mark.in_turns(2)
+
 DIALECT = """
 from sqlanon.engines.dialects import Capability
 from sqlanon.engines.duckdb.dialect import DuckDB
@@ -89,7 +91,6 @@ def drafted(url: str, policy: str) -> str:
     return Path(policy).read_text()
 
 
-@pytest.mark.in_turns(2)
 def test_a_run_on_an_engine_of_a_package(drake: str) -> None:
     """From the draft to the catalog: the rows are those that DuckDB releases."""
     text = drafted(drake, "drake.yml")
@@ -105,7 +106,6 @@ def test_a_run_on_an_engine_of_a_package(drake: str) -> None:
     assert released == rows(drake, name.replace("patients_", "patients_again_"))
 
 
-@pytest.mark.in_turns(2)
 def test_rules_are_applied_and_exported_on_it(drake: str) -> None:
     Path("drake.yml").write_text(drafted(drake, "drake.yml") + 'catalog: {url: "duckdb:///catalog.duckdb"}\n')
     run = json.loads(done("run", "drake.yml", "--json"))["run"]

@@ -18,6 +18,8 @@ from tests.cli.support import call, only_object
 from tests.recorded.runs import policy
 from tests.run_support import OPTIONS, duckdb_url
 
+pytestmark = pytest.mark.in_turns(2)
+
 WRITTEN = Path(__file__).parent.parent / "recorded" / "v1"
 CATALOG, RECORD = WRITTEN / "catalog.duckdb.xz", WRITTEN / "record.json"
 PUBLISHED = ("mondrian", "gain", "sampled", "optimal", "star", "starred", "passes", "attributes", "top_down")
@@ -88,7 +90,6 @@ def test_a_record_that_was_made_then_is_verified() -> None:
     assert only_object(shown("verify", "--record", RECORD, "--json"))["satisfied"]
 
 
-@pytest.mark.in_turns(2)
 def test_rules_are_applied(url: str, runs: dict[str, Run]) -> None:
     for name in ("mondrian", "optimal", "passes", "top_down"):
         arguments = ("apply", runs[name].id, "--to", "people", "--out", f"{name}_anew", "--url", url, "--json")
