@@ -84,7 +84,7 @@ def _of_another_engine(items: Sequence[pytest.Item], drawn: Sequence[str]) -> se
         if engine is not None and item.get_closest_marker("either_engine"):
             alike[re.sub(rf"\b{engine}\b", "", item.nodeid)][engine] = item
     pairs = [(name, found) for name, found in alike.items() if len(found) == len(ENGINES)]
-    kept = {name: drawn[(crc32(name.encode()) + turn()) % len(drawn)] for name, _ in pairs}
+    kept = {name: drawn[crc32(name.encode()) % len(drawn)] for name, _ in pairs}
     return {item for name, found in pairs for engine, item in found.items() if engine != kept[name]}
 
 
@@ -103,14 +103,11 @@ def _of_other_variants(items: Sequence[pytest.Item]) -> set[pytest.Item]:
 
 
 def _of_other_turns(items: Sequence[pytest.Item]) -> set[pytest.Item]:
-    """Of dear tests, of which each has its turns, those that are left out: `in_turns(n)` runs one in a n-th of them.
-
-    Its turns are as many in a row as there are draws of an engine, so that each engine has some of them.
-    """
-    left, rounds = set(), turn() // len(_DRAWN)
+    """Of dear tests, of which each has its turn, those that are left out: `in_turns(n)` runs one in every n-th turn."""
+    left = set()
     for item in items:
         marker = item.get_closest_marker("in_turns")
-        if marker is not None and (crc32(item.nodeid.encode()) + rounds) % marker.args[0]:
+        if marker is not None and (crc32(item.nodeid.encode()) + turn()) % marker.args[0]:
             left.add(item)
     return left
 

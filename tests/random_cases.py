@@ -1,7 +1,7 @@
 """Many random cases inside of one test, so that a database is made once.
 
 SQLANON_TEST_EXAMPLES=10 has all random tests try ten times as many as they do by default, and tests of which the
-engine does not matter run on both. SQLANON_TEST_TURN=n has other variants and engines drawn for each number n.
+engine does not matter run on both. SQLANON_TEST_TURN=n has other variants drawn for each number n.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def many(examples: int) -> int:
 
 
 def turn() -> int:
-    """The number by which variants and engines are drawn: who counts it up has all of them after some turns."""
+    """The number by which variants are drawn: who counts it up has all of them after some turns."""
     return int(os.environ.get("SQLANON_TEST_TURN", "0"))
 
 
