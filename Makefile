@@ -6,6 +6,7 @@ WORKERS ?= 3
 BIN := .venv/bin
 DEMO := .[demo]
 DEV := .[dev,demo,dbt]
+SPARK := .[dev,demo,dbt,spark]
 # uv installs in a third of the time; where it can't be had, or does not find what pip's own settings point at, pip does.
 INSTALL = $(1)/python -m pip install --quiet uv && $(1)/uv pip install --quiet --python $(1)/python $(2) \
   || $(1)/python -m pip install --quiet $(2)
@@ -52,6 +53,11 @@ clean:
 .venv/installed-dev: pyproject.toml | $(BIN)/pip
 	$(call INSTALL,$(BIN),--editable '$(DEV)')
 	@touch $@
+
+# half a gigabyte, and it takes Java: the tests of Spark are left out without it
+.venv/installed-spark: pyproject.toml | $(BIN)/pip
+	$(call INSTALL,$(BIN),--editable '$(SPARK)')
+	@touch .venv/installed-dev $@
 
 .venv-lowest/installed: pyproject.toml tests/lowest.py
 	$(PYTHON) -m venv .venv-lowest

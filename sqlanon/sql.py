@@ -142,7 +142,7 @@ class RedactedValue:
 
 _WITHHELD = "/* withheld */"
 _WITHHELD_VALUE = re.compile(
-    re.escape(_WITHHELD) + r" (-?[0-9]+(?:[.][0-9]+)?|CAST\('([^']*)' AS FLOAT8\)|'((?:[^']|'')*)')"
+    re.escape(_WITHHELD) + r" (-?[0-9]+(?:[.][0-9]+)?|CAST\('([^']*)' AS (?:FLOAT8|DOUBLE)\)|'((?:[^']|'')*)')"
 )
 
 
@@ -256,14 +256,53 @@ def _create_environment(packages: Sequence[str] = ()) -> Environment:
     return environment
 
 
+_KEPT_OR_LITERAL = r"""(?P<kept>--[^\n]*|/[*].*?[*]/|"(?:[^"]|"")*"|\br'[^']*')|(?P<literal>'(?:[^']|'')*')"""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a dialect spells words and literals of statements; comments and quoted names stay as they are.
+
+    words: each with its spelling there.
+    raw_literals: a literal with a backslash is written raw, as `r'\\d'`; the quotes in it by themselves.
+
+    A statement that was spelled stays as it is, so that it can be a part of another one.
+    """
+
+    words: tuple[tuple[str, str], ...] = ()
+    raw_literals: bool = False
+
+    def apply(self, text: str) -> str:
+        """Spell a rendered statement."""
+        return self._pattern.sub(self._spell, text) if self.words or self.raw_literals else text
+
+    @functools.cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        words = "|".join(rf"\b{re.escape(word)}\b" for word, _ in self.words)
+        return re.compile(f"{_KEPT_OR_LITERAL}|(?P<word>{words or '(?!)'})", re.DOTALL)
+
+    def _spell(self, part: re.Match[str]) -> str:
+        if part["word"] is not None:
+            return dict(self.words)[part["word"]]
+        if part["literal"] is None or not self.raw_literals or "\\" not in part[0]:
+            return part[0]
+        pieces = [f"r'{piece}'" for piece in part[0][1:-1].split("''")]
+        return pieces[0] if len(pieces) == 1 else "(" + " || '''' || ".join(pieces) + ")"
+
+
+AS_WRITTEN = Spelling()
+
+
 class Renderer:
     """Renders templates for one dialect; `name.<dialect>.sql.j2` beside `name.sql.j2` replaces it whole.
 
     dialects: the dialect, and those that it is derived from, whose macros and statements it has where it has none.
     packages: further packages with templates in their folder `sql_templates`, of which the program's go first.
+    spelling: of words and literals.
     """
 
-    def __init__(self, *dialects: str, packages: Sequence[str] = ()) -> None:
+    def __init__(self, *dialects: str, packages: Sequence[str] = (), spelling: Spelling = AS_WRITTEN) -> None:
+        self._spelling = spelling
         self._endings = (*(f".{dialect}.sql.j2" for dialect in dialects), ".sql.j2")
         self._templates: dict[str, Template] = {}
         self._environment = _create_environment(packages)
@@ -281,7 +320,7 @@ class Renderer:
     def unfolded(self, template: str, values: Mapping[str, Any]) -> str:
         """Render a template, and leave lines as long as they come."""
         lines = (line.rstrip(" \t\n") for line in lines_of(self._template(template).render(values).strip()))
-        return "\n".join(align([line for line in lines if line]))
+        return self._spelling.apply("\n".join(align([line for line in lines if line])))
 
     def _template(self, name: str) -> Template:
         if name not in self._templates:
@@ -316,9 +355,9 @@ def macro(name: str, *arguments: Any, **named: Any) -> Markup:
 
 
 @functools.cache
-def renderer(*dialects: str, packages: tuple[str, ...] = ()) -> Renderer:
+def renderer(*dialects: str, packages: tuple[str, ...] = (), spelling: Spelling = AS_WRITTEN) -> Renderer:
     """The renderer of a dialect; see `Renderer`."""
-    return Renderer(*dialects, packages=packages)
+    return Renderer(*dialects, packages=packages, spelling=spelling)
 
 
 def expression(text: str, **values: Any) -> Markup:

@@ -19,7 +19,7 @@ from sqlanon.sql import Renderer, listed, template_directory
 
 WIDTH = 140
 ENDING = ".sql.j2"
-DIALECTS = ("", ".duckdb", ".postgres")
+DIALECTS = ("", ".duckdb", ".postgres", ".spark")
 FOLDER = template_directory()
 _ENVIRONMENT = Environment()
 _ENVIRONMENT.filters["listed"] = listed

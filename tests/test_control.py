@@ -216,7 +216,7 @@ def test_a_run_is_watched_and_cancelled_from_another_process(database_url: str, 
     assert process.stderr is not None
     started = next(event for event in map(json.loads, process.stderr) if event["phase"] == "encode")
     with watching((database_url, "sqlanon", None), OPTIONS) as watch, ThreadPoolExecutor(1) as pool:
-        looks = watch_module.looks(watch)
+        looks = watch_module.poll_runs(watch)
         (run,) = next(looks)
         assert (run.run, run.alive) == (started["run"], True)
         assert started["run"] in watch_module.runs_text([run])

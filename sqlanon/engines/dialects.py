@@ -58,6 +58,7 @@ class Dialect:
     types: its types for values of other engines' columns, and for what the program makes: `text`, `int64`, `float64`.
     range_types: its types for ranges of values, by the kind of the values; of those that lack `has_ranges` empty.
     settings: by which values mean the same in sessions that are not the program's; zone_settings: times with a zone.
+    spellings: words of templates that it spells otherwise. raw_literals: those with a backslash.
     """
 
     name: ClassVar[str]
@@ -77,9 +78,13 @@ class Dialect:
     range_types: ClassVar[Mapping[str, str]] = {}
     settings: ClassVar[Mapping[str, str]] = {}
     zone_settings: ClassVar[Mapping[str, str]] = {}
+    spellings: ClassVar[Mapping[str, str]] = {}
+    raw_literals: ClassVar[bool] = False
 
     # --- capabilities, with the reason where an engine lacks one
 
+    carries_out_runs: ClassVar[Capability] = CAPABLE
+    """Its sessions search, stage, publish, profile and measure; without it they verify tables alone."""
     keeps_catalog: ClassVar[Capability] = CAPABLE
     """The catalog can be in its databases."""
     reads_files: ClassVar[Capability] = CAPABLE
@@ -109,11 +114,14 @@ class Dialect:
     @classmethod
     def renderer(cls) -> Renderer:
         """The renderer of its statements."""
-        from sqlanon.sql import renderer  # here, as for an engine's name no templates need be loaded
+        from sqlanon.sql import Spelling, renderer  # here, as for an engine's name no templates need be loaded
 
         line = [one for one in cls.__mro__ if issubclass(one, Dialect) and one is not Dialect]
         packages = dict.fromkeys(one.templates for one in line if one.templates is not None)
-        return renderer(*dict.fromkeys(one.name for one in line), packages=tuple(packages))
+        names = dict.fromkeys(one.name for one in line)
+        return renderer(
+            *names, packages=tuple(packages), spelling=Spelling(tuple(cls.spellings.items()), cls.raw_literals)
+        )
 
     @classmethod
     def database_file(cls, url: str) -> Path | None:
@@ -139,6 +147,7 @@ class Dialect:
 OWN: Mapping[str, str] = {
     "duckdb": "sqlanon.engines.duckdb.dialect:DuckDB",
     "postgres": "sqlanon.engines.postgres.dialect:PostgreSQL",
+    "spark": "sqlanon.engines.spark.dialect:SparkSQL",
 }
 """The dialects of the program's own engines."""
 

@@ -72,10 +72,10 @@ def release_columns(policy: Policy, there: set[str]) -> list[str]:
 
 @contextlib.contextmanager
 def connect_to_table(
-    url: str | None, table: str, options: EngineOptions | None, trusts_owner: bool
+    url: str | None, table: str, options: EngineOptions | None, trusts_owner: bool, *, to_verify: bool = False
 ) -> Iterator[tuple[Engine, Relation]]:
-    """A table, or without a URL a file, for reading only."""
-    with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
+    """A table, or without a URL a file, for reading only; `to_verify` as of `connect`."""
+    with connect(url or MEMORY_URL, options, read_only=url is not None, to_verify=to_verify) as engine:
         if url is None:
             yield engine, view_file(engine, table)
         else:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 _PIECE = re.compile(
-    r"""/[*].*?[*]/[ ]*(?:-?[0-9.]+ | CAST\('[^']*'[ ]AS[ ]FLOAT8\) | '(?:[^']|'')*')?
+    r"""/[*].*?[*]/[ ]*(?:-?[0-9.]+ | CAST\('[^']*'[ ]AS[ ](?:FLOAT8|DOUBLE)\) | '(?:[^']|'')*')?
     | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | [ ]+ | [^\s'"/-]+ | .""",
     re.VERBOSE | re.DOTALL,
 )

@@ -1,0 +1,35 @@
+"""Errors of Spark as ours: what could quote a value of the data is dropped."""
+
+from __future__ import annotations
+
+from sqlanon.errors import AccessError, Cancelled, EngineError, SqlanonError
+
+# Conditions of Spark whose messages speak of names alone.
+_OF_NAMES = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "UNRESOLVED_COLUMN", "INSUFFICIENT_PERMISSIONS")
+
+
+def condition_of(error: BaseException) -> str:
+    """Return the condition of an error of Spark, such as TABLE_OR_VIEW_NOT_FOUND; empty where it has none."""
+    tell = getattr(error, "getCondition", None)
+    return (tell() or "") if callable(tell) else ""
+
+
+def opening_error(error: BaseException, place: str) -> SqlanonError:
+    """Explain, as an error, why there is no session at a place."""
+    if condition_of(error) == "JAVA_GATEWAY_EXITED":
+        return AccessError(
+            "Spark needs Java 17 or 21, and found none that starts: install it (Debian: openjdk-17-jre-headless), or"
+            " set JAVA_HOME."
+        )
+    return AccessError(f"No session with Spark at {place} ({type(error).__name__} {condition_of(error)}).")
+
+
+def statement_error(error: BaseException, name: str) -> SqlanonError:
+    """Explain, as an error, why the statement from template `name` failed."""
+    condition = condition_of(error)
+    if "CANCEL" in condition or "cancelled" in str(error):
+        return Cancelled("Interrupted.")
+    if condition.startswith(_OF_NAMES):
+        return EngineError(f"{name}: {str(error).partition(chr(10))[0].strip()}")
+    told = f" {condition}" if condition else ""
+    return EngineError(f"{name}: Spark failed the statement ({type(error).__name__}{told}).")

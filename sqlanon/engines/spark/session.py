@@ -1,0 +1,84 @@
+"""Sessions of Spark: this process has one Spark context, which ends with the last session that the program opened."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlanon.engines.spark.errors import opening_error
+from sqlanon.engines.spark.urls import SparkAddress
+from sqlanon.errors import AccessError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MEANINGS = {
+    "spark.sql.ansi.enabled": "true",  # overflow and bad casts are errors, not NULLs
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+}
+"""Settings by which statements mean the same whatever the cluster's own are."""
+_LOG = Path(__file__).with_name("log4j2.properties")
+_STARTING = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_LOG}",
+}
+_lock = threading.Lock()
+_open = 0
+_owned: Any = None  # the session that started the context, where the program did
+
+
+def open_session(address: SparkAddress) -> SparkSession:
+    """Open a session at a place; every one is to be given to `close_session` once.
+
+    Raises AccessError, with the remedy, where pyspark or Java is missing or nobody answers.
+    """
+    global _open
+    if importlib.util.find_spec("pyspark") is None:
+        raise AccessError("Spark needs the package pyspark: pip install 'sqlanon[spark]'.")
+    from pyspark.logger import PySparkLogger
+
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True  # it quotes whole statements
+    with _lock:
+        try:
+            session = _connect(address)
+        except Exception as error:  # of pyspark, py4j or grpc, which share no class
+            raise opening_error(error, address.remote or address.master or "") from None
+        _open += 1
+    for name, value in MEANINGS.items():
+        session.conf.set(name, value)
+    return session
+
+
+def close_session(session: SparkSession) -> None:
+    """End a session, and with the last one the context that the program started: its JVM would run on."""
+    global _open, _owned
+    with _lock:
+        _open -= 1
+        if _open == 0 and _owned is not None:
+            _owned.stop()
+            _owned = None
+        elif _owned is not session and not hasattr(session, "sparkContext"):
+            session.stop()  # of a server, where a session is nobody else's
+
+
+def _connect(address: SparkAddress) -> SparkSession:
+    """Start a context, or open another session of the one that runs."""
+    global _owned
+    from pyspark.sql import SparkSession
+
+    if address.remote is not None:
+        return SparkSession.builder.remote(address.remote).create()
+    running = SparkSession.getActiveSession()
+    if running is None:
+        builder = SparkSession.builder.appName("sqlanon").master(address.master or "")
+        for name, value in {**_STARTING, **(address.settings or {})}.items():
+            builder = builder.config(name, value)
+        running = _owned = builder.getOrCreate()
+    return running.newSession()

@@ -1,0 +1,87 @@
+"""URLs of Spark and the spelling of its statements, which take no Spark; and what is refused before any is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.engines.spark.urls import SparkAddress, address_of
+from sqlanon.errors import PolicyError
+from sqlanon.sql import Spelling, Text
+from tests.cli.support import call
+from tests.random_cases import many
+
+SPELLING = Spelling((("TEXT", "STRING"), ("AS MATERIALIZED", "AS")), raw_literals=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("spark+local://2", SparkAddress("local[2]", {})),
+        ("spark+local://", SparkAddress("local[*]", {})),
+        ("spark+local://2?spark.driver.memory=4g", SparkAddress("local[2]", {"spark.driver.memory": "4g"})),
+        ("spark+local-cluster://2,1,2048", SparkAddress("local-cluster[2,1,2048]", {})),
+        ("spark://master:7077/", SparkAddress("spark://master:7077", {})),
+        ("sc://host:15002/;token=x", SparkAddress(remote="sc://host:15002/;token=x")),
+    ],
+)
+def test_urls_name_a_master_or_a_server(url: str, address: SparkAddress) -> None:
+    assert address_of(url) == address
+
+
+@pytest.mark.parametrize(
+    "url", ["spark+local://two", "spark+local-cluster://2", "spark://", "spark+local://2?memory=4g"]
+)
+def test_wrong_urls_are_refused_with_the_form(url: str) -> None:
+    with pytest.raises(PolicyError, match="spark"):
+        address_of(url)
+
+
+def test_words_are_spelled_outside_of_literals_names_and_comments() -> None:
+    text = "WITH a AS MATERIALIZED (SELECT CAST(x AS TEXT), \"TEXT\", 'TEXT', TEXTURE) -- TEXT"
+    assert SPELLING.apply(text) == "WITH a AS (SELECT CAST(x AS STRING), \"TEXT\", 'TEXT', TEXTURE) -- TEXT"
+
+
+def test_literals_with_a_backslash_are_raw() -> None:
+    assert SPELLING.apply(str(Text("a\\b"))) == r"r'a\b'"
+    assert SPELLING.apply(str(Text("a\\'b"))) == r"(r'a\' || '''' || r'b')"
+
+
+@settings(max_examples=many(60), deadline=None)
+@given(st.lists(st.text("\\'\"-rT \n", max_size=6).map(lambda text: str(Text(text))), max_size=3))
+def test_a_spelled_statement_stays_as_it_is(literals: list[str]) -> None:
+    """Statements are parts of others, and would be spelled twice."""
+    once = SPELLING.apply("SELECT " + ", ".join(["CAST(1 AS TEXT)", *literals]))
+    assert SPELLING.apply(once) == once
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["init", "spark+local://2", "people"], ["loss", "spark+local://2", "people", "others"], ["check", "policy.yml"]],
+)
+def test_all_but_verifying_is_refused_by_name(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("policy.yml").write_text(
+        "source: {url: 'spark+local://2', table: people}\nrelease: {table: released}\n"
+        "attributes: {age: {role: quasi-identifier}}\nprivacy: [{model: k-anonymity, k: 5}]\n"
+    )
+    result = call(*arguments)
+    assert result.exit_code == 2, result.output
+    assert "Spark: tables are verified there" in result.output
+
+
+def test_limits_that_are_the_clusters_are_refused() -> None:
+    result = call("verify", "spark+local://2", "people", "--qi", "age", "--k", "5", "--memory-limit", "2GB")
+    assert result.exit_code == 2
+    assert "spark.driver.memory" in result.output
+
+
+def test_the_traits_say_what_is_lacking() -> None:
+    assert not SparkSQL.carries_out_runs
+    assert not SparkSQL.keeps_catalog
