@@ -261,7 +261,7 @@ _KEPT_OR_LITERAL = r"""(?P<kept>--[^\n]*|/[*].*?[*]/|"(?:[^"]|"")*"|\br'[^']*')|
 
 @dataclass(frozen=True)
 class Spelling:
-    """How a dialect spells words and literals of statements; comments and quoted names stay as they are.
+    """The spelling of words and literals in a dialect's statements; comments and quoted names stay as they are.
 
     words: each with its spelling there.
     raw_literals: a literal with a backslash is written raw, as `r'\\d'`; the quotes in it by themselves.

@@ -10,8 +10,8 @@ _OF_NAMES = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "UNRESOLVED_COLUMN",
 
 def condition_of(error: BaseException) -> str:
     """Return the condition of an error of Spark, such as TABLE_OR_VIEW_NOT_FOUND; empty where it has none."""
-    tell = getattr(error, "getCondition", None)
-    return (tell() or "") if callable(tell) else ""
+    get_condition = getattr(error, "getCondition", None)
+    return (get_condition() or "") if callable(get_condition) else ""
 
 
 def opening_error(error: BaseException, place: str) -> SqlanonError:
@@ -31,5 +31,5 @@ def statement_error(error: BaseException, name: str) -> SqlanonError:
         return Cancelled("Interrupted.")
     if condition.startswith(_OF_NAMES):
         return EngineError(f"{name}: {str(error).partition(chr(10))[0].strip()}")
-    told = f" {condition}" if condition else ""
-    return EngineError(f"{name}: Spark failed the statement ({type(error).__name__}{told}).")
+    kind = f"{type(error).__name__} {condition}".strip()
+    return EngineError(f"{name}: Spark failed the statement ({kind}).")
