@@ -47,7 +47,8 @@ def test_tests_that_are_about_the_engine_stay_on_both() -> None:
     assert not _of_another_engine(items(marked=False), _DRAWN)
 
 
-def test_so_many_variants_stay_as_a_test_says() -> None:
+def test_so_many_variants_stay_as_a_test_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQLANON_TEST_TURN", "0")
     every = [
         Item(
             nodeid=f"tests/test_x.py::test_{name}[{number}]",
