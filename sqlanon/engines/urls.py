@@ -11,6 +11,7 @@ _SECRET_KEYS = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECASE
 # A password may hold any character, even unescaped: it ends at the last @. Too much is hidden rather than too little.
 _AUTHORITY = re.compile(r"(?P<user>[^:/?#@]*):.*@", re.DOTALL)
 _PARAMETER = re.compile(r"([?&])([^&]*)")
+_CONNECT_PARAMETER = re.compile(r"(;)([^;]*)")  # of Spark Connect: sc://host/;token=…
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://(?P<rest>.*)", re.DOTALL)
 # In a message: what stands between a user's name and the last @ of a line, and what settings are set to, but for a
 # colon that ends a part of the sentence. So messages of our own hold no @. No run of characters is gone through twice.
@@ -52,9 +53,9 @@ def redacted(url: str) -> str:
     authority = _AUTHORITY.match(rest)
     if authority:
         rest = authority["user"] + "@" + rest[authority.end() :]
-    return f"{match['scheme']}://" + _PARAMETER.sub(
-        lambda parameter: parameter[1] + _redacted_parameter(parameter[2]), rest
-    )
+    for pattern in (_PARAMETER, _CONNECT_PARAMETER):
+        rest = pattern.sub(lambda parameter: parameter[1] + _redacted_parameter(parameter[2]), rest)
+    return f"{match['scheme']}://{rest}"
 
 
 def _redacted_parameter(parameter: str) -> str:

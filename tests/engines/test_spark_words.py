@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.urls import SparkAddress, address_of
+from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Spelling, Text
 from tests.cli.support import call
@@ -85,3 +86,9 @@ def test_limits_that_are_the_clusters_are_refused() -> None:
 def test_the_traits_say_what_is_lacking() -> None:
     assert not SparkSQL.carries_out_runs
     assert not SparkSQL.keeps_catalog
+
+
+def test_a_token_of_connect_is_not_shown() -> None:
+    shown = redacted("sc://me:secret@host:15002/;user_id=me;token=secret;use_ssl=true")
+    assert shown == "sc://me@host:15002/;user_id=me;token=***;use_ssl=true"
+    assert redacted("postgresql://host/db?password=a;b=c&x=1") == "postgresql://host/db?password=***&x=1"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlanon.engines.spark.errors import opening_error
 from sqlanon.engines.spark.urls import SparkAddress
+from sqlanon.engines.urls import redacted
 from sqlanon.errors import AccessError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def open_session(address: SparkAddress) -> SparkSession:
         try:
             session = _connect(address)
         except Exception as error:  # of pyspark, py4j or grpc, which share no class
-            raise opening_error(error, address.remote or address.master or "") from None
+            raise opening_error(error, redacted(address.remote or address.master or "")) from None
         _open += 1
     for name, value in MEANINGS.items():
         session.conf.set(name, value)
