@@ -85,6 +85,8 @@ class Dialect:
 
     carries_out_runs: ClassVar[Capability] = CAPABLE
     """Its sessions search, stage, publish, profile and measure; without it they verify tables alone."""
+    tells_other_types_apart: ClassVar[Capability] = CAPABLE
+    """Values of types of kind OTHER that differ have texts that differ."""
     keeps_catalog: ClassVar[Capability] = CAPABLE
     """The catalog can be in its databases."""
     reads_files: ClassVar[Capability] = CAPABLE

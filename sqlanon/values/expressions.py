@@ -63,7 +63,7 @@ def shown(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
     """
     if column.kind is Kind.FLOAT or (column.kind is Kind.DECIMAL and column.decimals is None):
         return exact(engine, column, value)
-    return (comparable(engine, value, column.kind),)
+    return (_as_distinct(engine, column, value),)
 
 
 def as_sensitive(engine: Engine, column: Column, value: Markup) -> Markup:
@@ -73,6 +73,13 @@ def as_sensitive(engine: Engine, column: Column, value: Markup) -> Markup:
     """
     if column.kind is Kind.OTHER and column.compares:
         return value
+    return _as_distinct(engine, column, value)
+
+
+def _as_distinct(engine: Engine, column: Column, value: Markup) -> Markup:
+    """`value` as `comparable` gives it; raises PolicyError where texts of the column's type don't tell values apart."""
+    if column.kind is Kind.OTHER:
+        engine.traits.tells_other_types_apart.require(f"column {column.name}: ")
     return comparable(engine, value, column.kind)
 
 

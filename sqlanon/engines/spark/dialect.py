@@ -45,6 +45,10 @@ class SparkSQL(Dialect):
         "Spark: tables are verified there (sqlanon verify URL TABLE); to profile, search, measure loss and publish"
         " there is not supported yet. Nothing was changed."
     )
+    tells_other_types_apart = Capability(
+        "Spark writes different arrays, structs and maps as the same text, and bytes or collated texts that differ may"
+        " look alike; verify a view that has their fields as columns of simple types."
+    )
     keeps_catalog = Capability("Spark cannot keep the catalog; name a database that can (catalog: {url: …}).")
     reads_files = Capability("Spark reads tables; a file is verified without a URL (sqlanon verify FILE).")
     has_ranges = Capability("Spark has no types for ranges; use show: bounds.")
