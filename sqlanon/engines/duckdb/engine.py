@@ -7,8 +7,6 @@ import functools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -26,7 +24,8 @@ from sqlanon.engines.duckdb.urls import MEMORY, path_of
 from sqlanon.engines.files import source_file
 from sqlanon.engines.private import make_private_directory, remove_directory, umask_guard
 from sqlanon.engines.read_options import FileReading, ReadOptions
-from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError
+from sqlanon.engines.worker import StatementWorker
+from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text
 
 _T = TypeVar("_T")
@@ -90,8 +89,7 @@ class DuckDBEngine(Engine):
         self._private_directory = private_directory
         self._mask: int | None = None  # of the files that are made while it is open
         self._memory = MEMORY
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="duckdb")
-        self._closed = False
+        self._worker = StatementWorker("duckdb", options.statement_timeout, connection.interrupt)
         self._parse = functools.lru_cache(_PARSED)(connection.extract_statements)
         self._apply_settings()
 
@@ -203,10 +201,8 @@ class DuckDBEngine(Engine):
 
     def close(self) -> None:
         """Close the connection; what was spilled to disk is removed."""
-        if self._closed:
+        if not self._worker.close():
             return
-        self._closed = True
-        self._worker.shutdown(wait=True)
         self._connection.close()
         if self._mask is not None:
             umask_guard.leave(self._mask)
@@ -246,35 +242,11 @@ class DuckDBEngine(Engine):
         return lambda: self._connection.execute(statement.text, lists)
 
     def _guarded(self, name: str, work: Callable[[], _T]) -> _T:
-        """Run `work` on the worker thread; a timeout or Ctrl-C interrupts it."""
-        if self._closed:
-            raise EngineError("The connection is closed.")
-        future = self._worker.submit(work)
+        """Run `work` on the worker's thread, and explain an error of the driver."""
         try:
-            return future.result(self._options.statement_timeout)
-        except FutureTimeout:
-            self._interrupt(future)
-            raise EngineError(
-                "A statement took too long: it was stopped after the statement timeout of"
-                f" {self._options.statement_timeout:g} s (--statement-timeout). Give a longer one, or leave it out."
-            ) from None
-        except KeyboardInterrupt:
-            self._interrupt(future)
-            raise Cancelled("Interrupted.") from None
+            return self._worker.run(work)
         except (duckdb.Error, RuntimeError) as error:
             raise statement_error(error, name) from None
-        except BaseException:  # raised by a signal's handler, for one: the statement must not run on
-            self._interrupt(future)
-            raise
-
-    def _interrupt(self, future: Future[_T]) -> None:
-        """Interrupt until the statement has ended: one sent before it got going would be lost."""
-        while not future.done():
-            self._connection.interrupt()
-            try:
-                future.exception(timeout=0.05)
-            except FutureTimeout:
-                continue
 
     def cancel(self) -> None:
         with contextlib.suppress(duckdb.ConnectionException):  # closed: nothing runs

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
@@ -13,7 +11,8 @@ from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import condition_of, statement_error
 from sqlanon.engines.spark.session import close_session, open_session
 from sqlanon.engines.spark.urls import SparkAddress, address_of
-from sqlanon.errors import Cancelled, EngineError, PolicyError
+from sqlanon.engines.worker import StatementWorker
+from sqlanon.errors import EngineError, PolicyError, SqlanonError
 from sqlanon.sql import Identifier, Relation, Statement
 
 if TYPE_CHECKING:
@@ -48,8 +47,7 @@ class SparkEngine(Engine):
         self._address = address
         self._options = options
         self._session: SparkSession = open_session(address)
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="spark")
-        self._closed = False
+        self._worker = StatementWorker("spark", options.statement_timeout, self.cancel)
 
     @classmethod
     def connect(
@@ -81,9 +79,7 @@ class SparkEngine(Engine):
 
     def close(self) -> None:
         """End the session; with the last one the JVM that the program started."""
-        if not self._closed:
-            self._closed = True
-            self._worker.shutdown(wait=True)
+        if self._worker.close():
             close_session(self._session)
 
     # --- statements
@@ -98,32 +94,13 @@ class SparkEngine(Engine):
         )
 
     def _guarded(self, name: str, work: Callable[[], _T]) -> _T:
-        """Run `work` on the worker thread; a timeout or Ctrl-C cancels its jobs."""
-        if self._closed:
-            raise EngineError("The connection is closed.")
-        future = self._worker.submit(work)
+        """Run `work` on the worker's thread, and explain an error of Spark."""
         try:
-            return future.result(self._options.statement_timeout)
-        except FutureTimeout:
-            self._interrupt(future)
-            raise EngineError(
-                "A statement took too long: it was stopped after the statement timeout of"
-                f" {self._options.statement_timeout:g} s (--statement-timeout). Give a longer one, or leave it out."
-            ) from None
-        except KeyboardInterrupt:
-            self._interrupt(future)
-            raise Cancelled("Interrupted.") from None
+            return self._worker.run(work)
+        except SqlanonError:
+            raise
         except Exception as error:  # of pyspark, py4j or grpc, which share no class
             raise statement_error(error, name) from error
-
-    def _interrupt(self, future: Future[_T]) -> None:
-        """Cancel until the statement has ended: one whose jobs had not begun would be missed."""
-        while not future.done():
-            self.cancel()
-            try:
-                future.exception(timeout=0.2)
-            except FutureTimeout:
-                continue
 
     def cancel(self) -> None:
         self._session.interruptAll()  # of this session, which is nobody else's

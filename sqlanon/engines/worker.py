@@ -1,0 +1,66 @@
+"""A thread for a session's statements, where the driver itself knows neither a timeout nor Ctrl-C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import TypeVar
+
+from sqlanon.errors import Cancelled, EngineError
+
+_T = TypeVar("_T")
+
+
+class StatementWorker:
+    """Carries out one statement after the other in a thread of its own, while the caller waits.
+
+    timeout: seconds that a statement may take; None for any.
+    interrupt: stops the statement that the session carries out, if there is one.
+    """
+
+    def __init__(self, name: str, timeout: float | None, interrupt: Callable[[], None]) -> None:
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._timeout = timeout
+        self._interrupt = interrupt
+        self._closed = False
+
+    def run(self, work: Callable[[], _T]) -> _T:
+        """Carry out `work`, and give back its result or raise its error.
+
+        Raises EngineError after the timeout or on a closed session, Cancelled on Ctrl-C; the statement has ended then.
+        """
+        if self._closed:
+            raise EngineError("The connection is closed.")
+        future = self._executor.submit(work)
+        try:
+            return future.result(self._timeout)
+        except FutureTimeout:
+            if self._timeout is None:  # an error of the work, which has the same class
+                raise
+            self._stop(future)
+            raise EngineError(
+                f"A statement took too long: it was stopped after the statement timeout of {self._timeout:g} s"
+                " (--statement-timeout). Give a longer one, or leave it out."
+            ) from None
+        except KeyboardInterrupt:
+            self._stop(future)
+            raise Cancelled("Interrupted.") from None
+        except BaseException:  # raised by a signal's handler, for one: the statement must not run on
+            self._stop(future)
+            raise
+
+    def _stop(self, future: Future[_T]) -> None:
+        """Interrupt until the statement has ended: an interrupt before it got going would be lost."""
+        while not future.done():
+            self._interrupt()
+            try:
+                future.exception(timeout=0.05)
+            except FutureTimeout:
+                continue
+
+    def close(self) -> bool:
+        """End the thread after the statement that it carries out; False where it was ended before."""
+        was_open, self._closed = not self._closed, True
+        self._executor.shutdown(wait=True)
+        return was_open
