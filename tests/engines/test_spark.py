@@ -140,6 +140,28 @@ def test_every_model_is_verified_as_by_duckdb(spark: SparkEngine, url: str, tmp_
     assert by_spark.statistics.rows == 150
 
 
+@pytest.mark.parametrize(
+    ("age", "pay", "count"),
+    [
+        ("id % 3", "id", 0),
+        ("id % 3", "CASE WHEN id % 2 = 0 THEN 9223372036854775807 ELSE -9223372036854775807 END", 12),
+        ("CAST('2020-01-01 00:00:00+01:00' AS {instant})", "CAST(id % 5 AS DECIMAL(38, 5))", 12),
+    ],
+    ids=["empty", "widest", "instants"],
+)
+def test_odd_tables_are_verified_as_by_duckdb(
+    spark: SparkEngine, url: str, tmp_path: Path, age: str, pay: str, count: int
+) -> None:
+    name, judged = f"odd_{len(age)}_{count}", models(MODELS[0], MODELS[-1])
+    text = f"CREATE TABLE {name} AS SELECT {age} AS age, {pay} AS pay FROM range({count})"
+    spark.execute(Statement("create", text.format(instant="TIMESTAMP")))
+    duckdb = f"duckdb:///{tmp_path / 'odd.duckdb'}"
+    with connect(duckdb, create=True) as engine:
+        engine.execute(Statement("create", text.format(instant="TIMESTAMPTZ") + " AS r (id)"))
+    by_spark, by_duckdb = (check_table(one, name, ["age"], judged) for one in (url, duckdb))
+    assert rounded(by_spark) == rounded(by_duckdb)
+
+
 def test_a_table_that_keeps_its_promise_is_told_from_one_that_does_not(spark: SparkEngine, url: str) -> None:
     spark.driver_connection.sql("CREATE TABLE kept AS SELECT id % 3 AS age, id % 5 AS pay FROM range(30)")
     assert check_table(url, "kept", ["age"], models({"model": "k-anonymity", "k": 10})).satisfied
