@@ -126,13 +126,15 @@ def rounded(verification: Verification) -> Verification:
     return dataclasses.replace(verification, models=results)
 
 
-@pytest.mark.parametrize("seed", range(many(1)))
+@pytest.mark.variants(1)
+@pytest.mark.parametrize("seed", range(many(2)))
 def test_every_model_is_verified_as_by_duckdb(spark: SparkEngine, url: str, tmp_path: Path, seed: int) -> None:
+    """Half of the models for each seed, as Spark takes half a minute to plan the statements of all."""
     name = f"people_{seed}"
     duckdb = create_tables(spark, tmp_path / "people.duckdb", name, rows_of(seed, 150))
     rng = random.Random(seed)
     shown = rng.sample(list(COLUMNS)[:7], 3)
-    judged = models(*MODELS)
+    judged = models(*MODELS[seed % 2 :: 2])
     by_spark, by_duckdb = (
         check_table(one, name, shown, judged, sensitive=["illness"], suppressed_label="A") for one in (url, duckdb)
     )
