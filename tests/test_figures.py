@@ -15,7 +15,7 @@ import quality
 import scans
 from agrawal import Wanted, create_statement
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.in_turns(3)
 
 
 @pytest.mark.in_turns(3)

@@ -26,7 +26,7 @@ from tests.hierarchy_support import (
     labels,
 )
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.in_turns(3)
 
 
 def snapped_grid(widths: Sequence[Fraction], low: int, high: int) -> list[list[Fraction]]:

@@ -16,7 +16,7 @@ from sqlanon.report.queries import run_report
 from sqlanon.runs import flow
 from tests.run_support import Database, anonymize
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(2)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
 
 ROWS = 40_000
 TABLES = {  # the value of row i, and how large its class becomes

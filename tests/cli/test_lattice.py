@@ -21,7 +21,7 @@ from tests.cli.support import (
 )
 from tests.random_cases import many
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(2)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
 
 
 @pytest.fixture
