@@ -35,6 +35,9 @@ class PolicyError(SqlanonError):
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
         super().__init__("\n".join(self.problems))
 
+    def __reduce__(self) -> tuple[type[PolicyError], tuple[tuple[str, ...]]]:
+        return type(self), (self.problems,)  # to another process with its problems apart
+
 
 class ProtectionError(SqlanonError):
     """No release can meet the models that the policy asks for."""
