@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
-from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
+from sqlanon.engines.base import BLOCK, Column, Engine, EngineOptions, Kind, RelationType
 from sqlanon.engines.duckdb.confinement import confine, confinement, is_alone, require_own_functions
 from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.engines.duckdb.errors import opening_error, statement_error
@@ -27,6 +27,9 @@ from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.worker import StatementWorker
 from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _T = TypeVar("_T")
 _LOAD_CHUNK = 100_000  # bound values a statement
@@ -220,6 +223,10 @@ class DuckDBEngine(Engine):
         sent = self._guarded(statement.name, lambda: self._send(statement.text))
         while block := self._guarded(statement.name, lambda: sent.fetchmany(size)):
             yield block
+
+    def read_records(self, statement: Statement, size: int = BLOCK) -> pyarrow.RecordBatchReader:
+        """Run a query whose rows are read as record batches of at most `size`; no other statement meanwhile."""
+        return self._guarded(statement.name, lambda: self._connection.sql(statement.text).to_arrow_reader(size))
 
     def _send(self, text: str) -> duckdb.DuckDBPyConnection:
         """Execute a statement; one that was sent before is not parsed again, a quarter of what a short one takes."""
