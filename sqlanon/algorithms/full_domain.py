@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.algorithms.lattice import search as lattice_search
@@ -18,6 +19,7 @@ class FullDomainGeneralization(Algorithm[Generalization]):
     """One level of its hierarchy for every column; docs/algorithms.md says which search is for what."""
 
     worth = OFTEN_READ_SHARE
+    reads_uncoded: ClassVar[bool] = False
 
     def search(self, request: SearchRequest) -> Generalization:
         return lattice_search.search(lattice_search.lattice_problem(request), request.policy, request.options)

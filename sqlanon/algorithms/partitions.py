@@ -20,6 +20,7 @@ class PartitionSearch(Algorithm[Partition]):
     """
 
     worth = WORTH_SHARE
+    reads_uncoded: ClassVar[bool] = False
     find_partition: ClassVar[Callable[..., Partition]]
 
     def search(self, request: SearchRequest) -> Partition:

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.written_files import WrittenFiles
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Relation, Renderer, Statement
+
+_T = TypeVar("_T")
 
 
 class Kind(StrEnum):
@@ -385,6 +387,21 @@ class Engine(ABC):
         """This session, and those of its forks that work for it: they have its listener."""
         forks = (known() for known in tuple(self._forks))
         return [self, *(fork for fork in forks if fork is not None and fork.listener == self.listener is not None)]
+
+    def carry_out_with_rows(
+        self,
+        tables: Sequence[Relation],  # noqa: ARG002 - this session has them
+        rows: Sequence[Relation],  # noqa: ARG002
+        work: Callable[[Engine], _T],
+    ) -> _T:
+        """Carry out work in the session that holds the rows, which by default is this one.
+
+        An engine whose rows are elsewhere pickles `work` and gives it a session there; what it returns comes back, and
+        so do the tables that it made.
+
+        tables: small work tables that the work reads. rows: large ones, of which it may drop some.
+        """
+        return work(self)
 
     def exchange_directory(self) -> Path | None:
         """The directory whose files this session's statements can read and write; None where that is no concern."""

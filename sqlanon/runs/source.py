@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlanon.algorithms import SearchRequest, algorithm_of
 from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.placement import search_with_rows
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.plan.plan import Plan
@@ -94,7 +95,7 @@ class Search(ReleaseSource):
             return self.searching.release(request, decision)
 
     def _search(self, run: RunExecution, request: SearchRequest, encoded: Encoded) -> Any:  # noqa: ARG002
-        return self.searching.search(request)
+        return search_with_rows(self.searching, request)
 
     def keep_rules(self, run: RunExecution, release: Release) -> StoredRules | None:
         return release.keep_rules(run.engine, run.catalog, run.workspace, run.outcome.run)

@@ -69,16 +69,19 @@ class Workspace:
         other._part = f"{self._part}{name}_"
         return other
 
+    @property
+    def prefix(self) -> str:
+        """The beginning of the names of all its work tables."""
+        return self._prefix.relation.name + self._part
+
     def table(self, meaning: str, number: int | None = None) -> Relation:
         """The name of a work table, such as `w_1f0c9a3e_rows_3`; whoever makes it may drop it early with `drop`.
 
         Raises:
             PolicyError: the name would be longer than every engine keeps.
         """
-        prefix = self._prefix.relation
-        return prefix.sibling(
-            checked_name(prefix.name + self._part + meaning + ("" if number is None else f"_{number}"))
-        )
+        name = self.prefix + meaning + ("" if number is None else f"_{number}")
+        return self._prefix.relation.sibling(checked_name(name))
 
     def staging(self, release: Relation, session: Engine | None = None) -> Relation:
         """The name of the table, beside the release, that is built and verified before it takes the release's place.
@@ -139,9 +142,10 @@ class Workspace:
 class TemporaryWorkspace(Workspace):
     """The work tables of a session that keeps no catalog: temporary tables, which end with the session."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, prefix: str | None = None) -> None:
+        """`prefix` is that of another session's workspace, for tables that are to be its own; else it is a new one."""
         self._engine = engine
-        name = f"w_{secrets.token_hex(4)}_"
+        name = prefix or f"w_{secrets.token_hex(4)}_"
         self._prefix = LedgerEntry(name, engine.temporary(name), database_of(engine), is_prefix=True)
 
     def close(self) -> None:
