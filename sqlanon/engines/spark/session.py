@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import sys
 import threading
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +46,7 @@ def open_session(address: SparkAddress) -> SparkSession:
     global _open
     if importlib.util.find_spec("pyspark") is None:
         raise AccessError("Spark needs the package pyspark: pip install 'sqlanon[spark]'.")
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # none is used
     from pyspark.logger import PySparkLogger
 
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True  # it quotes whole statements
@@ -78,6 +82,8 @@ def _connect(address: SparkAddress) -> SparkSession:
         return SparkSession.builder.remote(address.remote).create()
     running = SparkSession.getActiveSession()
     if running is None:
+        if (address.master or "").startswith("local"):
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # tasks find what this program finds
         builder = SparkSession.builder.appName("sqlanon").master(address.master or "")
         for name, value in {**_STARTING, **(address.settings or {})}.items():
             builder = builder.config(name, value)

@@ -1,0 +1,229 @@
+"""Searches in executors of Spark, by a DuckDB of theirs, come to what they come to in this process."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sqlanon.algorithms.placement import relations_of_search, search_with_rows
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.duckdb.engine import DuckDBEngine
+from sqlanon.errors import EngineError, PolicyError, ProtectionError
+from sqlanon.sql import Relation, Statement
+from tests.carried_searches import PEOPLE, facts_of, request_of, tables_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.skipif(
+    "SQLANON_REQUIRE_SPARK" not in os.environ
+    and (importlib.util.find_spec("pyspark") is None or shutil.which("java") is None),
+    reason="takes the extra spark, and Java 17 or 21",
+)
+NUMBERS = "SELECT i * 7 % 13 AS p0, CAST(i % 3 AS INT) AS n FROM range(1000) AS r (i)"
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session in which all tests work; a task that is lost is tried three times, as on a cluster."""
+    from pyspark import cloudpickle
+
+    from sqlanon.engines.spark.session import close_session, open_session
+    from sqlanon.engines.spark.urls import SparkAddress
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors have no tests
+    settings = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark")), "spark.sql.shuffle.partitions": "2"}
+    opened = open_session(SparkAddress("local[2,3]", settings))
+    yield opened
+    close_session(opened)
+
+
+@pytest.fixture
+def duckdb() -> Iterator[DuckDBEngine]:
+    with DuckDBEngine.connect("duckdb:///:memory:", EngineOptions(threads=1)) as engine:
+        assert isinstance(engine, DuckDBEngine)
+        engine.execute(Statement("create", PEOPLE))
+        yield engine
+
+
+def frame_of(session: SparkSession, engine: DuckDBEngine, table: Relation, directory: Path) -> Any:
+    """A table of DuckDB as a data frame of Spark, by way of a Parquet file."""
+    path = directory / f"{table.name}.parquet"
+    engine.execute(Statement("copy", f"COPY (SELECT * FROM {table}) TO '{path}'"))
+    return session.read.parquet(str(path))
+
+
+def carried(session: SparkSession, work: Callable[[Engine], Any], place: str, **tables: Any) -> Any:
+    """Carry out work over some rows in an executor."""
+    from sqlanon.engines.spark.executors import carry_out, pickled
+
+    frame = session.sql(NUMBERS.replace("range(1000) AS r (i)", "(SELECT id AS i FROM range(1000)) AS r"))
+    return carry_out(session, {"w_rows": frame}, tables, pickled(work), Relation(place))
+
+
+@pytest.mark.parametrize("name", ["mondrian", "rothko-s", "optimal", "incognito", "top-down", "microaggregation"])
+def test_a_search_in_an_executor(session: SparkSession, duckdb: DuckDBEngine, tmp_path: Path, name: str) -> None:
+    from sqlanon.engines.duckdb.exchange import create_table, read_table
+    from sqlanon.engines.spark.executors import carry_out, pickled
+
+    algorithm, request = request_of(duckdb, name)
+    small, large = relations_of_search(algorithm, request)
+    frames = {table.name: frame_of(session, duckdb, table, tmp_path) for table in large}
+    tables = {table.name: read_table(duckdb, table) for table in small}
+    works: list[bytes] = []
+
+    def keep(_tables: object, _rows: object, work: Callable[[Engine], Any]) -> Any:
+        works.append(pickled(work))
+        return work(duckdb)
+
+    duckdb.carry_out_with_rows = keep  # type: ignore[method-assign]
+    decision = search_with_rows(algorithm, request)
+    expected = tables_of(duckdb, decision), facts_of(decision)
+    place = Relation(f"outcome_{name.replace('-', '_')}")
+    outcome = carry_out(session, frames, tables, works[0], place)
+    with DuckDBEngine.connect("duckdb:///:memory:", EngineOptions(threads=1)) as other:
+        assert isinstance(other, DuckDBEngine)
+        given = {n: t for n, t in (frames | tables).items() if n not in outcome.dropped}
+        for table, content in (given | dict(outcome.rows) | dict(outcome.tables)).items():
+            data = content.toArrow() if hasattr(content, "toArrow") else content
+            create_table(other, other.temporary(table), data)
+        assert tables_of(other, outcome.value) == expected[0]
+    assert {**facts_of(outcome.value), "axes": None} == {**expected[1], "axes": None}
+
+
+def test_tables_of_every_kind_come_back(session: SparkSession, duckdb: DuckDBEngine) -> None:
+    from sqlanon.engines.duckdb.exchange import read_table
+
+    duckdb.execute(Statement("create", "CREATE TEMP TABLE small AS SELECT 2::HUGEINT AS h, 'x'::ENUM('x') AS e"))
+
+    def work(engine: Engine) -> list[Any]:
+        for text in (
+            "CREATE TEMP VIEW wide AS SELECT p0, n, NULL::BIGINT AS a, n > 1 AS b, n AS c, n + 1 AS d, -n AS e,"
+            " NULLIF(n, 2) AS f FROM w_rows",
+            "CREATE TEMP TABLE sums AS SELECT n, sum(p0) AS total, count(*) AS rows FROM w_rows GROUP BY n",
+            "CREATE OR REPLACE TEMP TABLE small AS SELECT * FROM small",
+        ):
+            engine.execute(Statement("create", text))
+        return engine.fetch(Statement("read", "SELECT count(*), typeof(any_value(n)) FROM w_rows"))
+
+    outcome = carried(session, work, "kinds", small=read_table(duckdb, Relation("small", "main", "temp")))
+    assert outcome.value == [(1000, "INTEGER")]
+    assert outcome.dropped == ("small",)
+    assert set(outcome.tables) == {"small", "sums"}
+    wide = outcome.rows["wide"]
+    assert wide.count() == 1000
+    assert [one.dataType.simpleString() for one in wide.schema] == [
+        "bigint",
+        "int",
+        "bigint",
+        "boolean",
+        "int",
+        "int",
+        "int",
+        "int",
+    ]
+    assert sorted(wide.selectExpr("n", "b", "d", "e", "f").distinct().collect()) == [
+        (0, False, 1, 0, 0),
+        (1, False, 2, -1, 1),
+        (2, True, 3, -2, None),
+    ]
+
+
+def refuse(_engine: Engine) -> None:
+    raise ProtectionError("No release can meet k-anonymity.")
+
+
+def blunder(_engine: Engine) -> None:
+    raise PolicyError(["one", "two"])
+
+
+def leak(_engine: Engine) -> None:
+    raise ValueError("secret 4711")
+
+
+def fail_statement(engine: Engine) -> None:
+    engine.fetch(Statement("cast", "SELECT CAST('secret' || p0 AS INT) FROM w_rows"))
+
+
+@pytest.mark.parametrize(
+    ("work", "kind", "text"),
+    [
+        (refuse, ProtectionError, "No release can meet k-anonymity."),
+        (blunder, PolicyError, "one\ntwo"),
+        (leak, EngineError, "The work failed in an executor (ValueError)."),
+        (fail_statement, EngineError, "cast: DuckDB failed the statement (ConversionException)."),
+    ],
+)
+def test_errors_of_the_work_are_the_programs_own(
+    session: SparkSession, work: Callable[[Engine], None], kind: type[Exception], text: str
+) -> None:
+    with pytest.raises(kind) as raised:
+        carried(session, work, "failing")
+    assert str(raised.value) == text
+    assert not session.catalog.tableExists("failing")
+
+
+def test_a_task_that_is_lost_is_carried_out_again(session: SparkSession, tmp_path: Path) -> None:
+    mark = tmp_path / "tried"
+
+    def work(engine: Engine) -> list[Any]:
+        engine.execute(Statement("create", "CREATE TEMP TABLE made AS SELECT p0, n FROM w_rows WHERE n = 1"))
+        if not mark.exists():
+            mark.touch()
+            os._exit(1)
+        return engine.fetch(Statement("read", "SELECT sum(p0) FROM made"))
+
+    outcome = carried(session, work, "again")
+    assert mark.exists()
+    assert outcome.rows["made"].groupBy().sum("p0").collect() == outcome.value
+
+
+def test_rows_are_divided_among_tasks(session: SparkSession) -> None:
+    from sqlanon.engines.spark.executors import carry_out_in_parts, pickled
+
+    def work(engine: Engine) -> list[Any]:
+        engine.execute(Statement("create", "CREATE TEMP TABLE made AS SELECT p0 FROM w_rows"))
+        return engine.fetch(Statement("read", "SELECT DISTINCT n FROM w_rows"))
+
+    frame = session.sql("SELECT id AS p0, CAST(id % 3 AS INT) AS n, id % 3 AS part FROM range(1000)")
+    parts = carry_out_in_parts(session, {"w_rows": frame}, {}, [pickled(work)] * 4, Relation("parts"))
+    assert [one.value for one in parts] == [[(0,)], [(1,)], [(2,)], []]
+    assert [one.rows["made"].count() for one in parts] == [334, 333, 333, 0]
+
+
+def test_cancelling_ends_the_work(session: SparkSession, tmp_path: Path) -> None:
+    mark = tmp_path / "process"
+
+    def work(engine: Engine) -> None:
+        mark.write_text(str(os.getpid()))
+        engine.fetch(Statement("slow", "SELECT sum(hash(a.p0, b.p0, c.p0)) FROM w_rows AS a, w_rows AS b, w_rows AS c"))
+
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            carried(session, work, "slow")
+        except Exception as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not mark.exists() or not mark.read_text():
+        time.sleep(0.05)
+    session.interruptAll()
+    began = time.monotonic()
+    thread.join(30)
+    process = int(mark.read_text())
+    while os.path.exists(f"/proc/{process}") and time.monotonic() < began + 20:
+        time.sleep(0.05)
+    assert not os.path.exists(f"/proc/{process}")
+    assert "CANCEL" in str(raised[0]).upper()
