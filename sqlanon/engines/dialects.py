@@ -91,6 +91,8 @@ class Dialect:
     """The catalog can be in its databases."""
     reads_files: ClassVar[Capability] = CAPABLE
     """Its sessions read and write files of this machine."""
+    has_transactions: ClassVar[Capability] = CAPABLE
+    """Changes of several tables take effect together."""
     has_ranges: ClassVar[Capability] = CAPABLE
     """There are types for ranges of values."""
     has_procedures: ClassVar[Capability] = CAPABLE

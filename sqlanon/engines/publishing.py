@@ -14,6 +14,8 @@ from sqlanon.engines.star import Form, Star
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.sql import Relation
 
+STAGED_AS = "sqlanon_staging_"  # what the names of tables beside releases begin with
+
 
 class PublishMethod(StrEnum):
     """In which way a staging relation became the release."""
@@ -84,6 +86,18 @@ class Publisher(ABC):
     @abstractmethod
     def form(self, release: Relation) -> Form:
         """Return the form of the relation of this name."""
+
+    def staging_of(self, release: Relation, token: str) -> Relation:
+        """Name the table, beside the release, that is built and verified before it takes the release's place.
+
+        token: tells the runs that write this release apart.
+        """
+        return release.sibling(STAGED_AS + token)
+
+    def is_published(self, staging: Relation) -> bool:
+        """Tell whether a staging table holds the rows of a release that readers see, so that it must stay."""
+        del staging
+        return False
 
     @abstractmethod
     def guard(self, staging: Relation) -> Grants:

@@ -23,6 +23,7 @@ from sqlanon.engines.postgres.errors import OWN_ERRORS, QUOTABLE
 from sqlanon.engines.postgres.meanings import MEANINGS_OF_VALUES
 from sqlanon.engines.postgres.publishing import ALTERNATIVE_PATIENCE
 from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
+from sqlanon.engines.publishing import STAGED_AS
 from sqlanon.jobs.failing import by_attribute, failing_queries
 from sqlanon.jobs.recoded import Recoded, names_of
 from sqlanon.jobs.sealing import digests_of
@@ -42,7 +43,7 @@ from sqlanon.sql import Identifier, Relation, Text, macro
 from sqlanon.support.folding import fold
 from sqlanon.values.digest import ROWS, digest_head, table_statement
 from sqlanon.verification.verify import verifying_statements
-from sqlanon.work.workspace import STAGED_AS, release_lock_name
+from sqlanon.work.workspace import release_lock_name
 
 _MEASURED = Relation("sqlanon_measured", "pg_temp")
 _JUDGED = Relation("sqlanon_judged", "pg_temp")

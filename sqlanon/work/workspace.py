@@ -22,11 +22,10 @@ from sqlanon.catalog.live import list_files, remove_files
 from sqlanon.catalog.location import database_of, identity_of
 from sqlanon.engines.base import Engine
 from sqlanon.engines.private import remove_dead_directories
+from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import AccessError, SqlanonError
 from sqlanon.sql import Identifier, Relation, Text, checked_name, macro, short_hash
 from sqlanon.work.publish.files import is_file_name, leftover_parts
-
-STAGED_AS = "sqlanon_staging_"  # what the names of tables beside releases begin with
 
 
 class Workspace:
@@ -89,7 +88,7 @@ class Workspace:
         `session` is an engine of the release's database, if that is not the workspace's own; it is used to clear up.
         """
         target = self._engine if session is None else session
-        table = release.sibling(STAGED_AS + short_hash(self._run, str(release)))
+        table = publisher_of(target).staging_of(release, short_hash(self._run, str(release)))
         entry = LedgerEntry(self._run, table, database_of(target))
         if entry not in self._catalog.ledger(self._run):
             self._catalog.ledger_add(entry)
@@ -262,8 +261,13 @@ def _made(session: Engine, entry: LedgerEntry) -> tuple[list[_Made], list[_Made]
         "catalog/list_tables", catalog=_text(wanted.catalog), schema=_text(wanted.schema), prefix=Text(wanted.name)
     )
     made = [(_Made(Relation(name, schema, catalog), view), ours) for catalog, schema, name, ours, view in rows]
-    made = [(one, ours) for one, ours in made if entry.is_prefix or one.relation.name == wanted.name]
+    made = [(one, ours) for one, ours in made if entry.is_prefix or _is_left(session, one.relation, wanted)]
     return [one for one, ours in made if ours], [one for one, ours in made if not ours]
+
+
+def _is_left(session: Engine, relation: Relation, wanted: Relation) -> bool:
+    """Tell whether a relation is a staging table, by its name, that no release reads."""
+    return relation.name == wanted.name and not publisher_of(session).is_published(relation)
 
 
 def _drop_views(session: Engine, made: Iterable[_Made]) -> None:

@@ -9,12 +9,13 @@ from sqlanon.engines.dialects import Capability, Dialect
 
 
 class SparkSQL(Dialect):
-    """Spark, local, as a cluster, or behind a Connect server. It has no publisher and keeps no catalog."""
+    """Spark, local, as a cluster, or behind a Connect server. It keeps no catalog."""
 
     name = "spark"
     label = "Spark"
     schemes = ("spark", "spark+local", "spark+local-cluster", "sc")
     adapter = "sqlanon.engines.spark.engine:SparkEngine"
+    publisher = "sqlanon.engines.spark.publishing:SparkPublisher"
     folds_case = True
     temporary = ("session", "system")
     portable: ClassVar[Mapping[str, str]] = {
@@ -51,6 +52,10 @@ class SparkSQL(Dialect):
     )
     keeps_catalog = Capability("Spark cannot keep the catalog; name a database that can (catalog: {url: …}).")
     reads_files = Capability("Spark reads tables; a file is verified without a URL (sqlanon verify FILE).")
+    has_transactions = Capability(
+        "Spark's metastore changes one table at a time, so that readers would see one of two tables changed and the"
+        " other not yet; choose layout: flat, and an algorithm that releases one table."
+    )
     has_ranges = Capability("Spark has no types for ranges; use show: bounds.")
     has_procedures = Capability("Spark has no procedures.")
     has_roles = Capability("roles are PostgreSQL's; the metastore of Spark decides who reads a table.")

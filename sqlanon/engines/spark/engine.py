@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
 from sqlanon.engines.spark.dialect import SparkSQL
-from sqlanon.engines.spark.errors import condition_of, statement_error
+from sqlanon.engines.spark.errors import statement_error
+from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
 from sqlanon.engines.spark.session import close_session, open_session
 from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.worker import StatementWorker
@@ -29,9 +29,7 @@ _KINDS = {
     "timestamp_ntz": Kind.TIMESTAMP,
     "timestamp_ltz": Kind.TIMESTAMPTZ,
 }
-_OWN_CATALOG = "spark_catalog"
 _BY_BYTES = "UTF8_BINARY"  # the collation by which different texts are different
-_MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND", "MISSING_CATALOG_ABILITY")
 
 
 class SparkEngine(Engine):
@@ -93,6 +91,14 @@ class SparkEngine(Engine):
             statement.name, lambda: [tuple(row) for row in self._session.sql(statement.text).collect()]
         )
 
+    def run_there(self, template: str, **values: Any) -> None:
+        """Run a statement by Spark itself, whatever tables it names."""
+        super().execute(SparkSQL.renderer()(template, **values))
+
+    def query_there(self, template: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Fetch the rows of a query by Spark itself."""
+        return super().fetch(SparkSQL.renderer()(template, **values))
+
     def _guarded(self, name: str, work: Callable[[], _T]) -> _T:
         """Run `work` on the worker's thread, and explain an error of Spark."""
         try:
@@ -123,15 +129,12 @@ class SparkEngine(Engine):
 
     def resolve(self, relation: Relation) -> Relation | None:
         """The name by which Spark keeps a relation, which ignores case: its own temporary views go first."""
-        try:
-            known = self._describe(relation)
-        except EngineError as error:
-            if condition_of(error.__cause__ or error).startswith(_MISSING):
-                return None
-            raise
+        known = Metastore(self).describe(relation)
+        if known is None:
+            return None
         named = Relation(known["table_name"], known["namespace"][-1], known["catalog_name"])
         # The session's own catalog keeps names in lower case, and answers with the spelling that it was asked by.
-        return Relation(*map(str.lower, reversed(named.parts))) if named.catalog == _OWN_CATALOG else named
+        return Relation(*map(str.lower, reversed(named.parts))) if named.catalog == OWN_CATALOG else named
 
     def home(self) -> Relation:
         catalog, schema = self.query_one("engine/locate_schema")
@@ -164,16 +167,9 @@ class SparkEngine(Engine):
         return any(line.strip(" +-:").lower() == named for line in plan.splitlines())
 
     def _known(self, relation: Relation) -> dict[str, Any]:
-        try:
-            return self._describe(relation)
-        except EngineError as error:
-            if condition_of(error.__cause__ or error).startswith(_MISSING):
-                raise PolicyError(f"There is no table {relation}.") from None
-            raise
-
-    def _describe(self, relation: Relation) -> dict[str, Any]:
-        (text,) = self.query_one("engine/describe_relation", relation=relation)
-        known: dict[str, Any] = json.loads(text)
+        known = Metastore(self).describe(relation)
+        if known is None:
+            raise PolicyError(f"There is no table {relation}.")
         return known
 
 

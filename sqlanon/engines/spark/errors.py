@@ -7,11 +7,25 @@ from sqlanon.errors import AccessError, Cancelled, EngineError, SqlanonError
 # Conditions of Spark whose messages speak of names alone.
 _OF_NAMES = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "UNRESOLVED_COLUMN", "INSUFFICIENT_PERMISSIONS")
 
+_OF_NOTHING = (
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "SCHEMA_NOT_FOUND",
+    "CATALOG_NOT_FOUND",
+    "REQUIRES_SINGLE_PART_NAMESPACE",
+    "NESTED_DATABASE_UNSUPPORTED_BY_V1_SESSION_CATALOG",
+)
+"""Conditions of names that stand for nothing; the last two are of catalogs that there are none of."""
+
 
 def condition_of(error: BaseException) -> str:
     """Return the condition of an error of Spark, such as TABLE_OR_VIEW_NOT_FOUND; empty where it has none."""
     get_condition = getattr(error, "getCondition", None)
     return (get_condition() or "") if callable(get_condition) else ""
+
+
+def names_nothing(error: SqlanonError) -> bool:
+    """Tell whether a statement failed as there is no table, schema or catalog that it names."""
+    return condition_of(error.__cause__ or error).startswith(_OF_NOTHING)
 
 
 def opening_error(error: BaseException, place: str) -> SqlanonError:

@@ -31,7 +31,10 @@ _STARTING = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_LOG}",
+    "spark.driver.extraJavaOptions": (
+        f"-Dlog4j2.configurationFile=file:{_LOG} -Dderby.stream.error.file={os.devnull}"  # not into any directory
+    ),
+    "spark.hadoop.fs.permissions.umask-mode": "077",  # what is written is its owner's alone, as raw values are in it
 }
 _lock = threading.Lock()
 _open = 0

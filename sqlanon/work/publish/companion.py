@@ -21,6 +21,8 @@ def companion_of(release: Relation) -> Relation:
 
 def companion_problems(engine: Engine, release: Relation, replace: bool) -> list[SqlanonError]:
     """List the errors that publishing a second table would raise; nothing is changed."""
+    if not engine.traits.has_transactions:
+        return [PolicyError(engine.traits.has_transactions.lacking)]
     target = engine.resolve(release)
     companion = companion_of(target or release)
     if len(companion.name.encode()) > MAX_IDENTIFIER_BYTES:

@@ -1,0 +1,346 @@
+"""Releases in a metastore of Spark: readers see the old one or the new one, whole, whatever fails on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import itertools
+import os
+import shutil
+import stat
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.publishing import Publication, PublishMethod, publisher_of
+from sqlanon.engines.spark.engine import SparkEngine
+from sqlanon.engines.spark.metastore import Metastore
+from sqlanon.engines.star import Form
+from sqlanon.errors import Cancelled, ConflictError, EngineError, PolicyError
+from sqlanon.sql import Identifier, Relation
+from sqlanon.work.publish import publish, target_problems
+from sqlanon.work.publish.companion import companion_problems
+
+pytestmark = pytest.mark.skipif(
+    "SQLANON_REQUIRE_SPARK" not in os.environ
+    and (importlib.util.find_spec("pyspark") is None or shutil.which("java") is None),
+    reason="takes the extra spark, and Java 17 or 21",
+)
+ROWS = 1000
+_names = (f"visits_{number}" for number in itertools.count())
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("spark")
+
+
+@pytest.fixture(scope="module")
+def url(home: Path) -> Iterator[str]:
+    """The URL of the session in which all tests work, with a metastore of its own that keeps tables."""
+    settings = {
+        "spark.sql.warehouse.dir": str(home / "tables"),
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home / 'metastore'};create=true",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.catalog.elsewhere": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        "spark.sql.catalog.elsewhere.url": "jdbc:derby:memory:elsewhere;create=true",
+        "spark.sql.catalog.elsewhere.driver": "org.apache.derby.jdbc.EmbeddedDriver",
+    }
+    url = "spark+local://2?" + "&".join(f"{name}={value}" for name, value in settings.items())
+    with connect(url, to_verify=True) as engine:
+        sql(engine, "CREATE SCHEMA clinic")
+        yield url
+
+
+@pytest.fixture
+def spark(url: str) -> Iterator[SparkEngine]:
+    with connect(url, to_verify=True) as engine:
+        assert isinstance(engine, SparkEngine)
+        yield engine
+
+
+@pytest.fixture
+def release() -> Relation:
+    return Relation(next(_names), "clinic", "spark_catalog")
+
+
+def sql(engine: Engine, text: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in engine.driver_connection.sql(text).collect()]
+
+
+def stage(spark: SparkEngine, release: Relation, number: int, columns: str = "id % 10 AS age") -> Relation:
+    staging = publisher_of(spark).staging_of(release, "0123abcd")
+    sql(spark, f"CREATE TABLE {staging} USING PARQUET AS SELECT {columns}, {number} AS number FROM range({ROWS})")
+    return staging
+
+
+def put(spark: SparkEngine, release: Relation, number: int, **arguments: Any) -> Publication:
+    return publish(spark, stage(spark, release, number), release, **{"replace": True} | arguments)
+
+
+def shown(spark: SparkEngine, release: Relation) -> set[tuple[Any, ...]]:
+    """The numbers of the release that readers see, each with how many rows have it."""
+    return set(sql(spark, f"SELECT number, count(*) FROM {release} GROUP BY number"))
+
+
+def versions(spark: SparkEngine, release: Relation) -> int:
+    return len(sql(spark, f"SHOW TABLES IN clinic LIKE '{release.name}_v_*'"))
+
+
+def test_the_version_before_is_kept_and_older_ones_are_dropped(
+    spark: SparkEngine, release: Relation, home: Path
+) -> None:
+    assert put(spark, release, 0).how is PublishMethod.NEW
+    for number in range(1, 4):
+        assert put(spark, release, number) == Publication(PublishMethod.SWAP)
+        assert shown(spark, release) == {(number, ROWS)}
+        assert versions(spark, release) == 2
+        assert publisher_of(spark).form(release) is Form.TABLE
+    written = list((home / "tables" / "clinic.db").glob(f"{release.name}_v_*"))
+    assert len(written) == 2
+    assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o700}
+    assert {stat.S_IMODE(file.stat().st_mode) for path in written for file in path.iterdir()} == {0o600}
+
+
+def test_what_people_attached_to_the_view_stays(spark: SparkEngine, release: Relation) -> None:
+    put(spark, release, 0)
+    version = stage(spark, release, 1, "id AS age, id AS sex")
+    sql(spark, f"ALTER TABLE {version} ALTER COLUMN age COMMENT 'in \\\\ years'")
+    sql(spark, f"ALTER TABLE {version} ALTER COLUMN sex COMMENT 'one''s \\\\ own'")
+    publish(spark, version, release, replace=True)
+    sql(spark, f"ALTER VIEW {release} SET TBLPROPERTIES ('owner of this' = 'the ward')")
+    version = stage(spark, release, 2, 'id AS "Age", id AS "od d.""q"" `b`"')
+    (note,) = publish(spark, version, release, replace=True).notes
+    assert '"sex" holds a quote and a backslash' in note
+    described = Metastore(spark).describe(release)
+    assert described is not None
+    assert [column["name"] for column in described["columns"]] == ["Age", 'od d."q" `b`', "number"]
+    assert described["columns"][0]["comment"] == "in \\ years"
+    assert described["table_properties"]["owner of this"] == "the ward"
+    assert shown(spark, release) == {(2, ROWS)}
+
+
+def test_only_a_view_of_the_programs_own_is_replaced(spark: SparkEngine, release: Relation) -> None:
+    put(spark, release, 0)
+    with pytest.raises(PolicyError, match="--replace"):
+        put(spark, release, 1, replace=False)
+    version = Metastore(spark).describe(release)
+    table, view, filtered = (release.sibling(f"{release.name}_{name}") for name in ("table", "view", "filtered"))
+    sql(spark, f"CREATE TABLE {table} USING PARQUET AS SELECT 1 AS number")
+    sql(spark, f"CREATE VIEW {view} AS SELECT * FROM {release}")
+    put(spark, filtered, 0)
+    text = (Metastore(spark).describe(filtered) or {})["view_text"]
+    sql(spark, f"ALTER VIEW {filtered} AS {text.replace('SELECT', 'SELECT DISTINCT')}")
+    for other, kind in ((table, "table"), (view, "view of somebody else"), (filtered, "view of somebody else")):
+        with pytest.raises(PolicyError, match=f"is a {kind}.*choose another name"):
+            put(spark, other, 1)
+    assert version == Metastore(spark).describe(release)
+    assert (publisher_of(spark).form(table), publisher_of(spark).form(view)) == (Form.TABLE, Form.OTHER)
+
+
+def test_places_that_cannot_hold_a_release_are_refused_by_name(spark: SparkEngine) -> None:
+    for name, match in {
+        '"clinic"."od d"': "letters, digits",
+        "clinic." + "a" * 118: "117",
+        "nowhere.visits": "no schema",
+        "elsewhere.clinic.visits": r"JDBCTableCatalog\).*choose another catalog",
+        "nothing.clinic.visits": "choose another catalog",
+    }.items():
+        (problem,) = target_problems(spark, Relation.parse(name), replace=True)
+        assert problem.exit_code == 2
+        with pytest.raises(PolicyError, match=match):
+            raise problem
+    (problem,) = target_problems(spark, Relation("visits"), replace=True, star=True)
+    assert "layout: flat" in str(problem)
+    assert "one table" in str(companion_problems(spark, Relation("visits"), replace=True)[0])
+    assert target_problems(spark, Relation("Fresh_Visits"), replace=False) == []
+
+
+def test_tables_of_other_catalogs_are_described(spark: SparkEngine) -> None:
+    """Spark makes no JSON of their descriptions."""
+    sql(spark, "CREATE SCHEMA elsewhere.clinic")
+    sql(spark, "CREATE TABLE elsewhere.clinic.visits (age INT, pay DECIMAL(10, 2), seen TIMESTAMP, job STRING)")
+    table = Relation("visits", "clinic", "elsewhere")
+    assert spark.resolve(table) == table
+    assert [column.kind for column in spark.columns(table)] == [
+        Kind.INTEGER,
+        Kind.DECIMAL,
+        Kind.TIMESTAMPTZ,
+        Kind.TEXT,
+    ]
+    assert spark.columns(table)[1].decimals == 2
+    assert Metastore(spark).format_of(table) == ""
+    assert Metastore(spark).format_of(table.sibling("nothing")) is None
+
+
+def test_a_catalog_in_memory_holds_no_releases(spark: SparkEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Metastore, "setting", lambda _self, name: {"spark.sql.catalogImplementation": "in-memory"}.get(name)
+    )
+    (problem,) = target_problems(spark, Relation("visits"), replace=True)
+    assert "forgets its tables" in str(problem)
+    assert "release a file" in str(problem)
+
+
+def test_readers_see_whole_releases_alone(spark: SparkEngine, url: str, release: Relation) -> None:
+    """The reader's statements begin at any moment of six publications."""
+    put(spark, release, 0)
+    seen: Counter[tuple[Any, ...]] = Counter()
+    done = threading.Event()
+    failed: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            with connect(url, to_verify=True) as reader:
+                while not done.is_set():
+                    seen.update(sql(reader, f"SELECT min(number), max(number), count(*) FROM {release}"))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        for number in range(1, 7):
+            put(spark, release, number)
+    finally:
+        done.set()
+        thread.join()
+    assert failed == []
+    assert all(low == high and count == ROWS for low, high, count in seen)
+    assert len(seen) > 2
+
+
+def failing_at(spark: SparkEngine, number: int, monkeypatch: pytest.MonkeyPatch, *, after: bool) -> list[str]:
+    """Let the statement of this number fail, before or after it took effect; the statements that were begun."""
+    begun: list[str] = []
+    run = spark.run_there
+
+    def run_there(template: str, **values: Any) -> None:
+        begun.append(template)
+        fails = len(begun) == number + 1
+        if fails and not after:
+            raise EngineError(f"{template}: lost")
+        run(template, **values)
+        if fails:
+            raise EngineError(f"{template}: lost")
+
+    monkeypatch.setattr(spark, "run_there", run_there)
+    return begun
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_publication_that_fails_leaves_the_old_release(
+    spark: SparkEngine, release: Relation, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    """At every statement: only after the view was changed the new release is there, and then all of it."""
+    put(spark, release, 0)
+    put(spark, release, 1)
+    version = stage(spark, release, 2)
+    for number in itertools.count():
+        with monkeypatch.context() as patched:
+            begun = failing_at(spark, number, patched, after=after)
+            outcome = contextlib.suppress(EngineError)
+            notes: tuple[str, ...] = ("failed",)
+            with outcome:
+                notes = publish(spark, version, release, replace=True).notes
+        took_effect = "publish/repoint_view" in (begun if after else begun[:-1])
+        assert shown(spark, release) == {(2 if took_effect else 1, ROWS)}
+        assert publisher_of(spark).is_published(version) is took_effect
+        if took_effect:
+            break
+    assert all("dropped by hand" in note for note in notes)
+
+
+def test_a_first_publication_fails_whole(
+    spark: SparkEngine, release: Relation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = stage(spark, release, 0)
+    with monkeypatch.context() as patched:
+        failing_at(spark, 0, patched, after=False)
+        with pytest.raises(EngineError):
+            publish(spark, version, release, replace=False)
+    assert not publisher_of(spark).exists(release)
+    failing_at(spark, 0, monkeypatch, after=True)
+    assert publish(spark, version, release, replace=False).how is PublishMethod.NEW
+    assert shown(spark, release) == {(0, ROWS)}
+
+
+def test_what_cannot_be_recorded_is_not_published(spark: SparkEngine, release: Relation) -> None:
+    def refuse(_engine: Engine) -> None:
+        raise Cancelled("Interrupted.")
+
+    put(spark, release, 0)
+    with pytest.raises(Cancelled):
+        put(spark, release, 1, record=refuse)
+    assert shown(spark, release) == {(0, ROWS)}
+
+
+def test_a_name_that_others_take_meanwhile_is_a_conflict(
+    spark: SparkEngine, release: Relation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = stage(spark, release, 0)
+    with pytest.raises(ConflictError, match="created by someone else"):
+        publish(spark, version, release, replace=True, record=lambda _: sql_view(spark, release))
+    publisher = publisher_of(spark)
+    monkeypatch.setattr(type(publisher), "problems", lambda *_: [])
+    with pytest.raises(ConflictError, match="altered meanwhile"):
+        publish(spark, version, release.sibling(sql_view(spark, release.sibling("taken")).name), replace=True)
+
+
+def sql_view(spark: SparkEngine, name: Relation) -> Relation:
+    sql(spark, f"CREATE OR REPLACE VIEW {name} AS SELECT 1 AS number")
+    return name
+
+
+def test_versions_that_no_view_shows_are_no_releases(spark: SparkEngine, release: Relation) -> None:
+    """So that `gc` drops what a run left that was killed before the view changed over."""
+    put(spark, release, 0)
+    first = stage(spark, release, 1)
+    publish(spark, first, release, replace=True)
+    second, left = stage(spark, release, 2), stage(spark, release, 3)
+    publish(spark, second, release, replace=True)
+    publisher = publisher_of(spark)
+    assert [publisher.is_published(one) for one in (first, second, left)] == [True, True, False]
+    assert not publisher.is_published(release.sibling("sqlanon_staging_0123abcd"))
+
+
+@pytest.mark.parametrize("existing", [None, "delta", "parquet", ""], ids=["new", "delta", "parquet", "view"])
+def test_a_table_of_delta_is_replaced_by_one_statement(
+    spark: SparkEngine, release: Relation, monkeypatch: pytest.MonkeyPatch, existing: str | None
+) -> None:
+    """No such catalog can be had here: the statements are written down instead of being sent."""
+    sent: list[str] = []
+    staging = Relation("sqlanon_staging_0123abcd", "clinic", "spark_catalog")
+
+    def write_down(template: str, **values: Any) -> None:
+        sent.append(spark.traits.renderer()(template, **values).text)
+
+    monkeypatch.setattr(Metastore, "setting", lambda *_: "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    monkeypatch.setattr(Metastore, "format_of", lambda *_: existing)
+    monkeypatch.setattr(spark, "run_there", write_down)
+    publisher = publisher_of(spark)
+    assert publisher.staging_of(release, "0123abcd") == staging
+    problems = publisher.problems(release, replace=True)
+    if existing in ("parquet", ""):
+        assert "another format than delta" in str(problems[0])
+        return
+    assert problems == []
+    monkeypatch.setattr(spark, "columns", lambda _: [type("Column", (), {"name": name}) for name in ("age", "Job")])
+    if existing is None:
+        publisher.rename(staging, release, publisher.guard(staging))
+    else:
+        publisher.replace(staging, release, 1.0)
+    assert sent == [
+        f"CREATE {'OR REPLACE ' if existing else ''}TABLE {release} USING {Identifier('delta')} AS\n"
+        f'SELECT "age", "Job" FROM {staging}',
+        f"DROP TABLE IF EXISTS {staging}",
+    ]
+    assert not publisher.is_published(staging)
+    assert bool(publisher.problems(release, replace=False)) is (existing is not None)
