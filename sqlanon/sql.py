@@ -32,6 +32,7 @@ from jinja2 import (
     Template,
 )
 from jinja2.bccache import Bucket
+from jinja2.environment import TemplateModule
 from markupsafe import Markup
 
 from sqlanon.errors import PolicyError
@@ -141,8 +142,11 @@ class RedactedValue:
 
 
 _WITHHELD = "/* withheld */"
+_RAW_TEXT = r"r'[^']*'|[(](?:r'[^']*'|'{4}| [|][|] )+[)]"  # see `Spelling`
 _WITHHELD_VALUE = re.compile(
-    re.escape(_WITHHELD) + r" (-?[0-9]+(?:[.][0-9]+)?|CAST\('([^']*)' AS (?:FLOAT8|DOUBLE)\)|'((?:[^']|'')*)')"
+    re.escape(_WITHHELD)
+    + r" (-?[0-9]+(?:[.][0-9]+)?|CAST\('([^']*)' AS (?:FLOAT8|DOUBLE)\)|'((?:[^']|'')*)'"
+    + rf"|({_RAW_TEXT}))"
 )
 
 
@@ -170,6 +174,8 @@ class Statement:
 
 def _value_of(match: re.Match[str]) -> Number | str:
     """A value as it was before it was written into a statement."""
+    if match[4] is not None:
+        return "'".join(re.findall("r'([^']*)'", match[4]))
     if match[3] is not None:
         return match[3].replace("''", "'")
     if match[2] is not None:
@@ -307,11 +313,13 @@ class Renderer:
         self._templates: dict[str, Template] = {}
         self._environment = _create_environment(packages)
         self._macro_of = functools.cache(functools.partial(_find_macro, self._environment))
-        macros: dict[str, Any] = {}
-        for dialect in reversed(dialects):
-            macros |= vars(self._environment.get_template(f"dialects/{dialect}.sql.j2").module)
-        self._environment.globals["d"] = SimpleNamespace(**macros)
-        self._environment.globals["common"] = self._environment.get_template("dialects/common.sql.j2").module
+        self._environment.globals["d"] = self._dialect = SimpleNamespace()
+        self._environment.globals["common"] = self._macros_of("common")
+        for dialect in ("common", *reversed(dialects)):
+            vars(self._dialect).update(vars(self._macros_of(dialect)))
+
+    def _macros_of(self, dialect: str) -> TemplateModule:
+        return self._environment.get_template(f"dialects/{dialect}.sql.j2").module
 
     def __call__(self, template: str, **values: Any) -> Statement:
         """Render the template `template` (its name without the ending)."""
@@ -331,8 +339,7 @@ class Renderer:
         """The SQL expression that a macro gives: of the dialect, common to all, or `file.macro` of `macros/`."""
         if "." in name:
             return Markup(self._macro_of(name)(*arguments, **named).strip())
-        dialect, common = (self._environment.globals[module] for module in ("d", "common"))
-        return Markup((getattr(dialect, name, None) or getattr(common, name))(*arguments, **named).strip())
+        return Markup(getattr(self._dialect, name)(*arguments, **named).strip())
 
 
 def _find_macro(environment: Environment, name: str) -> Callable[..., str]:

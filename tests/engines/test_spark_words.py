@@ -12,7 +12,7 @@ from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError
-from sqlanon.sql import Spelling, Text
+from sqlanon.sql import Number, RedactedValue, Spelling, Statement, Text, expression
 from tests.cli.support import call
 from tests.random_cases import many
 
@@ -92,3 +92,33 @@ def test_a_token_of_connect_is_not_shown() -> None:
     shown = redacted("sc://me:secret@host:15002/;user_id=me;token=secret;use_ssl=true")
     assert shown == "sc://me@host:15002/;user_id=me;token=***;use_ssl=true"
     assert redacted("postgresql://host/db?password=a;b=c&x=1") == "postgresql://host/db?password=***&x=1"
+
+
+@pytest.mark.parametrize("value", ["a\\b", "\\", "it's \\ 'so'", "a'b", "", "'\\'"])
+def test_texts_that_records_hide_stay_hidden(value: str) -> None:
+    """A raw literal is hidden as any other one."""
+    text = SparkSQL.renderer()("count_rows", table=expression("t WHERE a = {value}", value=RedactedValue(value))).text
+    statement = Statement("count_rows", text)
+    assert statement.record == "SELECT count(*) FROM t WHERE a = /* withheld */ ?"
+    kept: list[Number | str] = []
+    statement.written(lambda one: str(kept.append(one)))
+    assert kept == [value]
+
+
+@pytest.mark.parametrize(
+    ("word", "spelled"),
+    [
+        ("TIMESTAMP", "TIMESTAMP_NTZ"),
+        ("TIMESTAMP WITH TIME ZONE", "TIMESTAMP_LTZ"),
+        ("TIMESTAMPTZ", "TIMESTAMP_LTZ"),
+        ("DOUBLE PRECISION", "DOUBLE"),
+        ("REAL", "FLOAT"),
+        ("VARCHAR", "STRING"),
+        ("HUGEINT", "DECIMAL(38, 0)"),
+        ("BIGINT", "BIGINT"),
+    ],
+)
+def test_types_are_spelled_once(word: str, spelled: str) -> None:
+    spelling = Spelling(tuple(SparkSQL.spellings.items()))
+    assert spelling.apply(f"CAST(x AS {word})") == f"CAST(x AS {spelled})"
+    assert spelling.apply(spelled) == spelled
