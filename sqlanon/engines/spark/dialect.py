@@ -38,6 +38,11 @@ class SparkSQL(Dialect):
         "DOUBLE PRECISION": "DOUBLE",
         "REAL": "FLOAT",
         "TEXT": "STRING",
+        "VARCHAR": "STRING",
+        "HUGEINT": "DECIMAL(38, 0)",
+        "TIMESTAMP WITH TIME ZONE": "TIMESTAMP_LTZ",  # before TIMESTAMP, as the first that fits is taken
+        "TIMESTAMPTZ": "TIMESTAMP_LTZ",
+        "TIMESTAMP": "TIMESTAMP_NTZ",  # the engine takes the bare word as the session is set
         "AS MATERIALIZED": "AS",  # Spark works a common table expression out at each use, or once if it sees fit
     }
     raw_literals = True

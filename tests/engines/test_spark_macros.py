@@ -1,0 +1,378 @@
+"""The macros of Spark give what DuckDB's give, byte for byte, on odd values of every kind."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import shutil
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jinja2 import Environment, nodes
+from markupsafe import Markup
+
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.sql import Renderer, Statement, Text, template_directory
+from sqlanon.staging.label_grammar import MEMBER, OPEN_SPAN, PLAIN
+from sqlanon.values.expressions import double_of, text_of
+from tests.random_cases import many
+
+pytestmark = pytest.mark.skipif(
+    "SQLANON_REQUIRE_SPARK" not in os.environ
+    and (importlib.util.find_spec("pyspark") is None or shutil.which("java") is None),
+    reason="takes the extra spark, and Java 17 or 21",
+)
+V = Markup("v")
+Build = Callable[[Renderer], Markup]
+
+# Macros of DuckDB that Spark lacks, with the reason.
+LACKING = {
+    "bound": "the catalog is never on Spark",
+    "moment_type": "the catalog is never on Spark",
+    "exact_time": "Spark has no TIME",
+    "place_of_row": "rows of a table have no order",
+    "scientific": "`text_of_double` and `text_of_single` are written as a whole",
+    "reads_back": "`text_of_double` and `text_of_single` are written as a whole",
+    "plain_float": "`text_of_double` and `text_of_single` are written as a whole",
+    "special_float": "`text_of_double` and `text_of_single` are written as a whole",
+}
+
+
+def macros_of(dialect: str) -> set[str]:
+    text = (template_directory() / "dialects" / f"{dialect}.sql.j2").read_text(encoding="utf-8")
+    return {macro.name for macro in Environment().parse(text).find_all(nodes.Macro)}
+
+
+def test_spark_has_the_macros_of_duckdb() -> None:
+    assert macros_of("duckdb") - macros_of("spark") == set(LACKING)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Engine]]:
+    """A session of Spark and one of DuckDB, for the whole module."""
+    home = tmp_path_factory.mktemp("spark")
+    settings = f"spark.sql.warehouse.dir={home}&spark.sql.shuffle.partitions=1"
+    with connect(f"spark+local://2?{settings}", to_verify=True) as spark, connect("duckdb://") as duckdb:
+        yield spark, duckdb
+
+
+_numbers = itertools.count()
+
+
+def compare(both: tuple[Engine, Engine], type_name: str, literals: Sequence[str], build: dict[str, Build]) -> None:
+    """Compare each expression's value of each literal, which is read as a column `v` of a type in DuckDB's words."""
+    found = [values_of(engine, type_name, literals, build) for engine in both]
+    for name, by_spark, by_duckdb in zip(build, *found, strict=True):
+        differ = {
+            literal: (one, other)
+            for literal, one, other in zip(literals, by_spark, by_duckdb, strict=True)
+            if (one != other and repr(one) != repr(other)) or isinstance(one, str) != isinstance(other, str)
+        }
+        assert differ == {}, name
+
+
+def values_of(engine: Engine, type_name: str, literals: Sequence[str], build: dict[str, Build]) -> list[list[Any]]:
+    """The values of each expression; Spark compiles what it reads from a table, and interprets a list of values."""
+    table = f"odd_{next(_numbers)}"
+    rows = ", ".join(f"({i}, {literal})" for i, literal in enumerate(literals))
+    typed = f"SELECT i, CAST(v AS {type_name}) AS v FROM (VALUES {rows}) AS t(i, v)"
+    using = "USING PARQUET " if engine.name == "spark" else ""
+    send(engine, f"CREATE TABLE {table} {using}AS {typed}")
+    expressions = ", ".join(f"{one(engine.render)} AS c{i}" for i, one in enumerate(build.values()))
+    found = send(engine, f"SELECT i, {expressions} FROM {table} ORDER BY i")
+    return [list(column) for column in zip(*(row[1:] for row in found), strict=True)]
+
+
+def send(engine: Engine, text: str) -> list[tuple[Any, ...]]:
+    spelled = engine.render._spelling.apply(text)
+    if text.startswith("CREATE"):
+        engine.execute(Statement("test", spelled))
+        return []
+    return engine.fetch(Statement("test", spelled))
+
+
+def named(*names: str) -> dict[str, Build]:
+    """Macros that take a value alone."""
+    return {name: lambda render, name=name: render.macro(name, V) for name in names}  # type: ignore[misc]
+
+
+def with_arguments(name: str, *arguments: Any) -> dict[str, Build]:
+    return {f"{name} {arguments}": lambda render: render.macro(name, V, *arguments)}
+
+
+def texts(kind: Kind, type_name: str = "") -> dict[str, Build]:
+    return {"text": lambda render: text_of(render, V, kind, type_name)}
+
+
+def quoted(values: Sequence[str]) -> list[str]:
+    return ["NULL", *(str(Text(value)) for value in values)]
+
+
+DOUBLES = ["NaN", "Infinity", "-Infinity", "0", "-0.0", "5e-324", "1.7976931348623157e308", "1.797693134862315e308"]
+DOUBLES += ["0.1", "1e15", "999999999999999.9", "1e23", "2.003485544858745e16", "2.2250738585072014e-308", "1e-9"]
+DOUBLES += ["562949953421312.25", "562949953421312.75", "0.0001", "0.00001", "-123456789012345678", "9007199254740993"]
+DOUBLES += [repr(2.0**power) for power in range(-1074, 1024, 113)] + [f"1e{power}" for power in range(-323, 309, 71)]
+SINGLES = ["NaN", "Infinity", "-Infinity", "0", "-0.0", "0.1", "16777216", "1929902.75", "346027616", "1e-45", "1e-5"]
+SINGLES += ["999999986991104", "3.4028235e38", "-1.17549435e-38"] + [repr(2.0**power) for power in range(-149, 128, 13)]
+
+
+def test_doubles(both: tuple[Engine, Engine]) -> None:
+    build = named("exact_double") | texts(Kind.FLOAT) | with_arguments("is_a_number", "float")
+    build |= with_arguments("is_finite_number", "float") | with_arguments("equal_values", V)
+    build |= {"double_of": lambda render: double_of(render, V, Kind.FLOAT)}
+    compare(both, "FLOAT8", quoted(DOUBLES), build)
+
+
+def test_singles(both: tuple[Engine, Engine]) -> None:
+    compare(both, "REAL", quoted(SINGLES), named("exact_single") | texts(Kind.FLOAT, "FLOAT"))
+
+
+def test_numbers_as_units(both: tuple[Engine, Engine]) -> None:
+    """The nearest whole number, of two the even one."""
+    literals = quoted(["0.5", "1.5", "2.5", "-0.5", "-1.5", "0.1", "1234567.891", "0.49999999999999994", "-0.0"])
+    build = with_arguments("units", 1) | with_arguments("units", 10) | with_arguments("units", 10**6)
+    compare(both, "FLOAT8", literals, build)
+    compare(both, "DECIMAL(18, 3)", literals[:-2], build)
+
+
+FLOATS = st.one_of(
+    st.floats(),
+    st.integers(2**50, 2**53).map(lambda quarters: quarters / 4),  # ties between decimals
+    st.integers(2**52, 2**67).map(float),  # decimals between two doubles
+    st.integers(1, 2**20).map(lambda number: number * 5e-324),
+    st.integers(-1074, 1023).map(lambda exponent: 2.0**exponent),
+)
+SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+FEW = settings(max_examples=many(1), deadline=None, suppress_health_check=SLOW)
+
+
+@FEW
+@given(values=st.lists(FLOATS, min_size=100, max_size=100))
+def test_texts_of_any_doubles(both: tuple[Engine, Engine], values: list[float]) -> None:
+    literals = [f"'{value!r}'" for value in values]
+    compare(both, "FLOAT8", literals, named("exact_double", "text_of_double"))
+
+
+@FEW
+@given(values=st.lists(st.integers(0, 2**32 - 1), min_size=100, max_size=100))
+def test_texts_of_any_singles(both: tuple[Engine, Engine], values: list[int]) -> None:
+    literals = [f"'{struct.unpack('f', struct.pack('I', value))[0]!r}'" for value in values]
+    compare(both, "REAL", literals, named("exact_single", "text_of_single"))
+
+
+INTEGERS = ["0", "1", "-1", "2", "255", "256", "4611686018427387904", "9223372036854775807", "-9223372036854775808"]
+INTEGERS += ["9007199254740993", "-9007199254740993", "7", "-7"]
+
+
+def test_integers(both: tuple[Engine, Engine]) -> None:
+    build = named("exact_plain", "bit_count", "nearest_double", "double", "text", "trim_scale") | texts(Kind.INTEGER)
+    build |= with_arguments("xor", 5) | with_arguments("quotient64", 2) | with_arguments("quotient64", -3)
+    build |= with_arguments("quotient", 7) | with_arguments("quotient", -2) | with_arguments("equal_values", 7)
+    compare(both, "BIGINT", quoted(INTEGERS), build)
+    compare(both, "BIGINT", quoted([one for one in INTEGERS if one[0] != "-"]), named("bit_length"))
+    compare(both, "BOOLEAN", quoted(["true", "false"]), named("exact_plain"))
+
+
+def test_wide_integers(both: tuple[Engine, Engine]) -> None:
+    most = "9" * 38
+    wide = [most, "-" + most, "1", "0", "-1", "18446744073709551617", "9007199254740993", str(2**100 + 1)]
+    build = named("nearest_double", "text")
+    for divisor in (1, 7, -(10**18)):
+        build |= with_arguments("quotient", divisor)
+    compare(both, "HUGEINT", quoted(wide), build)
+
+
+def test_sums_of_hashes_leave_64_bits(both: tuple[Engine, Engine]) -> None:
+    """A digest adds up 60 bits of each row."""
+    total = "CAST(sum(CAST({} AS HUGEINT) * 3) AS VARCHAR)"
+    summed = {"sum": lambda render: Markup(total.format(render.macro("hash64", Markup("CAST(v AS VARCHAR)"))))}
+    found = {grouped(engine, "BIGINT", [str(i) for i in range(100)], summed)[0] for engine in both}
+    assert len(found) == 1
+    assert int(found.pop()) > 2**64
+
+
+DECIMALS = ["0", "0.0000000001", "-0.0000000001", "1.5", "0.1", "-12.3400000000"]
+MOST_DECIMAL = "9999999999999999999999999999.9999999999"
+
+
+def test_decimals(both: tuple[Engine, Engine]) -> None:
+    build = named("text_of_decimal", "text_of_number", "nearest_double", "scaled", "exact_plain")
+    build |= texts(Kind.DECIMAL, "DECIMAL(38,10)") | with_arguments("exact_decimal", Markup("DECIMAL(38, 12)"))
+    compare(both, "DECIMAL(38, 10)", quoted(DECIMALS), build)
+    compare(both, "DECIMAL(38, 10)", quoted([MOST_DECIMAL]), named("text_of_decimal", "nearest_double"))
+    compare(both, "DECIMAL(10, 0)", quoted(["100", "-7", "0"]), named("text_of_decimal", "exact_plain"))
+    compare(both, "DECIMAL(4, 4)", quoted(["0.5", "-0.0001", "0"]), named("text_of_decimal"))
+
+
+@FEW
+@given(values=st.lists(st.tuples(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(0, 38)), min_size=60, max_size=60))
+def test_doubles_of_any_decimals(both: tuple[Engine, Engine], values: list[tuple[int, int]]) -> None:
+    """Both round once, of whatever scale the number is."""
+    for scale in (0, 12, 38):
+        literals = [str(Text(f"{decimal(number // 10**less, scale):f}")) for number, less in values]
+        compare(both, f"DECIMAL(38, {scale})", literals, named("nearest_double", "text_of_decimal"))
+
+
+def decimal(number: int, scale: int) -> Decimal:
+    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+
+
+DAYS = ["1969-12-31", "1970-01-01", "0001-01-01", "2000-02-29", "9999-12-31"]
+FAR_DAYS = {"0044-03-15 BC": ("-0043-03-15", "0044-03-15 (BC)"), "0001-12-31 BC": ("0000-12-31", "0001-12-31 (BC)")}
+FAR_DAYS |= {"12345-06-07": ("+12345-06-07", "12345-06-07"), "5001-01-01 BC": ("-5000-01-01", "5001-01-01 (BC)")}
+FAR = list(zip(*FAR_DAYS.values(), strict=True))  # as Spark reads them, and as DuckDB does
+
+
+def test_dates(both: tuple[Engine, Engine]) -> None:
+    build = named("exact_date", "text_of_day")
+    compare(both, "DATE", quoted(DAYS), build | texts(Kind.DATE))
+    shown = [values_of(engine, "DATE", quoted(days), build) for engine, days in zip(both, FAR, strict=True)]
+    assert shown[0] == shown[1]
+    assert shown[0][1] == [None, *FAR_DAYS]
+    compare(both, "VARCHAR", quoted(list(FAR_DAYS)), read_as("DATE"))
+    assert values_of(both[0], "VARCHAR", quoted(list(FAR_DAYS)), read_as("DATE")) == shown[0][1:]
+
+
+def read_as(type_name: str) -> dict[str, Build]:
+    """The text of the day that is read out of a text."""
+
+    def build(render: Renderer) -> Markup:
+        return render.macro("text_of_day", Markup(f"CAST({render.macro('read_day', V)} AS {type_name})"))
+
+    return {"read": build}
+
+
+TIMES = ["1969-12-31 23:59:59.999999", "2020-01-01 00:00:00.12", "2020-01-01 00:00:00", "0001-01-01 00:00:00.000001"]
+
+
+def test_timestamps(both: tuple[Engine, Engine]) -> None:
+    build = named("exact_timestamp", "text_of_day")
+    compare(both, "TIMESTAMP", quoted([*TIMES, "9999-12-31 23:59:59.999999"]), build)
+    zoned = [f"{time}{zone}" for time in TIMES[:3] for zone in ("+00", "+02:00", "-11:30")]
+    build |= {"utc": lambda render: render.macro("text_of_day", render.macro("utc_timestamp", V))}
+    compare(both, "TIMESTAMP WITH TIME ZONE", quoted(zoned), build)
+    compare(both, "VARCHAR", quoted(zoned), read_as("TIMESTAMPTZ"))
+
+
+@pytest.mark.parametrize(("type_name", "zone"), [("TIMESTAMP", ""), ("TIMESTAMPTZ", "+00")])
+def test_far_timestamps(both: tuple[Engine, Engine], type_name: str, zone: str) -> None:
+    days = [day.partition(" ") for day in FAR_DAYS]
+    shown = [f"{digits} 10:00:00.5{zone}{blank}{era}" for digits, blank, era in days]
+    for engine, spelled in zip(both, FAR, strict=True):
+        moments = quoted([f"{day} 10:00:00.5{zone}" for day in spelled])
+        assert values_of(engine, type_name, moments, named("text_of_day")) == [[None, *shown]]
+        assert values_of(engine, "VARCHAR", quoted(shown), read_as(type_name)) == [[None, *shown]]
+
+
+WORDS = ["", "a", " x ", "ü😀", "it's", '"q"', "a\\b", "\\d", "%", "NULL", "\n"]
+CELLS = ["{Clerk, Sales}", '{NULL, "a, b"}', "[1-5]", "[*-5]", "{NULL, *-5}", "[12-345]", "{NULL, 1-*}"]
+
+
+def test_texts(both: tuple[Engine, Engine]) -> None:
+    build = named("exact_text", "text", "hash64", "collate", "trim_scale") | texts(Kind.TEXT)
+    build |= {
+        f"bits {start} {count}": lambda render, start=start, count=count: render.macro(  # type: ignore[misc]
+            "bits_of", render.macro("digest", V), start, count
+        )
+        for start, count in ((0, 32), (32, 32), (64, 31), (96, 32), (8, 1), (0, 48))
+    }
+    compare(both, "VARCHAR", quoted(WORDS), build)
+
+
+PATTERNS = [
+    *(r"^[\[{](NULL, )?[*]-|-[*][\]}]$", r"^([^\[{]*)$", r"^\[([0-9]+)-([0-9]+)\]$", "'"),
+    rf"^(?:\[{OPEN_SPAN}\]|[{{]NULL, {OPEN_SPAN}[}}])$",
+    *(MEMBER, f"^{PLAIN}$", OPEN_SPAN),
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_patterns(both: tuple[Engine, Engine], pattern: str) -> None:
+    literals = quoted([*WORDS, *CELLS])
+    build = with_arguments("matches", Text(pattern)) | with_arguments("tokens", Text(pattern))
+    if "([0-9]" in pattern:
+        build = with_arguments("capture", Text(pattern), 1) | with_arguments("capture", Text(pattern), 2)
+    compare(both, "VARCHAR", literals, build)
+
+
+def grouped(engine: Engine, type_name: str, literals: Sequence[str], build: dict[str, Build]) -> tuple[Any, ...]:
+    """The values of aggregates."""
+    rows = ", ".join(f"({literal})" for literal in literals)
+    listed = ", ".join(str(one(engine.render)) for one in build.values())
+    typed = f"SELECT CAST(v AS {type_name}) AS v FROM (VALUES {rows}) AS t(v)"
+    return send(engine, f"SELECT {listed} FROM ({typed}) AS t")[0]
+
+
+@pytest.mark.parametrize(
+    ("type_name", "literals"),
+    [
+        ("BIGINT", quoted(["9223372036854775807", "9223372036854775806", "1", "9223372036854775807"])),
+        ("FLOAT8", quoted(["NaN", "1.5", "-Infinity", "0.1"])),
+        ("DECIMAL(38, 2)", quoted(["123456789012345678901234567890123456.78", "0.01"])),
+        ("VARCHAR", quoted(["b", "B", "é", "😀"])),
+        ("BIGINT", quoted([])),
+    ],
+)
+def test_order_statistics_keep_their_type(both: tuple[Engine, Engine], type_name: str, literals: list[str]) -> None:
+    build = (
+        named("median")
+        | with_arguments("kth_least", 2)
+        | with_arguments("kth_least", 9)
+        | with_arguments("least_ones", 2)
+    )
+    by_spark, by_duckdb = (list(map(str, grouped(engine, type_name, literals, build))) for engine in both)
+    assert [text.replace("[]", "None") for text in by_spark] == by_duckdb
+
+
+def test_records_are_compared_with_their_nulls(both: tuple[Engine, Engine]) -> None:
+    for engine in both:
+        record = engine.render.macro("record", [Markup("v"), Markup("nullif(v, v)")])
+        text = f"SELECT count(DISTINCT {record}), count(DISTINCT v) FROM (VALUES (1), (2), (1)) AS t(v)"
+        assert send(engine, text) == [(2, 2)]
+        assert engine.render.macro("record", [Markup("v")]) == "v"
+
+
+def test_numbers_count_up_to_the_last(both: tuple[Engine, Engine]) -> None:
+    for engine in both:
+        numbers = engine.render.macro("numbers_to", Markup("t.v"))
+        found = send(engine, f"SELECT t.v, {numbers} AS n FROM (VALUES (3), (0), (1)) AS t(v)")
+        assert sorted(found) == [(1, 1), (3, 1), (3, 2), (3, 3)]
+
+
+def test_hashes_choose_parts_of_all_rows(both: tuple[Engine, Engine]) -> None:
+    """Each part is about as large as it should be, and every row is in one of them."""
+    spark = both[0]
+    keys = [Markup("id"), Markup("id % 7")]
+    bounds = [(0, 1024), (1024, 4095), (4095, 4096)]
+    parts = ", ".join(f"count(CASE WHEN {spark.render.macro('hash_lies', keys, *ends)} THEN 1 END)" for ends in bounds)
+    zero = spark.render.macro("hashes_to_zero", keys, 16)
+    *found, chosen = send(spark, f"SELECT {parts}, count(CASE WHEN {zero} THEN 1 END) FROM range(40000)")[0]
+    assert sum(found) == 40000
+    assert 9500 < found[0] < 10500
+    assert 2200 < chosen < 2800
+
+
+def test_rows_that_differ_have_other_hashes(both: tuple[Engine, Engine]) -> None:
+    """The engine's own hash passes over NULLs, so that (1, NULL) and (NULL, 1) would have the same."""
+    spark = both[0]
+    hashed = spark.render.macro("hash_of_row", [spark.render.macro("hashable_wide", Markup("a")), Markup("b")])
+    rows = "(VALUES (1, NULL), (NULL, 1), (1, 1), (NULL, NULL)) AS t(a, b)"
+    text = "SELECT count(DISTINCT {0}), sum({0}) IS NOT NULL FROM " + rows
+    assert send(spark, text.format(hashed)) == [(4, True)]
+
+
+def test_work_tables_are_parquet() -> None:
+    from sqlanon.sql import Relation
+
+    render = SparkSQL.renderer()
+    assert render.macro("create_work", Relation("w")) == 'CREATE TABLE "w" USING PARQUET'
+    assert render.macro("create_table", Relation("w")) == 'CREATE TABLE "w" USING PARQUET'
+    assert render.macro("create_view", Relation("w"), True) == 'CREATE OR REPLACE VIEW "w"'
