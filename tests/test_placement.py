@@ -15,24 +15,44 @@ from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation, Statement
 from tests.carried_searches import PEOPLE, SEARCHES, facts_of, request_of, tables_of
 
+compute = pytest.importorskip("pyarrow.compute", reason="takes pyarrow")
 exchange = pytest.importorskip("sqlanon.engines.duckdb.exchange", reason="takes pyarrow")
 T = TypeVar("T")
 
 
 class CarryingEngine(DuckDBEngine):
-    """An engine that carries work out in a second instance, which is given what the work reads."""
+    """An engine that carries work out in further instances, which are given what the work reads.
+
+    tasks: into how many the sub-trees of a tree are divided, if at all.
+    """
+
+    tasks = 0
+
+    def tasks_for(self, rows: int) -> int:
+        return self.tasks if rows >= 1000 else 0
 
     def carry_out_with_rows(
         self, tables: Sequence[Relation], rows: Sequence[Relation], work: Callable[[Engine], T]
     ) -> T:
+        return self._carry_out({one.name: exchange.read_table(self, one) for one in (*tables, *rows)}, work)
+
+    def carry_out_in_parts(
+        self, tables: Sequence[Relation], rows: Relation, works: Sequence[Callable[[Engine], T]]
+    ) -> list[T]:
+        given = {one.name: exchange.read_table(self, one) for one in tables}
+        divided = exchange.read_table(self, rows)
+        parts = [divided.filter(compute.equal(divided["part"], n)).drop("part") for n in range(len(works))]
+        assert all(part.num_rows for part in parts)
+        return [self._carry_out(given | {rows.name: part}, work) for part, work in zip(parts, works, strict=True)]
+
+    def _carry_out(self, given: dict[str, Any], work: Callable[[Engine], T]) -> T:
         with DuckDBEngine.connect("duckdb:///:memory:", EngineOptions(threads=1)) as other:
             assert isinstance(other, DuckDBEngine)
-            for table in (*tables, *rows):
-                exchange.create_table(other, table, exchange.read_table(self, table))
-            before = {name for (name, _) in other.query("engine/list_temporary")}
+            for name, table in given.items():
+                exchange.create_table(other, other.temporary(name), table)
             result: T = pickle.loads(pickle.dumps(work))(other)
             for name, _ in other.query("engine/list_temporary"):
-                if name not in before:
+                if name not in given:
                     exchange.create_table(self, self.temporary(name), exchange.read_table(other, other.temporary(name)))
         return result
 
@@ -62,6 +82,25 @@ def test_a_search_reads_what_it_says(
     assert [len(table) for table in here[1]] == [len(table) for table in there[1]]
     assert here[1] == there[1]
     assert {**here[0], "axes": None} == {**there[0], "axes": None}
+
+
+@pytest.mark.parametrize(("name", "tasks"), [("mondrian", 3), ("rothko-s", 2)])
+def test_sub_trees_that_grow_in_tasks_are_the_same(
+    engines: tuple[DuckDBEngine, CarryingEngine], name: str, tasks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines[1], "tasks", tasks)
+    decisions = []
+    for engine in engines:
+        algorithm, request = request_of(engine, name)
+        decisions.append(algorithm.search(request))
+    here, there = (tables_of(engine, decision) for engine, decision in zip(engines, decisions, strict=True))
+    assert sorted(leaf[1:] for leaf in here[0]) == sorted(leaf[1:] for leaf in there[0])
+    assert [len(table) for table in here] == [len(table) for table in there]
+    sizes = ([leaf for leaf, *_ in assigned].count for _, assigned, _ in (here, there))
+    for (leaves, *_), size in zip((here, there), sizes, strict=True):
+        assert all(size(leaf) == n for leaf, n, *_ in leaves)
+    assert decisions[0].rounds == decisions[1].rounds
+    assert f"done_{tasks - 1}_" in decisions[1].assigned
 
 
 def test_types_are_kept() -> None:

@@ -14,7 +14,7 @@ from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import Policy, Role
 from sqlanon.sql import Relation
 from sqlanon.work.journal import Progress
-from sqlanon.work.workspace import TemporaryWorkspace
+from sqlanon.work.workspace import TemporaryWorkspace, carry_out_keeping
 
 Decision = TypeVar("Decision")
 
@@ -83,10 +83,11 @@ class PlacedSearch(Generic[Decision]):
     tuples: Tuples | None
 
     def __call__(self, engine: Engine) -> Decision:
-        """Search in a session."""
+        """Search in a session, and leave there, of what it made, the tables that the decision names."""
         workspace = TemporaryWorkspace(engine, self.prefix)
         asked = self.coded, self.models, self.policy, self.options
-        return self.algorithm.search(SearchRequest(engine, workspace, *asked, _report_nothing, self.tuples))
+        request = SearchRequest(engine, workspace, *asked, _report_nothing, self.tuples)
+        return carry_out_keeping(workspace, lambda: self.algorithm.search(request))
 
 
 def _report_nothing(progress: Progress) -> None:

@@ -403,6 +403,23 @@ class Engine(ABC):
         """
         return work(self)
 
+    def tasks_for(self, rows: int) -> int:  # noqa: ARG002
+        """Say into how many tasks elsewhere work on so many rows is to be divided; 0 where it is not carried out so."""
+        return 0
+
+    def carry_out_in_parts(
+        self,
+        tables: Sequence[Relation],  # noqa: ARG002 - this session has them
+        rows: Relation,  # noqa: ARG002
+        works: Sequence[Callable[[Engine], _T]],
+    ) -> list[_T]:
+        """Carry out the parts of a work, each in a task that holds its rows; see `carry_out_with_rows`.
+
+        rows: a work table whose column `part` says which part a row is for, from 0 on. A task need not hold the rows of
+        the others: where this is not overridden, all parts are carried out here, one after the other.
+        """
+        return [work(self) for work in works]
+
     def exchange_directory(self) -> Path | None:
         """The directory whose files this session's statements can read and write; None where that is no concern."""
         return None

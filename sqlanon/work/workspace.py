@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import pickle
 import secrets
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from markupsafe import Markup
 
@@ -26,6 +28,8 @@ from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import AccessError, SqlanonError
 from sqlanon.sql import Identifier, Relation, Text, checked_name, macro, short_hash
 from sqlanon.work.publish.files import is_file_name, leftover_parts
+
+T = TypeVar("T")
 
 
 class Workspace:
@@ -100,6 +104,15 @@ class Workspace:
         """Drop tables of the run that are no longer needed; those that were never made are passed over."""
         _drop(self._engine, tables)
 
+    def made(self) -> list[MadeTable]:
+        """List the work tables and views that there are and that this role may drop."""
+        return _made(self._engine, self._prefix)[0]
+
+    def drop_made(self, made: Sequence[MadeTable]) -> None:
+        """Drop work tables and views of the list."""
+        _drop_views(self._engine, made)
+        _drop(self._engine, [one.relation for one in made if not one.is_view])
+
     def close(self) -> None:
         """Drop everything the run made, on a session of its own if the run's session is broken.
 
@@ -149,6 +162,16 @@ class TemporaryWorkspace(Workspace):
 
     def close(self) -> None:
         """Nothing is left when the session ends."""
+
+
+def carry_out_keeping(workspace: Workspace, work: Callable[[], T]) -> T:
+    """Carry out work, and drop the work tables that it made, but for those that its result names."""
+    before = {one.relation for one in workspace.made()}
+    result = work()
+    named = pickle.dumps(result)  # names are in it as they are, also those within expressions
+    made = [one for one in workspace.made() if one.relation not in before and one.relation.name.encode() not in named]
+    workspace.drop_made(made)
+    return result
 
 
 @contextlib.contextmanager
@@ -247,20 +270,20 @@ def remove_spill(engines: Iterable[Engine], temp_directory: str | None) -> list[
 
 
 @dataclass(frozen=True)
-class _Made:
+class MadeTable:
     """A table or a view that a run made."""
 
     relation: Relation
     is_view: bool
 
 
-def _made(session: Engine, entry: LedgerEntry) -> tuple[list[_Made], list[_Made]]:
+def _made(session: Engine, entry: LedgerEntry) -> tuple[list[MadeTable], list[MadeTable]]:
     """The tables and views of a ledger entry that exist: those that this role may drop, and those of other roles."""
     wanted = entry.relation
     rows = session.query(
         "catalog/list_tables", catalog=_text(wanted.catalog), schema=_text(wanted.schema), prefix=Text(wanted.name)
     )
-    made = [(_Made(Relation(name, schema, catalog), view), ours) for catalog, schema, name, ours, view in rows]
+    made = [(MadeTable(Relation(name, schema, catalog), view), ours) for catalog, schema, name, ours, view in rows]
     made = [(one, ours) for one, ours in made if entry.is_prefix or _is_left(session, one.relation, wanted)]
     return [one for one, ours in made if ours], [one for one, ours in made if not ours]
 
@@ -270,7 +293,7 @@ def _is_left(session: Engine, relation: Relation, wanted: Relation) -> bool:
     return relation.name == wanted.name and not publisher_of(session).is_published(relation)
 
 
-def _drop_views(session: Engine, made: Iterable[_Made]) -> None:
+def _drop_views(session: Engine, made: Iterable[MadeTable]) -> None:
     for one in made:
         if one.is_view:
             session.run("publish/drop_view", view=one.relation)

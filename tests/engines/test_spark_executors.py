@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from sqlanon.algorithms.placement import relations_of_search, search_with_rows
+from sqlanon.algorithms.placement import search_with_rows
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.errors import EngineError, PolicyError, ProtectionError
@@ -29,7 +30,9 @@ pytestmark = pytest.mark.skipif(
     and (importlib.util.find_spec("pyspark") is None or shutil.which("java") is None),
     reason="takes the extra spark, and Java 17 or 21",
 )
-NUMBERS = "SELECT i * 7 % 13 AS p0, CAST(i % 3 AS INT) AS n FROM range(1000) AS r (i)"
+T = TypeVar("T")
+_numbers = itertools.count()
+NUMBERS = "SELECT id * 7 % 13 AS p0, CAST(id % 3 AS INT) AS n FROM range(1000)"
 
 
 @pytest.fixture(scope="module")
@@ -47,62 +50,101 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     close_session(opened)
 
 
+class ExecutingEngine(DuckDBEngine):
+    """An engine that holds all tables, and has executors carry work out over copies of them.
+
+    session: with Spark. files: a directory for the rows. tasks: into how many the sub-trees of a tree are divided.
+    """
+
+    session: Any
+    files: Path
+    tasks = 0
+
+    def tasks_for(self, rows: int) -> int:
+        return self.tasks if rows >= 1000 else 0
+
+    def carry_out_with_rows(
+        self, tables: Sequence[Relation], rows: Sequence[Relation], work: Callable[[Engine], T]
+    ) -> T:
+        (result,) = self._carry_out(tables, rows, [work])
+        return result
+
+    def carry_out_in_parts(
+        self, tables: Sequence[Relation], rows: Relation, works: Sequence[Callable[[Engine], T]]
+    ) -> list[T]:
+        return self._carry_out(tables, [rows], works)
+
+    def _carry_out(
+        self, tables: Sequence[Relation], rows: Sequence[Relation], works: Sequence[Callable[[Engine], T]]
+    ) -> list[T]:
+        from sqlanon.engines.duckdb.exchange import create_table, read_table
+        from sqlanon.engines.spark.executors import carry_out_in_parts, pickled
+
+        small = {table.name: read_table(self, table) for table in tables}
+        frames = {table.name: self._frame(table) for table in rows}
+        place = Relation(f"outcome_{next(_numbers)}")
+        outcomes = carry_out_in_parts(self.session, frames, small, list(map(pickled, works)), place)
+        for outcome in outcomes:
+            for name in outcome.dropped:
+                self.run("engine/drop_table", table=self.temporary(name))
+            for name, table in outcome.tables.items():
+                create_table(self, self.temporary(name), table)
+            for name, frame in outcome.rows.items():
+                create_table(self, self.temporary(name), frame.toArrow())
+        return [outcome.value for outcome in outcomes]
+
+    def _frame(self, table: Relation) -> Any:
+        path = self.files / f"{table.name}.parquet"
+        self.execute(Statement("copy", f"COPY (SELECT * FROM {table}) TO '{path}'"))
+        return self.session.read.parquet(str(path))
+
+
 @pytest.fixture
-def duckdb() -> Iterator[DuckDBEngine]:
-    with DuckDBEngine.connect("duckdb:///:memory:", EngineOptions(threads=1)) as engine:
-        assert isinstance(engine, DuckDBEngine)
+def engines(session: SparkSession, tmp_path: Path) -> Iterator[tuple[DuckDBEngine, ExecutingEngine]]:
+    """A whole engine, and one with executors, each with the same table."""
+    made = [cls.connect("duckdb:///:memory:", EngineOptions(threads=1)) for cls in (DuckDBEngine, ExecutingEngine)]
+    for engine in made:
         engine.execute(Statement("create", PEOPLE))
-        yield engine
-
-
-def frame_of(session: SparkSession, engine: DuckDBEngine, table: Relation, directory: Path) -> Any:
-    """A table of DuckDB as a data frame of Spark, by way of a Parquet file."""
-    path = directory / f"{table.name}.parquet"
-    engine.execute(Statement("copy", f"COPY (SELECT * FROM {table}) TO '{path}'"))
-    return session.read.parquet(str(path))
+    whole, executing = made
+    assert isinstance(executing, ExecutingEngine)
+    executing.session, executing.files = session, tmp_path
+    yield whole, executing
+    for engine in made:
+        engine.close()
 
 
 def carried(session: SparkSession, work: Callable[[Engine], Any], place: str, **tables: Any) -> Any:
     """Carry out work over some rows in an executor."""
     from sqlanon.engines.spark.executors import carry_out, pickled
 
-    frame = session.sql(NUMBERS.replace("range(1000) AS r (i)", "(SELECT id AS i FROM range(1000)) AS r"))
-    return carry_out(session, {"w_rows": frame}, tables, pickled(work), Relation(place))
+    return carry_out(session, {"w_rows": session.sql(NUMBERS)}, tables, pickled(work), Relation(place))
 
 
 @pytest.mark.parametrize("name", ["mondrian", "rothko-s", "optimal", "incognito", "top-down", "microaggregation"])
-def test_a_search_in_an_executor(session: SparkSession, duckdb: DuckDBEngine, tmp_path: Path, name: str) -> None:
-    from sqlanon.engines.duckdb.exchange import create_table, read_table
-    from sqlanon.engines.spark.executors import carry_out, pickled
-
-    algorithm, request = request_of(duckdb, name)
-    small, large = relations_of_search(algorithm, request)
-    frames = {table.name: frame_of(session, duckdb, table, tmp_path) for table in large}
-    tables = {table.name: read_table(duckdb, table) for table in small}
-    works: list[bytes] = []
-
-    def keep(_tables: object, _rows: object, work: Callable[[Engine], Any]) -> Any:
-        works.append(pickled(work))
-        return work(duckdb)
-
-    duckdb.carry_out_with_rows = keep  # type: ignore[method-assign]
-    decision = search_with_rows(algorithm, request)
-    expected = tables_of(duckdb, decision), facts_of(decision)
-    place = Relation(f"outcome_{name.replace('-', '_')}")
-    outcome = carry_out(session, frames, tables, works[0], place)
-    with DuckDBEngine.connect("duckdb:///:memory:", EngineOptions(threads=1)) as other:
-        assert isinstance(other, DuckDBEngine)
-        given = {n: t for n, t in (frames | tables).items() if n not in outcome.dropped}
-        for table, content in (given | dict(outcome.rows) | dict(outcome.tables)).items():
-            data = content.toArrow() if hasattr(content, "toArrow") else content
-            create_table(other, other.temporary(table), data)
-        assert tables_of(other, outcome.value) == expected[0]
-    assert {**facts_of(outcome.value), "axes": None} == {**expected[1], "axes": None}
+def test_a_search_in_an_executor(engines: tuple[DuckDBEngine, ExecutingEngine], name: str) -> None:
+    decisions = [search_with_rows(*request_of(engine, name)) for engine in engines]
+    here, there = (tables_of(engine, decision) for engine, decision in zip(engines, decisions, strict=True))
+    assert here == there
+    here, there = (facts_of(decision) | {"axes": None} for decision in decisions)
+    assert here == there
 
 
-def test_tables_of_every_kind_come_back(session: SparkSession, duckdb: DuckDBEngine) -> None:
+@pytest.mark.in_turns(3)
+def test_sub_trees_grow_in_executors(engines: tuple[DuckDBEngine, ExecutingEngine]) -> None:
+    engines[1].tasks = 2
+    results = []
+    for engine in engines:
+        algorithm, request = request_of(engine, "mondrian")
+        results.append(tables_of(engine, algorithm.search(request)))
+    here, there = results
+    assert sorted(leaf[1:] for leaf in here[0]) == sorted(leaf[1:] for leaf in there[0])
+    assert [len(table) for table in here] == [len(table) for table in there]
+
+
+def test_tables_of_every_kind_come_back(session: SparkSession, engines: tuple[DuckDBEngine, ExecutingEngine]) -> None:
     from sqlanon.engines.duckdb.exchange import read_table
 
+    duckdb = engines[0]
     duckdb.execute(Statement("create", "CREATE TEMP TABLE small AS SELECT 2::HUGEINT AS h, 'x'::ENUM('x') AS e"))
 
     def work(engine: Engine) -> list[Any]:

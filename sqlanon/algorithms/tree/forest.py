@@ -1,4 +1,4 @@
-"""One tree in one session, or its independent sub-trees side by side in several: the tree is the same."""
+"""One tree in one session, or its independent sub-trees in several sessions or tasks: the tree is the same."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
+from sqlanon.algorithms.tree.shares import grow_in_tasks, grow_share
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Relation, macro
 from sqlanon.work.workspace import Workspace
 
 PARALLEL_ROWS = 50_000  # below, dividing costs more than it gives
-GROUP_LEAVES = 1 << 40  # leaf numbers that each sub-tree may use
+SPLITS_OF_TASK = 4  # that a task gets at least, where there are so many: shares are nearly of one size then
 
 
 @dataclass(frozen=True)
@@ -85,20 +86,27 @@ def grow_forest(
 ) -> Grown:
     """Grow from the frontier that `begin` gives; on an engine where several sessions pay, sub-trees side by side.
 
+    Where rows are elsewhere, and are too many for one task there, sub-trees are grown in tasks.
+
     records: whether the nodes of the tree are written down.
     """
     board = _Board(report)
     trunk = Growth(Branch(engine, workspace, task), records=records)
     trunk.prepare()
     frontier: Frontier | None = begin(trunk, board.reporter("trunk"))
+    tasks = engine.tasks_for(task.table_rows)
     sessions = engine.parallel_sessions if task.table_rows >= PARALLEL_ROWS else 1
-    while frontier is not None and (sessions == 1 or frontier.parents < sessions):
-        frontier = trunk.grow(frontier, board.reporter("trunk"), rounds=None if sessions == 1 else 1)
+    shares = max(sessions, SPLITS_OF_TASK * tasks)
+    while frontier is not None and (shares == 1 or frontier.parents < shares):
+        frontier = trunk.grow(frontier, board.reporter("trunk"), rounds=None if shares == 1 else 1)
     growths = [trunk]
     if frontier is not None:
         board.settle("trunk")
         trunk.remember(frontier)  # what its last nodes were split by: the sub-trees know only what came of it
-        growths += _grow_side_by_side(engine, workspace, trunk, frontier, board)
+        if tasks:
+            growths += grow_in_tasks(trunk, frontier, tasks, board.reporter)
+        else:
+            growths += _grow_side_by_side(engine, workspace, trunk, frontier, board)
     trunk.finish()
     engine.analyze(*(table for growth in growths for table in (growth.leaves, growth.done, growth.tree)))
     leaves, done, tree = ([getattr(g, name) for g in growths] for name in ("leaves", "done", "tree"))
@@ -131,21 +139,6 @@ def _grow_side_by_side(
     finally:
         for session in engines:
             session.close()
-
-
-def grow_share(
-    growth: Growth, trunk: Frontier, number: int, shares: int, report: Callable[[GrowthProgress], None]
-) -> None:
-    """Grow the sub-trees of one share of a frontier's nodes to their end, wherever the growth's session is.
-
-    It needs the task, and the tables of the trunk's frontier under the same names; other shares, and what the trunk
-    has finished, concern it in nothing. Numbers of leaves and nodes are those of the whole tree.
-
-    number: of this share, out of so many `shares`; the largest nodes are dealt first.
-    """
-    growth.prepare()
-    growth.grow(growth.share(trunk, number, shares, (number + 1) * GROUP_LEAVES), report)
-    growth.finish()
 
 
 def _run_all(engines: list[Engine], jobs: Sequence[Callable[[], None]]) -> None:

@@ -132,7 +132,8 @@ class Growth:
     def share(self, trunk: Frontier, number: int, shares: int, first_leaf: int) -> Frontier:
         """The frontier of one share of another growth's nodes, in tables of this one."""
         rows, splits = self._table("rows", trunk.round), self._table("splits", trunk.round)
-        self.branch.decide("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
+        share = macro("tree.share_of_split", shares)
+        self.branch.decide("branch_splits", branch=splits, splits=trunk.splits, number=number, share=share)
         self.branch.scan("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
         # nodes keep the numbers that they have in the trunk, so leaves need as many as all of them
         at = trunk.round, 0, first_leaf, trunk.parent_leaf, trunk.stage, trunk.active_rows
