@@ -327,7 +327,18 @@ class Renderer:
 
     def unfolded(self, template: str, values: Mapping[str, Any]) -> str:
         """Render a template, and leave lines as long as they come."""
-        lines = (line.rstrip(" \t\n") for line in lines_of(self._template(template).render(values).strip()))
+        return self._aligned(self.rendered(template, values))
+
+    def rendered(self, template: str, values: Mapping[str, Any]) -> str:
+        """Render a template as it stands: neither aligned nor in the words of the dialect."""
+        return self._template(template).render(values).strip()
+
+    def laid_out(self, text: str) -> str:
+        """Write a rendered text as a statement for people: aligned, in the words of the dialect, with no long lines."""
+        return fold(self._aligned(text))
+
+    def _aligned(self, text: str) -> str:
+        lines = (line.rstrip(" \t\n") for line in lines_of(text))
         return self._spelling.apply("\n".join(align([line for line in lines if line])))
 
     def _template(self, name: str) -> Template:

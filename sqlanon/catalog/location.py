@@ -75,8 +75,7 @@ def _made(session: Engine, schema: str, fallback: str | None) -> CatalogLocation
 
 def identity_of(engine: Engine) -> str | None:
     """Identify the engine's database: by a file, or by a cluster and a name; None for one in memory."""
-    identity: str | None = engine.query_one("catalog/show_database")[1]
-    return identity
+    return engine.identity()
 
 
 def database_of(engine: Engine) -> str:

@@ -25,15 +25,11 @@ def connect(
     options: EngineOptions | None = None,
     read_only: bool = False,
     create: bool = False,
-    *,
-    to_verify: bool = False,
 ) -> Engine:
     """Open a session with the database that `url` names.
 
     read_only: refuse every change to the database; on DuckDB temporary tables and views stay possible.
     create: make a DuckDB file that does not exist; otherwise a missing file is an `AccessError`.
-
-    to_verify: the session is for verifying a table and nothing else, which engines do that carry out no runs.
 
     Raises PolicyError for a URL that nothing can be made of or an engine that can't do what is wanted, AccessError
     where the database can't be reached, ConflictError where another process holds it.
@@ -42,7 +38,5 @@ def connect(
     dialect = dialect_of_url(url)
     if dialect.escapes_urls:
         require_escaped(url)
-    if not to_verify:
-        dialect.carries_out_runs.require()
     adapter: _Connectable = load_part(dialect.adapter)
     return adapter.connect(url, options, read_only=read_only, create=create)

@@ -15,11 +15,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from markupsafe import Markup
+
 from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.written_files import WrittenFiles
 from sqlanon.errors import PolicyError
-from sqlanon.sql import Identifier, Relation, Renderer, Statement
+from sqlanon.sql import Identifier, Relation, Renderer, Statement, Text, macro
 
 _T = TypeVar("_T")
 
@@ -90,6 +92,15 @@ class RelationType(StrEnum):
     FOREIGN_TABLE = "foreign table"
 
 
+@dataclass(frozen=True)
+class MadeRelation:
+    """A table or a view that a run made; `ours`: this session may drop it."""
+
+    relation: Relation
+    is_view: bool
+    ours: bool = True
+
+
 LONGEST = 2_000_000  # seconds, 23 days: PostgreSQL counts a timeout's milliseconds with 31 bits
 _MOST_THREADS = 1024  # which PostgreSQL takes for a statement
 _MOST_MEMORY = 10**12  # kB
@@ -130,6 +141,10 @@ BLOCK = 100_000  # rows that are fetched at a time where there may be many
 
 StatementListener = Callable[[Statement, float, int], None]
 """Called after each statement with the statement, its seconds, and its row count (-1 where unknown)."""
+
+
+def _text(value: str | None) -> Text | Markup:
+    return macro("values.list", [None]) if value is None else Text(value)
 
 
 class Engine(ABC):
@@ -253,6 +268,11 @@ class Engine(ABC):
         """The name that tells a database in memory, which has no file, from the others of this process."""
         return ":memory:"
 
+    def identity(self) -> str | None:
+        """Identify the database: by a file, or by a cluster and a name; None for one in memory."""
+        identity: str | None = self.query_one("catalog/show_database")[1]
+        return identity
+
     @property
     @abstractmethod
     def version(self) -> str:
@@ -369,6 +389,25 @@ class Engine(ABC):
     @abstractmethod
     def reads(self, relation: Relation, table: Relation) -> bool:
         """Tell whether the rows of `relation` come from `table`: it is that table, or a view over it, however far."""
+
+    def prepare_work(self, schema: str) -> None:  # noqa: B027 - where work tables are temporary, nothing is needed
+        """Make the schema of work tables if there is none.
+
+        Raises AccessError where others could read the tables that are made there.
+        """
+
+    def list_made(self, prefix: Relation) -> list[MadeRelation]:
+        """List the tables and views whose names begin with that of `prefix`, in its schema."""
+        rows = self.query(
+            "catalog/list_tables",
+            catalog=_text(prefix.catalog),
+            schema=_text(prefix.schema),
+            prefix=Text(prefix.name),
+        )
+        return [
+            MadeRelation(Relation(name, schema, catalog), is_view, ours)
+            for catalog, schema, name, ours, is_view in rows
+        ]
 
     def fork(self) -> Engine:
         """Another session with the same database and options."""

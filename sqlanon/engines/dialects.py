@@ -84,7 +84,7 @@ class Dialect:
     # --- capabilities, with the reason where an engine lacks one
 
     carries_out_runs: ClassVar[Capability] = CAPABLE
-    """Its sessions search, stage, publish, profile and measure; without it they verify tables alone."""
+    """Runs may have their source there."""
     tells_other_types_apart: ClassVar[Capability] = CAPABLE
     """Values of types of kind OTHER that differ have texts that differ."""
     keeps_catalog: ClassVar[Capability] = CAPABLE
@@ -104,6 +104,7 @@ class Dialect:
 
     prefers_case: ClassVar[bool] = False  # a CASE over many rules is quicker than joins with them
     sorts_narrow_rows: ClassVar[bool] = False  # sorting rows of enumerations, then copying them, pays
+    places_work_tables: ClassVar[bool] = False  # the session finds the place of each, whose name says nothing of it
     replaces_work_tables: ClassVar[bool] = False  # creating a work table replaces one of the same name
     keeps_temporary_tables: ClassVar[bool] = False  # a session for reading only may make them
     stacked_tuples: ClassVar[int] = 20_000  # that one statement groups for several generalizations: more would spill

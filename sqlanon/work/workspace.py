@@ -12,21 +12,18 @@ import pickle
 import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from markupsafe import Markup
-
 from sqlanon.catalog import Catalog, LedgerEntry, locks
 from sqlanon.catalog.live import list_files, remove_files
 from sqlanon.catalog.location import database_of, identity_of
-from sqlanon.engines.base import Engine
+from sqlanon.engines.base import Engine, MadeRelation
 from sqlanon.engines.private import remove_dead_directories
 from sqlanon.engines.publishing import publisher_of
-from sqlanon.errors import AccessError, SqlanonError
-from sqlanon.sql import Identifier, Relation, Text, checked_name, macro, short_hash
+from sqlanon.errors import SqlanonError
+from sqlanon.sql import Relation, checked_name, short_hash
 from sqlanon.work.publish.files import is_file_name, leftover_parts
 
 T = TypeVar("T")
@@ -52,12 +49,13 @@ class Workspace:
         self._staged_in: dict[str, Engine] = {}
         self._staged: set[LedgerEntry] = set()
         prefix = Relation(f"w_{short_hash(run)}_", home or catalog.location.schema)
+        temporary = engine.temporary(prefix.name)
         if engine.traits.is_embedded:
-            prefix = engine.temporary(prefix.name)
+            prefix = temporary
+        self._named = temporary if engine.traits.places_work_tables else prefix
         self._prefix = LedgerEntry(run, prefix, database_of(engine), is_prefix=True)
         if not engine.traits.is_embedded:
-            _ensure_schema(engine, prefix)
-            _refuse_readers(engine, prefix)
+            engine.prepare_work(prefix.schema or "")
             catalog.ledger_add(self._prefix)
 
     def on(self, session: Engine) -> Workspace:
@@ -75,7 +73,7 @@ class Workspace:
     @property
     def prefix(self) -> str:
         """The beginning of the names of all its work tables."""
-        return self._prefix.relation.name + self._part
+        return self._named.name + self._part
 
     def table(self, meaning: str, number: int | None = None) -> Relation:
         """The name of a work table, such as `w_1f0c9a3e_rows_3`; whoever makes it may drop it early with `drop`.
@@ -84,7 +82,7 @@ class Workspace:
             PolicyError: the name would be longer than every engine keeps.
         """
         name = self.prefix + meaning + ("" if number is None else f"_{number}")
-        return self._prefix.relation.sibling(checked_name(name))
+        return self._named.sibling(checked_name(name))
 
     def staging(self, release: Relation, session: Engine | None = None) -> Relation:
         """The name of the table, beside the release, that is built and verified before it takes the release's place.
@@ -104,11 +102,11 @@ class Workspace:
         """Drop tables of the run that are no longer needed; those that were never made are passed over."""
         _drop(self._engine, tables)
 
-    def made(self) -> list[MadeTable]:
+    def made(self) -> list[MadeRelation]:
         """List the work tables and views that there are and that this role may drop."""
         return _made(self._engine, self._prefix)[0]
 
-    def drop_made(self, made: Sequence[MadeTable]) -> None:
+    def drop_made(self, made: Sequence[MadeRelation]) -> None:
         """Drop work tables and views of the list."""
         _drop_views(self._engine, made)
         _drop(self._engine, [one.relation for one in made if not one.is_view])
@@ -158,7 +156,8 @@ class TemporaryWorkspace(Workspace):
         """`prefix` is that of another session's workspace, for tables that are to be its own; else it is a new one."""
         self._engine = engine
         name = prefix or f"w_{secrets.token_hex(4)}_"
-        self._prefix = LedgerEntry(name, engine.temporary(name), database_of(engine), is_prefix=True)
+        self._named = engine.temporary(name)
+        self._prefix = LedgerEntry(name, self._named, database_of(engine), is_prefix=True)
 
     def close(self) -> None:
         """Nothing is left when the session ends."""
@@ -269,23 +268,11 @@ def remove_spill(engines: Iterable[Engine], temp_directory: str | None) -> list[
     return done + [f"{directory} {remedy}" for directory in chosen if any(directory.glob("duckdb_temp_*"))]
 
 
-@dataclass(frozen=True)
-class MadeTable:
-    """A table or a view that a run made."""
-
-    relation: Relation
-    is_view: bool
-
-
-def _made(session: Engine, entry: LedgerEntry) -> tuple[list[MadeTable], list[MadeTable]]:
+def _made(session: Engine, entry: LedgerEntry) -> tuple[list[MadeRelation], list[MadeRelation]]:
     """The tables and views of a ledger entry that exist: those that this role may drop, and those of other roles."""
     wanted = entry.relation
-    rows = session.query(
-        "catalog/list_tables", catalog=_text(wanted.catalog), schema=_text(wanted.schema), prefix=Text(wanted.name)
-    )
-    made = [(MadeTable(Relation(name, schema, catalog), view), ours) for catalog, schema, name, ours, view in rows]
-    made = [(one, ours) for one, ours in made if entry.is_prefix or _is_left(session, one.relation, wanted)]
-    return [one for one, ours in made if ours], [one for one, ours in made if not ours]
+    made = [one for one in session.list_made(wanted) if entry.is_prefix or _is_left(session, one.relation, wanted)]
+    return [one for one in made if one.ours], [one for one in made if not one.ours]
 
 
 def _is_left(session: Engine, relation: Relation, wanted: Relation) -> bool:
@@ -293,7 +280,7 @@ def _is_left(session: Engine, relation: Relation, wanted: Relation) -> bool:
     return relation.name == wanted.name and not publisher_of(session).is_published(relation)
 
 
-def _drop_views(session: Engine, made: Iterable[MadeTable]) -> None:
+def _drop_views(session: Engine, made: Iterable[MadeRelation]) -> None:
     for one in made:
         if one.is_view:
             session.run("publish/drop_view", view=one.relation)
@@ -304,28 +291,3 @@ def _drop(session: Engine, tables: Iterable[Relation]) -> None:
     names = list(tables)
     if names:
         session.run("catalog/drop_tables", tables=names)
-
-
-def _ensure_schema(session: Engine, table: Relation) -> None:
-    """Make the schema of `table` if there is none; asking first, as a role may use a schema that it couldn't make."""
-    assert table.schema is not None
-    known = session.query("catalog/show_schema_access", schema=Text(table.schema), table=Text(table.name))
-    if not known:
-        session.run("catalog/create_schema", schema=Relation(table.schema))
-
-
-def _refuse_readers(session: Engine, table: Relation) -> None:
-    """Work tables hold raw values, so that nobody else may get to read them by default privileges."""
-    assert table.schema is not None
-    readers = [reader for (reader,) in session.query("catalog/list_default_readers", schema=Text(table.schema))]
-    if readers:
-        schema = Identifier(table.schema)
-        raise AccessError(
-            f"Default privileges would let {', '.join(readers)} read the work tables in schema {schema}, which hold raw"
-            " values. REVOKE USAGE on that schema, or name one that others can't use in the policy"
-            " (catalog: {schema: ...})."
-        )
-
-
-def _text(value: str | None) -> Text | Markup:
-    return macro("values.list", [None]) if value is None else Text(value)

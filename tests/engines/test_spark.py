@@ -59,7 +59,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of the session in which all tests work: starting Spark takes longer than they do."""
     home = tmp_path_factory.mktemp("spark")
     url = f"spark+local://2?spark.sql.warehouse.dir={home}&spark.sql.shuffle.partitions=2"
-    with connect(url, to_verify=True):
+    with connect(url):
         yield url
     from pyspark import SparkContext
 
@@ -68,7 +68,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def spark(url: str) -> Iterator[SparkEngine]:
-    with connect(url, to_verify=True) as engine:
+    with connect(url) as engine:
         assert isinstance(engine, SparkEngine)
         yield engine
 
@@ -218,7 +218,7 @@ def test_errors_quote_no_values(spark: SparkEngine, capfd: pytest.CaptureFixture
 
 
 def test_statements_end_at_their_timeout(url: str) -> None:
-    with connect(url, EngineOptions(statement_timeout=2), to_verify=True) as engine:
+    with connect(url, EngineOptions(statement_timeout=2)) as engine:
         with pytest.raises(EngineError, match="took too long"):
             engine.fetch(Statement("slow", "SELECT sum(length(sha2(CAST(id AS STRING), 256))) FROM range(1000000000)"))
         assert engine.fetch(Statement("quick", "SELECT 1")) == [(1,)]

@@ -54,14 +54,14 @@ def url(home: Path) -> Iterator[str]:
         "spark.sql.catalog.elsewhere.driver": "org.apache.derby.jdbc.EmbeddedDriver",
     }
     url = "spark+local://2?" + "&".join(f"{name}={value}" for name, value in settings.items())
-    with connect(url, to_verify=True) as engine:
+    with connect(url) as engine:
         sql(engine, "CREATE SCHEMA clinic")
         yield url
 
 
 @pytest.fixture
 def spark(url: str) -> Iterator[SparkEngine]:
-    with connect(url, to_verify=True) as engine:
+    with connect(url) as engine:
         assert isinstance(engine, SparkEngine)
         yield engine
 
@@ -198,7 +198,7 @@ def test_readers_see_whole_releases_alone(spark: SparkEngine, url: str, release:
 
     def read() -> None:
         try:
-            with connect(url, to_verify=True) as reader:
+            with connect(url) as reader:
                 while not done.is_set():
                     seen.update(sql(reader, f"SELECT min(number), max(number), count(*) FROM {release}"))
         except BaseException as error:

@@ -22,7 +22,7 @@ from sqlanon.engines.postgres.errors import connection_error, read_only_error, s
 from sqlanon.engines.postgres.private_values import Private
 from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM, session_settings
 from sqlanon.engines.urls import redacted
-from sqlanon.errors import Cancelled, EngineError, PolicyError
+from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text, macro
 
 OLDEST_SERVER = 14
@@ -269,6 +269,19 @@ class PostgresEngine(Engine):
         return self.render("catalog/give_lock_back", key=key)
 
     # --- what is there
+
+    def prepare_work(self, schema: str) -> None:
+        """Make the schema of work tables if there is none; ask first, as a role may use one that it couldn't make."""
+        if not self.query("catalog/show_schema_access", schema=Text(schema), table=Text(schema)):
+            self.run("catalog/create_schema", schema=Relation(schema))
+        readers = [reader for (reader,) in self.query("catalog/list_default_readers", schema=Text(schema))]
+        if readers:
+            name = Identifier(schema)
+            raise AccessError(
+                f"Default privileges would let {', '.join(readers)} read the work tables in schema {name}, which hold"
+                " raw values. REVOKE USAGE on that schema, or name one that others can't use in the policy"
+                " (catalog: {schema: ...})."
+            )
 
     def analyze(self, *tables: Relation, columns: Sequence[Identifier] = ()) -> None:
         if tables:

@@ -17,19 +17,19 @@ class SparkSQL(Dialect):
     adapter = "sqlanon.engines.spark.engine:SparkEngine"
     publisher = "sqlanon.engines.spark.publishing:SparkPublisher"
     folds_case = True
-    temporary = ("session", "system")
+    temporary = ("main", "temp")
     portable: ClassVar[Mapping[str, str]] = {
-        "tinyint": "int8",
-        "smallint": "int16",
-        "int": "int32",
-        "bigint": "int64",
-        "float": "float32",
-        "double": "float64",
-        "boolean": "boolean",
-        "date": "date",
-        "timestamp_ntz": "timestamp",
-        "timestamp_ltz": "timestamptz",
-        "string": "text",
+        "TINYINT": "int8",
+        "SMALLINT": "int16",
+        "INTEGER": "int32",
+        "BIGINT": "int64",
+        "FLOAT": "float32",
+        "DOUBLE": "float64",
+        "BOOLEAN": "boolean",
+        "DATE": "date",
+        "TIMESTAMP": "timestamp",
+        "TIMESTAMP WITH TIME ZONE": "timestamptz",
+        "VARCHAR": "text",
     }
     types: ClassVar[Mapping[str, str]] = {kind: name for name, kind in portable.items()}
     zone_settings: ClassVar[Mapping[str, str]] = {"spark.sql.session.timeZone": "UTC"}
@@ -46,6 +46,7 @@ class SparkSQL(Dialect):
         "AS MATERIALIZED": "AS",  # Spark works a common table expression out at each use, or once if it sees fit
     }
     raw_literals = True
+    places_work_tables = True
 
     carries_out_runs = Capability(
         "Spark: tables are verified there (sqlanon verify URL TABLE); to profile, search, measure loss and publish"

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
+from sqlanon.engines.base import BLOCK, Column, Engine, EngineOptions, Kind, MadeRelation, RelationType
+from sqlanon.engines.duckdb.exchange import read_table
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import statement_error
+from sqlanon.engines.spark.executors import carry_out, pickled
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
 from sqlanon.engines.spark.session import close_session, open_session
+from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
 from sqlanon.engines.spark.urls import SparkAddress, address_of
+from sqlanon.engines.spark.work_tables import COMES_HOME, WorkTables, creates, named_in, query_of, written_by
 from sqlanon.engines.worker import StatementWorker
 from sqlanon.errors import EngineError, PolicyError, SqlanonError
-from sqlanon.sql import Identifier, Relation, Statement
+from sqlanon.sql import Identifier, Relation, Renderer, Statement, Text
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _T = TypeVar("_T")
 _KINDS = {
@@ -29,11 +35,40 @@ _KINDS = {
     "timestamp_ntz": Kind.TIMESTAMP,
     "timestamp_ltz": Kind.TIMESTAMPTZ,
 }
+_SPELLED = {
+    "int": "INTEGER",
+    "string": "VARCHAR",
+    "varchar": "VARCHAR",
+    "char": "VARCHAR",
+    "timestamp_ntz": "TIMESTAMP",
+    "timestamp_ltz": "TIMESTAMP WITH TIME ZONE",
+}
+"""Types as the database at home calls them, where this is not the same word."""
 _BY_BYTES = "UTF8_BINARY"  # the collation by which different texts are different
 
 
+_DROPS = ("drop_table", "drop_tables")
+
+
+@dataclass(frozen=True)
+class _Placed(Statement):
+    """A statement as its place takes it.
+
+    writes: the work table that it writes, if it writes one; creates: and makes.
+    """
+
+    place: Place = Place.SPARK
+    writes: str | None = None
+    creates: bool = False
+
+    @property
+    def comes_home(self) -> bool:
+        """Tell whether Spark works out what is kept at home."""
+        return self.creates and self.place is Place.SPARK and self.name.startswith(COMES_HOME)
+
+
 class SparkEngine(Engine):
-    """One session with Spark, for reading only.
+    """One session with Spark, for the rows, and an embedded database at home, for all that is small.
 
     There are no transactions: each statement sees the tables as they are when it starts.
     """
@@ -45,13 +80,15 @@ class SparkEngine(Engine):
         self._address = address
         self._options = options
         self._session: SparkSession = open_session(address)
-        self._worker = StatementWorker("spark", options.statement_timeout, self.cancel)
+        self._worker = StatementWorker("spark", options.statement_timeout, self._interrupt)
+        self._tables = WorkTables(self._session)
+        self._renderer = TwofoldRenderer(self._tables.home.render, SparkSQL.renderer())
 
     @classmethod
     def connect(
         cls, url: str, options: EngineOptions | None = None, *, read_only: bool = False, create: bool = False
     ) -> SparkEngine:
-        """Open a session for reading: `read_only` and `create` change nothing.
+        """Open a session: `read_only` and `create` change nothing.
 
         Raises PolicyError for limits that are the cluster's, AccessError where there is no Spark.
         """
@@ -69,8 +106,16 @@ class SparkEngine(Engine):
         return self._session
 
     @property
+    def render(self) -> Renderer:
+        return self._renderer
+
+    @property
     def version(self) -> str:
         return f"Spark {self._session.version}"
+
+    def identity(self) -> str:
+        """Identify the metastore by the directory of its tables."""
+        return f"spark {self._session.conf.get('spark.sql.warehouse.dir')}"
 
     def _fork(self) -> SparkEngine:
         return SparkEngine(self._address, self._options)
@@ -78,18 +123,65 @@ class SparkEngine(Engine):
     def close(self) -> None:
         """End the session; with the last one the JVM that the program started."""
         if self._worker.close():
+            self._tables.close()
             close_session(self._session)
 
     # --- statements
 
+    def execute(self, statement: Statement) -> int:
+        if statement.name.endswith(_DROPS):
+            return self._drop(half(statement.text, Place.SPARK))
+        placed = self._placed(statement)
+        if placed.writes is not None and placed.creates and placed.place is Place.SPARK:
+            self._drop_table(placed.writes)
+        rows = super().execute(placed)
+        if placed.writes is not None:
+            self._tables.note_written(placed.writes, Place.HOME if placed.comes_home else placed.place)
+        return rows
+
+    def fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
+        return super().fetch(self._placed(statement))
+
+    def fetch_blocks(self, statement: Statement, size: int = BLOCK) -> Iterator[list[tuple[Any, ...]]]:
+        return super().fetch_blocks(self._placed(statement), size)
+
+    def _placed(self, statement: Statement) -> _Placed:
+        """Choose the place of a statement, have its tables there, and write it as it is written there."""
+        text = self._renderer.names_in(statement)
+        place = self._tables.place_of(statement.name, text)
+        finished = self._renderer.finished(statement, place)
+        if finished is None:
+            raise EngineError(f"{statement.name}: Spark lacks an expression of this statement.")
+        written, makes = written_by(text), creates(text)
+        needed = [name for name in named_in(text) if not (makes and name == written)]
+        self._guarded(statement.name, lambda: self._tables.bring(needed, place))
+        text = finished.text if place is Place.HOME else self._tables.text_for_spark(finished.text)
+        return _Placed(finished.name, text, place, written, makes)
+
     def _execute(self, statement: Statement) -> int:
+        if _is_at_home(statement):
+            return self._tables.home.execute(statement)
+        if isinstance(statement, _Placed) and statement.comes_home:
+            return self._guarded(statement.name, lambda: self._fetch_home(statement))
         self._fetch(statement)
         return -1
 
+    def _fetch_home(self, statement: _Placed) -> int:
+        """Keep at home what a statement would make a table of; the number of its rows."""
+        table = self._session.sql(query_of(statement.text)).toArrow()
+        assert statement.writes is not None
+        self._tables.keep_home(statement.writes, table)
+        return int(table.num_rows)
+
     def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
-        return self._guarded(
-            statement.name, lambda: [tuple(row) for row in self._session.sql(statement.text).collect()]
-        )
+        if _is_at_home(statement):
+            return self._tables.home.fetch(statement)
+        return self._guarded(statement.name, lambda: _rows_of(self._session.sql(statement.text)))
+
+    def _fetch_blocks(self, statement: Statement, size: int) -> Iterator[list[tuple[Any, ...]]]:
+        if _is_at_home(statement):
+            return self._tables.home.fetch_blocks(statement, size)
+        return super()._fetch_blocks(statement, size)
 
     def run_there(self, template: str, **values: Any) -> None:
         """Run a statement by Spark itself, whatever tables it names."""
@@ -108,22 +200,80 @@ class SparkEngine(Engine):
         except Exception as error:  # of pyspark, py4j or grpc, which share no class
             raise statement_error(error, name) from error
 
+    def _drop(self, text: str) -> int:
+        """Drop tables wherever they are."""
+        for line in text.split(";"):
+            if work := named_in(line):
+                self._drop_table(work[0])
+            else:
+                super().execute(Statement("engine/drop_table", line.strip()))
+        return -1
+
+    def _drop_table(self, name: str) -> None:
+        left = self._guarded("engine/drop_table", lambda: self._tables.drop(name))
+        if left is not None:
+            super().execute(self._renderer.of(Place.SPARK)("engine/forget_table", table=left))
+
     def cancel(self) -> None:
+        self._tables.home.cancel()
+        self._interrupt()
+
+    def _interrupt(self) -> None:
         self._session.interruptAll()  # of this session, which is nobody else's
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Load nothing: the session is for reading alone."""
-        del columns, rows
-        raise EngineError(f"The session with Spark is for reading alone; {table} was not filled.")
+        """Load rows into a work table at home.
+
+        Raises EngineError for other tables: those of Spark are written by its own statements.
+        """
+        if not self._tables.is_at_home(table):
+            raise EngineError(f"{table} is a table of Spark's: rows of the program's own are loaded at home alone.")
+        self._tables.home.load(table, columns, rows)
+        self._tables.note_written(table.name, Place.HOME)
 
     def begin(self) -> None:
-        """Begin nothing: there are no transactions, and nothing is written."""
+        """Begin nothing: there are no transactions."""
 
     def commit(self) -> None:
-        """Keep nothing, as nothing was written."""
+        """Keep nothing more than what each statement kept."""
 
     def rollback(self) -> None:
-        """Undo nothing, as nothing was written."""
+        """Undo nothing: what a run made is dropped by its workspace."""
+
+    def carry_out_with_rows(
+        self, tables: Sequence[Relation], rows: Sequence[Relation], work: Callable[[Engine], _T]
+    ) -> _T:
+        """Carry out work in an executor that holds the rows in an embedded database; see `executors`."""
+        made = Relation(f"{rows[0].name}_carried", self._tables.schema)
+        frames = {one.name: self._tables.frame(one.name) for one in rows}
+        small = {one.name: read_table(self._tables.home, one) for one in tables}
+        outcome = self._guarded(
+            "carry_out_with_rows", lambda: carry_out(self._session, frames, small, pickled(work), made)
+        )
+        for name in outcome.dropped:
+            self._drop_table(name)
+        self._tables.receive(outcome.rows, outcome.tables)
+        value: _T = outcome.value
+        return value
+
+    def prepare_work(self, schema: str) -> None:
+        self.run("catalog/create_schema", schema=Relation(schema))
+        self._tables.schema = schema
+
+    def list_made(self, prefix: Relation) -> list[MadeRelation]:
+        """List tables and views by their names; those of temporary views are no part of it."""
+        schema = Identifier(prefix.schema or self.home().schema or "")
+        names = Text(f"{prefix.name}*")
+        views = self.query("engine/list_views_named", schema=schema, prefix=names)
+        tables = [
+            one for one in self.query("engine/list_tables_named", schema=schema, prefix=names) if one not in views
+        ]
+        return [
+            MadeRelation(Relation(name, at, prefix.catalog), is_view)
+            for rows, is_view in ((tables, False), (views, True))
+            for at, name, is_temporary in rows
+            if not is_temporary
+        ]
 
     # --- what is there
 
@@ -152,7 +302,13 @@ class SparkEngine(Engine):
     def relation_type(self, relation: Relation) -> RelationType:
         return RelationType.VIEW if self._known(relation)["type"] == "VIEW" else RelationType.TABLE
 
+    def exchange_directory(self) -> Path | None:
+        """The directory of the database at home: what Spark's rows are in goes elsewhere as a release alone."""
+        return self._tables.home.exchange_directory()
+
     def columns(self, relation: Relation) -> list[Column]:
+        if self._tables.is_at_home(relation):
+            return self._tables.home.columns(relation)
         return [column_of(column) for column in self._known(relation)["columns"]]
 
     def unique_columns(self, relation: Relation) -> frozenset[str]:
@@ -179,7 +335,20 @@ def column_of(described: dict[str, Any]) -> Column:
     kind = _KINDS.get(kind_name, Kind.OTHER)
     if kind is Kind.TEXT and described["type"].get("collation", _BY_BYTES) != _BY_BYTES:
         kind = Kind.OTHER
-    spelled = kind_name
+    spelled = _SPELLED.get(kind_name, kind_name.upper())
     if kind is Kind.DECIMAL:
-        spelled = f"decimal({described['type']['precision']},{described['type']['scale']})"
+        spelled = f"DECIMAL({described['type']['precision']},{described['type']['scale']})"
     return Column(described["name"], spelled, kind, described.get("nullable", True), compares=kind_name != "map")
+
+
+def _is_at_home(statement: Statement) -> bool:
+    return isinstance(statement, _Placed) and statement.place is Place.HOME
+
+
+def _rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
+    """Fetch rows; whole numbers of more than 64 bits, which are decimals there, as integers."""
+    wide = {n for n, field in enumerate(frame.schema.fields) if field.dataType.simpleString() == "decimal(38,0)"}
+    rows = [tuple(row) for row in frame.collect()]
+    if not wide:
+        return rows
+    return [tuple(int(v) if n in wide and v is not None else v for n, v in enumerate(row)) for row in rows]

@@ -1,0 +1,171 @@
+"""Work tables of a session with Spark: tables of rows stay there, small ones are at home, or travel by Arrow.
+
+At home is an embedded database in the memory of this process. It keeps dictionaries, hierarchies, regions and whatever
+else decisions are made by; Spark keeps what has a line for each row of the source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from sqlanon.engines.duckdb.engine import DuckDBEngine
+from sqlanon.engines.duckdb.exchange import create_table
+from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.engines.spark.twofold import Place
+from sqlanon.errors import EngineError
+from sqlanon.sql import Identifier, Relation
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
+
+_NAMED = re.compile(r'"temp"\."main"\."((?:[^"]|"")+)"')
+_OF_OTHERS = re.compile(r'(?<!DISTINCT )\b(?:FROM|JOIN|INTO)\s+"')
+_CREATED = re.compile(r"\s*CREATE (?:OR REPLACE )?(?:TEMP )?(?:TABLE|VIEW) ")
+_WRITTEN = re.compile(r"\s*(?:CREATE (?:OR REPLACE )?(?:TEMP )?(?:TABLE|VIEW)|INSERT INTO|UPDATE|DELETE FROM) ")
+_HOME = ("temp", "main")  # the catalog and schema that work tables have in statements, and at home
+_ARRIVED = Relation("arrived")
+_BROADCAST = 200_000  # lines of a table that every task may hold
+
+AT_HOME = ("hierarchies/", "encoding/create_dictionary", "encoding/count_equal_values", "encoding/measure_range")
+"""Templates of statements that are carried out at home, wherever the tables are that they read."""
+COMES_HOME = ("encoding/create_values", "encoding/create_keyed_", "encoding/create_domain")
+"""Templates of tables that Spark works out and that are kept at home; all others that it makes stay with the rows."""
+
+
+def named_in(text: str) -> list[str]:
+    """List the names of work tables in a statement, in the order in which they stand there."""
+    return list(dict.fromkeys(match[1] for match in _NAMED.finditer(text)))
+
+
+def written_by(text: str) -> str | None:
+    """Tell the work table that a statement writes; None for a query."""
+    start = _WRITTEN.match(text)
+    match = _NAMED.match(text, start.end()) if start else None
+    return None if match is None else match[1]
+
+
+def query_of(text: str) -> str:
+    """Take the query out of a statement that makes a table of it."""
+    return text.partition(" AS\n")[2]
+
+
+def creates(text: str) -> bool:
+    """Tell whether a statement makes the table that it writes."""
+    return _CREATED.match(text) is not None
+
+
+def reads_others(text: str) -> bool:
+    """Tell whether a statement names a table that is no work table."""
+    return _OF_OTHERS.search(_NAMED.sub("work", text)) is not None
+
+
+class WorkTables:
+    """The tables of a session by name, and where each of them is: at home, with Spark, or the same in both places.
+
+    home: the embedded database.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self.home = DuckDBEngine.connect("duckdb:///:memory:")
+        self.schema: str | None = None  # of the tables that Spark makes
+        self._session = session
+        self._renderer = SparkSQL.renderer()
+        self._at: dict[str, set[Place]] = {}
+        self._sent: set[str] = set()  # temporary views of Spark's, made of tables from home
+
+    def place_of(self, template: str, text: str) -> Place:
+        """Choose the place of a statement: at home if it names work tables alone, and all of them are there."""
+        if template.startswith(AT_HOME):
+            return Place.HOME
+        names, made = named_in(text), written_by(text) if creates(text) else None
+        read = [name for name in names if name != made]
+        away = any(Place.HOME not in self._at.get(name, {Place.HOME}) for name in read)
+        return Place.SPARK if away or not names or reads_others(text) else Place.HOME
+
+    def text_for_spark(self, text: str) -> str:
+        """Write a statement with the names that its tables have there."""
+        return _NAMED.sub(lambda match: str(self._named_by_spark(match[1])), text)
+
+    def _named_by_spark(self, name: str) -> Relation:
+        """Name a table that was sent from home as the view that it is, others in the schema of work tables."""
+        if name in self._sent:
+            return Relation(name)
+        if self.schema is None:
+            raise EngineError(f"{name}: this session makes no tables.")
+        return Relation(name, self.schema)
+
+    def bring(self, names: Iterable[str], place: Place) -> None:
+        """Have tables in a place, copied there from the other one if need be.
+
+        Raises EngineError for tables of rows, which stay with Spark.
+        """
+        for name in names:
+            if name in self._at and place not in self._at[name]:
+                if place is Place.HOME:
+                    raise EngineError(f"{name} is a table of rows: it stays with Spark.")
+                self._send(name, self.fetch_home(name))
+                self._at[name].add(place)
+
+    def note_written(self, name: str, place: Place) -> None:
+        """Note that a statement wrote a table: what the other place has of it is out of date."""
+        self._at[name] = {place}
+
+    def is_at_home(self, relation: Relation) -> bool:
+        """Tell whether a relation is a work table that is at home."""
+        return relation.parts[:2] == _HOME and Place.HOME in self._at.get(relation.name, ())
+
+    def frame(self, name: str) -> DataFrame:
+        """Return a table of Spark's."""
+        return self._session.sql(self._renderer("engine/select_table", table=self._named_by_spark(name)).text)
+
+    def fetch_home(self, name: str) -> pyarrow.Table:
+        """Return a table that is at home."""
+        statement = self.home.render("engine/select_table", table=Relation(name, *_HOME[::-1]))
+        return self.home.driver_connection.execute(statement.text).to_arrow_table()
+
+    def keep_home(self, name: str, table: pyarrow.Table) -> None:
+        """Make a table at home."""
+        connection = self.home.driver_connection
+        connection.register(_ARRIVED.name, table)
+        try:
+            self.home.run("engine/keep_arrived", table=Relation(name, *_HOME[::-1]), arrived=_ARRIVED)
+        finally:
+            connection.unregister(_ARRIVED.name)
+        self._at.setdefault(name, set()).add(Place.HOME)
+
+    def _send(self, name: str, table: pyarrow.Table) -> None:
+        frame = self._session.createDataFrame(table)
+        if table.num_rows <= _BROADCAST:
+            frame = frame.hint("broadcast")
+        self._view(name, frame)
+
+    def receive(self, rows: Mapping[str, DataFrame], tables: Mapping[str, pyarrow.Table]) -> None:
+        """Take in tables that were made elsewhere: those of rows stay with Spark, the others are kept at home."""
+        for name, frame in rows.items():
+            self._view(name, frame)
+            self._at[name] = {Place.SPARK}
+        for name, table in tables.items():
+            create_table(self.home, Relation(name, *_HOME[::-1]), table)
+            self._at[name] = {Place.HOME}
+
+    def _view(self, name: str, frame: DataFrame) -> None:
+        frame.createOrReplaceTempView(str(Identifier(name)))
+        self._sent.add(name)
+
+    def drop(self, name: str) -> Relation | None:
+        """Drop a table at home, and what was sent of it; returns the one that Spark made, and is to drop."""
+        places = self._at.pop(name, set())
+        if Place.HOME in places:
+            self.home.run("engine/drop_table", table=Relation(name, *_HOME[::-1]))
+        if name in self._sent:
+            self._sent.discard(name)
+            self._session.catalog.dropTempView(name)
+            return None
+        return self._named_by_spark(name) if Place.SPARK in places else None
+
+    def close(self) -> None:
+        """End the database at home."""
+        self.home.close()
