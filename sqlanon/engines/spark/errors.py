@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlanon.errors import AccessError, Cancelled, EngineError, SqlanonError
 
 # Conditions of Spark whose messages speak of names alone.
@@ -15,6 +17,7 @@ _OF_NOTHING = (
     "NESTED_DATABASE_UNSUPPORTED_BY_V1_SESSION_CATALOG",
 )
 """Conditions of names that stand for nothing; the last two are of catalogs that there are none of."""
+_MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
 def condition_of(error: BaseException) -> str:
@@ -43,6 +46,11 @@ def statement_error(error: BaseException, name: str) -> SqlanonError:
     condition = condition_of(error)
     if "CANCEL" in condition or "cancelled" in str(error):
         return Cancelled("Interrupted.")
+    if missing := _MISSING_MODULE.search(str(error)):
+        return EngineError(
+            f"{name}: executors of Spark lack the Python module {missing[1]}: install sqlanon[spark] in their Python,"
+            " which PYSPARK_PYTHON names."
+        )
     if condition.startswith(_OF_NAMES):
         return EngineError(f"{name}: {str(error).partition(chr(10))[0].strip()}")
     kind = f"{type(error).__name__} {condition}".strip()

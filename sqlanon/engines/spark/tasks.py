@@ -183,7 +183,7 @@ def error_of_work(error: Exception) -> SqlanonError:
     if isinstance(error, SqlanonError):
         return error
     if isinstance(error, ImportError):
-        return EngineError(f"Executors lack the Python module {error.name}: install it in their Python.")
+        return EngineError(f"Executors of Spark lack the Python module {error.name}: install it in their Python.")
     return EngineError(f"The work failed in an executor ({type(error).__name__}).")
 
 
