@@ -137,6 +137,17 @@ def test_files_take_the_place_of_tables_and_are_relative_to_the_policy(tmp_path:
     assert parse_policy(remote, tmp_path).source.file == "s3://b/x.parquet"
 
 
+def test_spark_reads_a_file_where_it_is(tmp_path: Path) -> None:
+    """A name is relative to the policy, an address is the cluster's."""
+    for name, place in (("people.parquet", str(tmp_path / "people.parquet")), ("s3a://b/people", "s3a://b/people")):
+        policy = parse_policy(
+            f"source: {{url: 'spark+local://2', file: '{name}'}}\nrelease: {{table: r}}\n"
+            "attributes: {age: {role: quasi-identifier}}\nprivacy: [{model: k-anonymity, k: 2}]\n",
+            tmp_path,
+        )
+        assert (policy.source.url, policy.source.file) == ("spark+local://2", place)
+
+
 def test_a_file_has_no_database_for_a_table() -> None:
     (problem,) = problems(small(source="{file: a.csv}"))
     assert problem == "release (line 3) needs a url for its table, as the source is a file."
@@ -216,6 +227,7 @@ WRONG = {
         "must be sensitive",
     ),
     "source both": ({"source": "{url: u, table: t, file: f}"}, "source", "either url and table, or file"),
+    "source both, but no Spark": ({"source": "{url: 'duckdb:///x', file: f}"}, "source", "together are for Spark"),
     "source without table": ({"source": "{url: u}"}, "source", "either url and table, or file"),
     "release both": ({"release": "{table: t, file: f}"}, "release", "either table or file"),
     "release neither": ({"release": "{}"}, "release", "either table or file"),

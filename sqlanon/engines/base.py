@@ -18,9 +18,10 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from sqlanon.engines.dialects import Dialect
+from sqlanon.engines.files import source_version
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.written_files import WrittenFiles
-from sqlanon.errors import PolicyError
+from sqlanon.errors import ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, Text, macro
 
 _T = TypeVar("_T")
@@ -313,6 +314,25 @@ class Engine(ABC):
         Raises PolicyError where the engine reads no files.
         """
         raise PolicyError(f"{path}: {self.traits.reads_files.lacking}")
+
+    def file_version(self, path: str | None) -> tuple[int, ...] | None:
+        """The version of a source file, which changes with it; None where there is none, or the source is a table."""
+        return source_version(path)
+
+    def require_unchanged(
+        self, path: str | None, version: tuple[int, ...] | None, cause: Exception | None = None
+    ) -> None:
+        """Raise ConflictError if a source file is no longer the one of that version; `cause` is what came of that."""
+        if self.file_version(path) != version:
+            message = f"The file {path} changed while it was read; nothing was published. Run again."
+            raise ConflictError(message) from cause
+
+    def write_directory(self, relation: Relation, path: Path) -> None:  # noqa: ARG002 - see below
+        """Write the rows of a relation as Parquet files of a new directory, where `traits.writes_directories`."""
+        raise EngineError(f"The engine writes no directories; {path} was not written.")
+
+    def require_files_of_machine(self) -> None:  # noqa: B027 - most sessions write where this process is
+        """Raise PolicyError where the files that the session writes are not of this machine."""
 
     def lock_statement(self, name: str, key: int) -> Statement | None:  # noqa: ARG002 - see below
         """The query that takes a lock of the session, as TRUE; None where locks are this process's own."""

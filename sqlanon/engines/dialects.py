@@ -56,6 +56,8 @@ class Dialect:
     temporary: the schema of temporary tables, and its catalog if that has to be named.
     portable: the types of its columns by name, as `types` of all engines call them.
     types: its types for values of other engines' columns, and for what the program makes: `text`, `int64`, `float64`.
+    names_files: a source may be a file that its sessions reach, beside the URL.
+    writes_directories: a file that it writes is a directory of Parquet files.
     range_types: its types for ranges of values, by the kind of the values; of those that lack `has_ranges` empty.
     settings: by which values mean the same in sessions that are not the program's; zone_settings: times with a zone.
     spellings: words of templates that it spells otherwise. raw_literals: those with a backslash.
@@ -75,6 +77,8 @@ class Dialect:
     temporary: ClassVar[tuple[str, str | None]]
     portable: ClassVar[Mapping[str, str]]
     types: ClassVar[Mapping[str, str]]
+    names_files: ClassVar[bool] = False
+    writes_directories: ClassVar[bool] = False
     range_types: ClassVar[Mapping[str, str]] = {}
     settings: ClassVar[Mapping[str, str]] = {}
     zone_settings: ClassVar[Mapping[str, str]] = {}

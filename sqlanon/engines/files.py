@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from sqlanon.errors import AccessError, ConflictError, PolicyError
+from sqlanon.errors import AccessError, PolicyError
 from sqlanon.sql import Text
 
 STANDARD_INPUT = "-"
@@ -63,7 +63,10 @@ def _format_of(path: str) -> str:
 
 
 def _matches(path: str) -> list[str]:
-    """The Parquet files of a pattern in the order of their names; a file of the very name goes first."""
+    """The Parquet files of a pattern or directory in the order of their names; a file of the very name goes first."""
+    if Path(path).is_dir():
+        inside = sorted(str(file) for file in Path(path).glob("*.parquet"))
+        return inside or [path]
     if Path(path).exists() or not _WILDCARD.search(path):
         return [path]
     matches = sorted(glob.glob(path, recursive=True))
@@ -99,14 +102,9 @@ def source_version(file: str | None) -> tuple[int, ...] | None:
         return None
     if Path(file).is_file():
         return version_of(file)
-    matches = sorted(glob.glob(file, recursive=True)) if _WILDCARD.search(file) else []
+    is_many = Path(file).is_dir() or _WILDCARD.search(file)
+    matches = [match for match in _matches(file) if Path(match).is_file()] if is_many else []
     return tuple(number for match in matches for number in version_of(match)) or None
-
-
-def require_unchanged(file: str | None, version: tuple[int, ...] | None, cause: Exception | None = None) -> None:
-    """Raise ConflictError if a source file is no longer the one of that version; `cause` is what came of that."""
-    if source_version(file) != version:
-        raise ConflictError(f"The file {file} changed while it was read; nothing was published. Run again.") from cause
 
 
 def literal_pattern(path: str) -> str:

@@ -24,7 +24,7 @@ from sqlanon.policy.document import path_text
 from sqlanon.results.source import Origin
 from sqlanon.sql import Identifier, Relation, short_hash
 from sqlanon.support.environment import Expanded, named
-from sqlanon.work.publish import carrying_problems, check_file, target_problems, type_problems
+from sqlanon.work.publish import carrying_problems, check_file, release_problems, target_problems, type_problems
 from sqlanon.work.publish.companion import companion_problems
 from sqlanon.work.session import carried_to, catalog_place
 
@@ -254,7 +254,7 @@ def find_release(
     """Find the release's name, and what forbids it; `source` is given if it is in the same database."""
     wanted = _named_release(policy)
     if policy.release.file is not None:
-        return wanted, [PolicyError(f"release.file: {problem}") for problem in _file_problems(policy, replace)]
+        return wanted, [PolicyError(f"release.file: {problem}") for problem in _file_problems(policy, target, replace)]
     if target is None:
         return wanted, []
     existing = target.resolve(wanted)
@@ -302,12 +302,18 @@ def _named_release(policy: Policy) -> Relation:
     return Relation.parse(policy.release.table)
 
 
-def _file_problems(policy: Policy, replace: bool) -> list[str]:
+def _file_problems(policy: Policy, target: Engine | None, replace: bool) -> list[str]:
     file, source = policy.release.file, policy.source.file
     assert file is not None
-    if source is not None and Path(source).resolve() == Path(file).resolve():
+    if source is not None and _would_overwrite(Path(file).resolve(), source):
         return ["the release would overwrite its source; choose another name."]
-    return check_file(file, replace)
+    return check_file(file, replace) if target is None else release_problems(target, file, replace)
+
+
+def _would_overwrite(release: Path, source: str) -> bool:
+    """Tell whether a source is the release's file, or in its directory."""
+    place = Path(source.removeprefix("file://").removeprefix("file:")).resolve()
+    return release in (place, *place.parents)
 
 
 def _qualified(relation: Relation, engine: Engine) -> tuple[Relation, PolicyError | None]:

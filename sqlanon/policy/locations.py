@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.read_options import UTF_8, ReadOptions, is_text_encoding, type_named
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError
@@ -24,7 +25,7 @@ class Location(Part):
 
 
 class Source(Location):
-    """The microdata table: a database's table (url and table), or a file that DuckDB reads."""
+    """The microdata table: a database's table (url and table), or a file that DuckDB reads, or Spark (url and file)."""
 
     url: Reference | None = None
     """The database of the microdata table; `${NAME}` is replaced by the environment's value, `$$` by `$`. Special
@@ -36,7 +37,8 @@ class Source(Location):
     file: Reference | None = None
     """A file instead, relative to the policy; `${NAME}` is replaced: .csv, .tsv, .json, .jsonl or .ndjson (these also
     with .gz or .zst), .xlsx (its first sheet), or .parquet, also many of the same columns by a pattern
-    (`parts/*.parquet`); `-` is standard input, a .csv. What follows is for files of text.
+    (`parts/*.parquet`); `-` is standard input, a .csv. With the `url` of Spark: .parquet, .csv or .csv.gz files, or a
+    directory of .parquet files, where Spark is. What follows is for files of text.
     """
     delimiter: str | None = None
     """The delimiter of the fields of a line: a character, or `tab`. By default the one of comma, semicolon, tab and bar
@@ -62,8 +64,10 @@ class Source(Location):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if (self.file is None) == (self.url is None or self.table is None) or (self.file and (self.url or self.table)):
+        if (self.file is None) == (self.table is None) or (self.table is not None and self.url is None):
             raise broken("must hold either url and table, or file.")
+        if self.file is not None and self.url is not None and not _names_files(self.url):
+            raise broken("must hold either url and table, or file; url and file together are for Spark.")
         if self.file is None and self.reading != ReadOptions():
             raise broken("must not say how text is read, as it is a table: delimiter and the like are for a file.")
         _check_table(self.table)
@@ -79,7 +83,8 @@ class ReleaseSection(Location):
     table: str | None = None
     """The table, as SQL writes it."""
     file: Reference | None = None
-    """A .parquet, .csv or .csv.gz file instead, relative to the policy; `${NAME}` is replaced."""
+    """A .parquet, .csv or .csv.gz file instead, relative to the policy; `${NAME}` is replaced. Spark makes a directory
+    of .parquet files, whose name ends in .parquet."""
     layout: Literal["flat", "star"] = "flat"
     """The storage of a table. `flat`: every row holds the labels of its class. `star`: the release is a view of the
     same columns and rows, which joins two tables: one of rows, each with the number of its class (`<table>_rows`), and
@@ -105,6 +110,11 @@ class CatalogSection(Location):
     """Its database; written as that of the source."""
     schema_: str = Field(default="sqlanon", alias="schema", min_length=1)
     """The schema of its tables."""
+
+
+def _names_files(url: str) -> bool:
+    dialect = find_dialect(url)
+    return dialect is not None and dialect.names_files
 
 
 def _check_reading(reading: ReadOptions) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlanon.engines.files import require_unchanged
+from sqlanon.engines.base import Engine
 from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.hierarchies.digests import require_unchanged_hierarchies
 from sqlanon.policy import Policy
@@ -17,9 +17,11 @@ from sqlanon.policy import Policy
 class FilesRead:
     """The files of a policy as they were when a run began to read them.
 
+    engine: the session that reads the source.
     version: of the source's file, None where it is a table; hierarchies: their descriptions, with digests.
     """
 
+    engine: Engine
     policy: Policy
     version: tuple[int, ...] | None
     hierarchies: Mapping[str, Mapping[str, Any]]
@@ -38,5 +40,5 @@ class FilesRead:
 
     def _require_unchanged(self, source: bool, cause: Exception | None) -> None:
         if source:
-            require_unchanged(self.policy.source.file, self.version, cause)
+            self.engine.require_unchanged(self.policy.source.file, self.version, cause)
         require_unchanged_hierarchies(self.policy, self.hierarchies, cause)

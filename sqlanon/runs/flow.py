@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from sqlanon.catalog import RunStart, Status
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines import redacted
-from sqlanon.engines.files import source_version
 from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.measures.before import count_values, source_statistics
@@ -87,7 +86,7 @@ def _make_plan(run: RunExecution, source: ReleaseSource, sink: Sink) -> tuple[in
     """Plan the run; returns the version of the source's file, which must stay."""
     source.require_source(run)
     with run.journal.during("plan"):
-        version = source_version(run.policy.source.file)
+        version = run.engine.file_version(run.policy.source.file)
         plan = sink.plan(run, source)
     source.require_plan(run, plan)
     run.plan = plan
@@ -160,7 +159,7 @@ def _snapshot(run: RunExecution, source: ReleaseSource, sink: Sink, version: tup
     """Code the source in one transaction; files of it and of hierarchies must stay as they were meanwhile."""
     engine, plan, outcome = run.engine, run.plan, run.outcome
     hierarchies = describe_hierarchies(run.policy)
-    run.files = FilesRead(run.policy, version, hierarchies)
+    run.files = FilesRead(engine, run.policy, version, hierarchies)
     with run.files.must_stay(), engine.transaction():
         hold_trusted(run.policy, engine, plan.source, source.pinned)
         encoded = source.encode(run)

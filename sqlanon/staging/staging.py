@@ -157,6 +157,11 @@ def _stage_file(
     session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, file: FileRelease
 ) -> StagedFile:
     engine, target = session.engine, session.target
+    if engine.traits.writes_directories and session.is_one_database:
+        staged = _stage_aside(engine, workspace, plan, recoding)
+        file.write(staged)
+        final = open_file(target, file.part, engine.columns(staged))
+        return StagedFile(final, target, final, file)
     if session.is_one_database:
         view = Relation("released_rows", "main", "temp")
         with rows_for_a_file(engine, workspace, plan, recoding, view) as columns:

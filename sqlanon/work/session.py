@@ -211,9 +211,10 @@ def has_own_catalog(policy: Policy) -> bool:
 
 def _file_of_catalog(policy: Policy) -> Path | None:
     """The file of a catalog that is a database of its own; None for another."""
-    if policy.catalog.url is None and policy.source.file is not None and policy.release.file is not None:
-        return local_catalog(policy.source.file, policy.release.file)
-    return None
+    source, released = policy.source.file, policy.release.file
+    if policy.catalog.url is not None or policy.source.url is not None or source is None or released is None:
+        return None
+    return local_catalog(source, released)
 
 
 @contextlib.contextmanager

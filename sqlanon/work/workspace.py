@@ -24,7 +24,7 @@ from sqlanon.engines.private import remove_dead_directories
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import SqlanonError
 from sqlanon.sql import Relation, checked_name, short_hash
-from sqlanon.work.publish.files import is_file_name, leftover_parts
+from sqlanon.work.publish.files import is_file_name, put_back_or_remove
 
 T = TypeVar("T")
 
@@ -236,11 +236,7 @@ def _clear_dead(sessions: dict[str, Engine], catalog: Catalog, run: str) -> list
 
 def _remove_parts(release: str) -> list[str]:
     """Remove what a dead run had written of a release that is a file; of a table there is nothing."""
-    done = []
-    for part in leftover_parts(release) if is_file_name(release) else ():
-        part.unlink(missing_ok=True)
-        done.append(f"removed file {part}")
-    return done
+    return put_back_or_remove(release) if is_file_name(release) else []
 
 
 def _remove_live_files(engine: Engine) -> list[str]:

@@ -60,7 +60,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Eng
     """A session of Spark and one of DuckDB, for the whole module."""
     home = tmp_path_factory.mktemp("spark")
     settings = f"spark.sql.warehouse.dir={home}&spark.sql.shuffle.partitions=1"
-    with connect(f"spark+local://2?{settings}", to_verify=True) as spark, connect("duckdb://") as duckdb:
+    with connect(f"spark+local://2?{settings}") as spark, connect("duckdb://") as duckdb:
         yield spark, duckdb
 
 

@@ -17,6 +17,8 @@ class SparkSQL(Dialect):
     adapter = "sqlanon.engines.spark.engine:SparkEngine"
     publisher = "sqlanon.engines.spark.publishing:SparkPublisher"
     folds_case = True
+    names_files = True
+    writes_directories = True
     temporary = ("main", "temp")
     portable: ClassVar[Mapping[str, str]] = {
         "TINYINT": "int8",
@@ -57,7 +59,6 @@ class SparkSQL(Dialect):
         " look alike; verify a view that has their fields as columns of simple types."
     )
     keeps_catalog = Capability("Spark cannot keep the catalog; name a database that can (catalog: {url: …}).")
-    reads_files = Capability("Spark reads tables; a file is verified without a URL (sqlanon verify FILE).")
     has_transactions = Capability(
         "Spark's metastore changes one table at a time, so that readers would see one of two tables changed and the"
         " other not yet; choose layout: flat, and an algorithm that releases one table."

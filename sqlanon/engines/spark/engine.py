@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlanon.engines.base import BLOCK, Column, Engine, EngineOptions, Kind, MadeRelation, RelationType
 from sqlanon.engines.duckdb.exchange import read_table
+from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import statement_error
 from sqlanon.engines.spark.executors import carry_out, pickled
+from sqlanon.engines.spark.files import FilesOfSpark, write_directory
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
 from sqlanon.engines.spark.session import close_session, open_session
 from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
@@ -275,11 +277,30 @@ class SparkEngine(Engine):
             if not is_temporary
         ]
 
+    # --- files
+
+    def read_file(self, relation: Relation, path: str, options: ReadOptions | None = None) -> FileReading:
+        """Make a temporary view of files where the session is: Parquet, or CSV of UTF-8."""
+        return FilesOfSpark(self, path).read(relation, options or ReadOptions())
+
+    def file_version(self, path: str | None) -> tuple[int, ...] | None:
+        return None if path is None else FilesOfSpark(self, path).version()
+
+    def write_directory(self, relation: Relation, path: Path) -> None:
+        write_directory(self, relation, path)
+
+    def require_files_of_machine(self) -> None:
+        if not self._address.is_local:
+            raise PolicyError(
+                "Spark writes files where its executors are, and only tools of that place let a directory take another"
+                " one's place in one step; name a table for the release, or run Spark on this machine (spark+local://)."
+            )
+
     # --- what is there
 
     def resolve(self, relation: Relation) -> Relation | None:
         """The name by which Spark keeps a relation, which ignores case: its own temporary views go first."""
-        known = Metastore(self).describe(relation)
+        known = self.describe(relation)
         if known is None:
             return None
         named = Relation(known["table_name"], known["namespace"][-1], known["catalog_name"])
@@ -322,8 +343,12 @@ class SparkEngine(Engine):
         named = f"SubqueryAlias {'.'.join(table.parts)}".lower()
         return any(line.strip(" +-:").lower() == named for line in plan.splitlines())
 
+    def describe(self, relation: Relation) -> dict[str, Any] | None:
+        """Describe a relation as Spark's JSON does; None where there is none."""
+        return Metastore(self).describe(relation)
+
     def _known(self, relation: Relation) -> dict[str, Any]:
-        known = Metastore(self).describe(relation)
+        known = self.describe(relation)
         if known is None:
             raise PolicyError(f"There is no table {relation}.")
         return known

@@ -24,6 +24,7 @@ MEANINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "false",
     "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # 01 in the name of a directory stays a text
 }
 """Settings by which statements mean the same whatever the cluster's own are."""
 _LOG = Path(__file__).with_name("log4j2.properties")

@@ -24,6 +24,11 @@ class SparkAddress:
     settings: Mapping[str, str] | None = None
     remote: str | None = None
 
+    @property
+    def is_local(self) -> bool:
+        """Tell whether Spark is at work on this machine alone."""
+        return self.master is not None and self.master.startswith("local")
+
 
 def address_of(url: str) -> SparkAddress:
     """Read a URL; raises PolicyError, with the form that it should have, for one that names no session."""

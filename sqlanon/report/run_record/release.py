@@ -67,7 +67,7 @@ def digest_release(policy: Policy, places: Sequence[str], options: EngineOptions
     """
     if policy.release.file is not None:
         (file,) = places
-        return ReleasedNow(file_digest(file) if Path(file).is_file() else None, file)
+        return ReleasedNow(file_digest(file) if Path(file).exists() else None, file)
     digests = []
     with connect(policy.release.url or policy.source.url or "", options, read_only=True) as engine:
         for place in places:

@@ -143,6 +143,9 @@ class RecordingEngine(Engine):
             return self.inner.columns(relation)
         return columns_of(relation, self._answers.plan, self.traits)
 
+    def file_version(self, path: str | None) -> tuple[int, ...] | None:
+        return self.inner.file_version(path)
+
     def read_file(self, relation: Relation, path: str, options: ReadOptions | None = None) -> FileReading:
         return self.inner.read_file(relation, path, options)
 

@@ -29,6 +29,9 @@ class RecordingFiles(WrittenFiles):
     def publish(self, part: Path, target: Path) -> None:
         self._script.remark("files/publish", f"Let the file {part} take the name {target}, in one step.")
 
+    def publish_directory(self, part: Path, target: Path) -> None:
+        self._script.remark("files/publish", f"Let the directory {part} take the name {target}, by two renames.")
+
     def remove(self, path: Path) -> None:
         """There is none."""
 

@@ -20,7 +20,6 @@ from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.embedded import MEMORY_URL
-from sqlanon.engines.files import require_unchanged, source_version
 from sqlanon.models import models_of
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.plan.trust import hold_trusted
@@ -60,13 +59,13 @@ def build_problem(
         engine.require_writable()
         engine.listener = journal.note
         with journal.during("plan"):
-            version = source_version(policy.source.file)
+            version = engine.file_version(policy.source.file)
             plan = resolve_source(policy, engine)
         with _workspace(plan, engine, journal) as workspace:
             with journal.during("encode"), engine.transaction():
                 hold_trusted(policy, engine, plan.source)
                 coded = encode(engine, _without_kept_columns(plan), workspace)
-            require_unchanged(policy.source.file, version)
+            engine.require_unchanged(policy.source.file, version)
             with journal.during("search"):
                 started = time.perf_counter()
                 models = models_of(policy)

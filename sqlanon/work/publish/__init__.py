@@ -12,7 +12,14 @@ from sqlanon.engines.publishing import Grant, Grants, Publication, PublishMethod
 from sqlanon.engines.star import Form, Star
 from sqlanon.errors import EngineError, PolicyError, SqlanonError
 from sqlanon.sql import Relation
-from sqlanon.work.publish.files import FileRelease, check_file, leftover_parts, open_file, type_problems
+from sqlanon.work.publish.files import (
+    FileRelease,
+    check_file,
+    leftover_parts,
+    open_file,
+    release_problems,
+    type_problems,
+)
 from sqlanon.work.publish.transfer import transfer
 from sqlanon.work.publish.transfer_types import carrying_problems
 
@@ -30,6 +37,7 @@ __all__ = [
     "open_file",
     "publish",
     "publish_star",
+    "release_problems",
     "target_problems",
     "transfer",
     "type_problems",

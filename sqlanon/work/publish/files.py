@@ -19,12 +19,16 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.embedded import EMBEDDED
+from sqlanon.engines.written_files import WrittenFiles, put_back
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Text, short_hash
 from sqlanon.values.digest import FILE
 
 _TOKEN = secrets.token_hex(4)  # of this process: releases of one name are written one after the other
+_GLOB = re.compile(r"[*?\[\]{}\\]")
+_OF_SPARK = re.compile(r"_SUCCESS|\..*\.crc")  # a mark of a finished write, and checksums
 _PART = re.compile(r"\.part-[0-9a-f]{8}$")
+PARQUET = ".parquet"
 _WIDE_INTEGERS = ("int128", "uint128")  # Parquet has no integer as wide: a rounded double would be written
 
 
@@ -36,10 +40,41 @@ class _Format:
 
 
 _FORMATS = {
-    ".parquet": _Format("publish/write_parquet", "publish/open_parquet", "snappy"),
+    PARQUET: _Format("publish/write_parquet", "publish/open_parquet", "snappy"),
     ".csv": _Format("publish/write_csv", "publish/open_csv", "none"),
     ".csv.gz": _Format("publish/write_csv", "publish/open_csv", "gzip"),
 }
+
+
+def release_problems(engine: Engine, path: str | Path, replace: bool) -> list[str]:
+    """The problems that forbid a release of the engine's in this file, for planning."""
+    if not engine.traits.writes_directories:
+        return check_file(path, replace)
+    return check_directory(engine, path, replace)
+
+
+def check_directory(engine: Engine, path: str | Path, replace: bool) -> list[str]:
+    """The problems that forbid a release in this directory of Parquet files."""
+    if Path(path).suffix.lower() != PARQUET or "://" in str(path):
+        return [f"The release {path} must be a directory of this machine whose name ends in .parquet."]
+    target = Path(path).resolve()
+    if target.name.startswith(("_", ".")) or _GLOB.search(str(target)):
+        return [f"Spark does not read the path {target}: it has one of * ? [ ] {{ }} or \\, or begins with _ or a dot."]
+    try:
+        engine.require_files_of_machine()
+    except PolicyError as error:
+        return list(error.problems)
+    problems = _problems_around(target, replace)
+    if target.exists() and not _is_of_parquet(target):
+        problems.append(f"{target} is no directory of Parquet files alone; choose another name for the release.")
+    return problems
+
+
+def _is_of_parquet(target: Path) -> bool:
+    """Tell whether a directory holds nothing that would be missed with the release in it."""
+    return target.is_dir() and all(
+        path.is_file() and (path.suffix == PARQUET or _OF_SPARK.fullmatch(path.name)) for path in target.iterdir()
+    )
 
 
 def check_file(path: str | Path, replace: bool) -> list[str]:
@@ -52,17 +87,21 @@ def check_file(path: str | Path, replace: bool) -> list[str]:
 
 def type_problems(path: str | Path, columns: Sequence[Column]) -> list[str]:
     """The columns of a release that this file can't hold without loss."""
-    if _format(Path(path)) is not _FORMATS[".parquet"]:
+    if _format(Path(path)) is not _FORMATS[PARQUET]:
         return []
     wide = [Identifier(column.name) for column in columns if EMBEDDED.portable.get(column.type) in _WIDE_INTEGERS]
     return [f"Parquet has no integer as wide as column {name}; write a .csv file." for name in wide]
 
 
 def _place_problems(target: Path, replace: bool) -> list[str]:
-    if not target.parent.is_dir():
-        return [f"there is no directory {target.parent}."]
     if target.exists() and not target.is_file():
         return [f"{target} is not a file; choose another name for the release."]
+    return _problems_around(target, replace)
+
+
+def _problems_around(target: Path, replace: bool) -> list[str]:
+    if not target.parent.is_dir():
+        return [f"there is no directory {target.parent}."]
     problems = []
     if target.exists() and not replace:
         problems.append(f"{target} exists; allow it to be replaced (--replace) or choose another name.")
@@ -74,38 +113,57 @@ def _place_problems(target: Path, replace: bool) -> list[str]:
 class FileRelease:
     """A release file on its way; a context manager that removes the part file unless it was committed.
 
+    Where the engine writes directories, both are directories.
+
     `part` is written beside the target, readable by its owner only, until `commit` gives it the name.
     """
 
     def __init__(self, engine: Engine, path: str | Path, *, replace: bool = False) -> None:
-        problems = check_file(path, replace)
+        problems = release_problems(engine, path, replace)
         if problems:
             raise PolicyError(problems)
         self._engine = engine
         self._replace = replace
         self.target = Path(path).resolve()
         self.part = part_of(self.target)
+        if engine.traits.writes_directories:
+            put_back(self.target)
 
     def write(self, relation: Relation) -> None:
-        """Write the rows of a relation of the engine (DuckDB), in their order, to the part file."""
-        problems = check_file(self.target, True) + type_problems(self.target, self._engine.columns(relation))
+        """Write the rows of a relation of the engine to the part file; DuckDB in their order."""
+        problems = release_problems(self._engine, self.target, True)
+        problems += type_problems(self.target, self._engine.columns(relation))
         if problems:
             raise PolicyError(problems)
         try:
-            with _explained(self.target):
-                self._engine.files.create(self.part)
-            write_rows(self._engine, relation, self.part)
+            if self._engine.traits.writes_directories:
+                self._write_directory(relation)
+            else:
+                with _explained(self.target):
+                    self._engine.files.create(self.part)
+                write_rows(self._engine, relation, self.part)
         except BaseException:
             self.discard()
             raise
 
+    def _write_directory(self, relation: Relation) -> None:
+        """Write a directory that holds files of Parquet alone, without marks and checksums of Spark's."""
+        self._engine.write_directory(relation, self.part)
+        with _explained(self.target):
+            for path in self.part.iterdir():
+                if path.suffix != PARQUET:
+                    self._engine.files.remove(path)
+
     def commit(self) -> None:
-        """Let the part file take the target's place: readers find the old file or the new one."""
+        """Let the part take the target's place: readers find the old file or the new one; see `WrittenFiles`."""
         try:
             with _explained(self.target):
                 if self.target.exists() and not self._replace:
                     raise ConflictError(f"{self.target} was created by someone else meanwhile; nothing was published.")
-                self._engine.files.publish(self.part, self.target)
+                if self._engine.traits.writes_directories:
+                    self._engine.files.publish_directory(self.part, self.target)
+                else:
+                    self._engine.files.publish(self.part, self.target)
         except BaseException:
             self.discard()
             raise
@@ -135,6 +193,8 @@ def open_file(engine: Engine, path: str | Path, columns: Sequence[Column]) -> Re
     """A temporary view of a release file (or its part) that has the names and types of `columns`, for verification."""
     place = Path(path)
     view = Relation("file_" + short_hash(str(place.resolve())))
+    if engine.traits.writes_directories:
+        return engine.read_file(view, f"file:{place.resolve()}").relation
     engine.run(
         _existing_format(place).open,
         view=view,
@@ -143,6 +203,15 @@ def open_file(engine: Engine, path: str | Path, columns: Sequence[Column]) -> Re
         compression=Text(_existing_format(place).compression),
     )
     return view
+
+
+def put_back_or_remove(path: str | Path) -> list[str]:
+    """Clear up what killed runs left of a release that is a file, and say what was done."""
+    done = [word] if (word := put_back(Path(path).resolve())) else []
+    for part in leftover_parts(path):
+        done.append(f"removed {'directory' if part.is_dir() else 'file'} {part}")
+        WrittenFiles().remove(part)
+    return done
 
 
 def leftover_parts(path: str | Path) -> list[Path]:

@@ -1,0 +1,208 @@
+"""Files that Spark reads where the session is: Parquet, and CSV as strict as Spark can be made.
+
+Spark itself takes a quote that is never closed for one field up to the end, drops blank lines, reads `""` as NULL and
+bytes that are no UTF-8 as others. So lines are checked before: each has all fields, and ends outside of quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from sqlanon.engines.files import STANDARD_INPUT
+from sqlanon.engines.read_options import UTF_8, FileReading, ReadColumn, ReadOptions, type_named
+from sqlanon.engines.spark.errors import condition_of
+from sqlanon.errors import ConflictError, EngineError, PolicyError
+from sqlanon.sql import Identifier, Relation, Text, short_hash
+
+if TYPE_CHECKING:
+    from sqlanon.engines.spark.engine import SparkEngine
+
+Columns = list[tuple[str, Any]]
+_EMPTY = "\ufdd0"  # stands for an empty text in quotes; Unicode keeps it for the use inside of programs
+_CSV = (".csv", ".csv.gz")
+_OTHERS = (".tsv", ".json", ".jsonl", ".ndjson", ".xlsx", ".gz", ".zst", ".orc", ".avro", ".txt")
+_FORMS = {
+    "text": "",
+    "integer": r"[-+]?\d{1,19}",
+    "hugeint": r"[-+]?\d{1,38}",
+    "double": r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?",
+    "boolean": r"(?i)true|false",
+    "date": r"\d{4}-\d\d-\d\d",
+    "timestamp": r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?",
+}
+"""The form that texts have which are read as a type: Spark would take `1d` for a number and `2024` for a day."""
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_READING = (
+    ("header", "true"),
+    ("inferSchema", "false"),
+    ("enforceSchema", "false"),
+    ("mode", "FAILFAST"),
+    ("columnPruning", "false"),
+    ("quote", '"'),
+    ("escape", '"'),
+    ("emptyValue", _EMPTY),
+)
+
+
+class FilesOfSpark:
+    """The files at a path or pattern, where a session with Spark is."""
+
+    def __init__(self, engine: SparkEngine, path: str) -> None:
+        self._engine = engine
+        self._path = path
+
+    def read(self, relation: Relation, options: ReadOptions) -> FileReading:
+        """Make a temporary view of all rows; see `Engine.read_file`.
+
+        Raises PolicyError for files that are missing, of another kind, or not as `options` say.
+        """
+        if _is_csv(self._path):
+            return self._read_csv(relation, options)
+        if self._path == STANDARD_INPUT or self._path.lower().endswith(_OTHERS):
+            raise PolicyError(f"{self._path} is not a kind of file that Spark reads here: .parquet, .csv or .csv.gz.")
+        self._view(relation, "parquet")
+        self._require_same_columns(relation)
+        return FileReading(relation, "parquet")
+
+    def version(self) -> tuple[int, ...] | None:
+        """The number, size and a hash of names, sizes and times of the files; None where there are none."""
+        files = self._name_view("listed")
+        try:
+            self._view(files, "binaryFile")
+        except PolicyError:
+            return None
+        (version,) = self._engine.query_there("engine/measure_files", files=files)
+        return tuple(map(int, version))
+
+    def _read_csv(self, relation: Relation, options: ReadOptions) -> FileReading:
+        if options.encoding.lower().replace("-", "") != "utf8" or options.null != ("",) or options.dates:
+            raise PolicyError(
+                f"{self._path}: Spark reads text of UTF-8 in which NULL is a field with nothing in it, and days as"
+                " 2024-12-31; leave out encoding, null and dates, and convert the file where it is otherwise."
+            )
+        delimiter, texts = options.delimiter or ",", self._name_view("texts")
+        self._view(texts, "csv", (*_READING, ("sep", delimiter)))
+        names = [name for name, _ in self._columns(texts)]
+        self._check_lines(len(names), delimiter)
+        if unknown := [name for name in options.types if name not in names]:
+            raise PolicyError(f"{self._path} has no column {Identifier(unknown[0])} (source.types).")
+        self._check_types(texts, options)
+        columns = [_column_as_read(name, options.types.get(name)) for name in names]
+        listed = [{"name": Identifier(one.name), "type": _cast(options.types.get(one.name))} for one in columns]
+        self._engine.run_there("engine/view_texts", view=relation, texts=texts, columns=listed, empty=Text(_EMPTY))
+        return FileReading(relation, "csv", tuple(columns), delimiter, UTF_8, ("",))
+
+    def _check_lines(self, fields: int, delimiter: str) -> None:
+        lines = self._name_view("lines")
+        self._view(lines, "text")
+        ((foreign, malformed),) = self._engine.query_there(
+            "engine/count_malformed_lines", lines=lines, form=Text(_form_of_line(fields, delimiter))
+        )
+        if foreign:
+            raise PolicyError(f"{self._path}: lines that are not UTF-8: {foreign:,}; convert the file.")
+        if malformed:
+            raise PolicyError(
+                f"{self._path}: lines with more or fewer fields than the header, or with a quote that does not begin"
+                f" and end a field: {malformed:,}. Where fields hold line ends, write the table as Parquet."
+            )
+
+    def _check_types(self, texts: Relation, options: ReadOptions) -> None:
+        casts = {name: cast for name, kind in options.types.items() if (cast := _cast(kind))}
+        if not casts:
+            return
+        columns = [
+            {"name": Identifier(name), "form": Text(_form_of_type(options.types[name])), "type": cast}
+            for name, cast in casts.items()
+        ]
+        (counts,) = self._engine.query_there("engine/count_mistyped_values", texts=texts, columns=columns)
+        wrong = [
+            f"{self._path}: {count:,} values of column {Identifier(name)} are no {options.types[name]} (source.types)."
+            for name, count in zip(casts, counts, strict=True)
+            if count
+        ]
+        if wrong:
+            raise PolicyError(wrong)
+
+    def _require_same_columns(self, relation: Relation) -> None:
+        """Refuse files of other columns: Spark would read what one of them lacks as NULL."""
+        whole, one = self._columns(relation), self._name_view("one")
+        first: Columns | None = None
+        for path in self._list():
+            FilesOfSpark(self._engine, path)._view(one, "parquet")
+            own = self._columns(one)
+            first = first or own
+            if own != first or own != whole[: len(own)]:  # columns of directories, such as day=1, come last
+                raise PolicyError(
+                    f"The files of {self._path} do not have the same columns in the same types and order."
+                )
+
+    def _list(self) -> Iterator[str]:
+        files = self._name_view("listed")
+        self._view(files, "binaryFile")
+        for (path,) in self._engine.query_there("engine/list_files", files=files):
+            yield path
+
+    def _view(self, view: Relation, form: str, options: Sequence[tuple[str, str]] = ()) -> None:
+        """Make a temporary view of the files."""
+        listed = [(Text(name), Text(value)) for name, value in (("path", self._path), *options)]
+        try:
+            self._engine.run_there("engine/view_files", view=view, format=Identifier(form), options=listed)
+        except EngineError as error:
+            if condition_of(error.__cause__ or error).startswith("PATH_NOT_FOUND"):
+                raise PolicyError(f"There is no file {self._path} where Spark is.") from None
+            raise
+
+    def _columns(self, view: Relation) -> Columns:
+        described = self._engine.describe(view)
+        if described is None:
+            raise ConflictError(f"The view of {self._path} was dropped meanwhile. Run again.")
+        return [(column["name"], column["type"]) for column in described["columns"]]
+
+    def _name_view(self, meaning: str) -> Relation:
+        """Name a temporary view that goes with these files."""
+        return Relation(f"{meaning}_{short_hash(self._path)}")
+
+
+def write_directory(engine: SparkEngine, relation: Relation, path: Path) -> None:
+    """Write the rows of a relation as Parquet files of a new directory of this machine."""
+    engine.run_there("engine/write_directory", relation=relation, path=Text(f"file:{path}"))
+
+
+def _is_csv(path: str) -> bool:
+    return path.lower().endswith(_CSV)
+
+
+def _form_of_line(fields: int, delimiter: str) -> str:
+    """Write the pattern of a line with so many fields; it is gone through once, whatever a line holds."""
+    mark = f"\\x{{{ord(delimiter):x}}}"
+    field = f'(?:"[^"]*+(?:""[^"]*+)*+"|[^"{mark}]*+)'
+    return rf"\A{field}(?:{mark}{field}){{{fields - 1}}}\z"
+
+
+def _form_of_type(kind: str) -> str:
+    decimal = _DECIMAL.fullmatch(type_named(kind))
+    if decimal is None:
+        return rf"\A(?:{_FORMS[kind.lower()]})\z"
+    digits, scale = int(decimal[1]), int(decimal[2])
+    return rf"\A[-+]?0*\d{{0,{digits - scale}}}(?:\.\d{{0,{scale}}})?\z"
+
+
+def _cast(kind: str | None) -> Markup | None:
+    """The type that texts are cast to; None where they stay text. Raises PolicyError for a type that Spark lacks."""
+    if kind is None or kind.lower() == "text":
+        return None
+    named = type_named(kind)
+    if named == "TIME":
+        raise PolicyError("source.types: Spark reads no time of day; leave such a column text.")
+    return Markup({"TIMESTAMP": "TIMESTAMP_NTZ", "HUGEINT": "DECIMAL(38,0)"}.get(named, named))
+
+
+def _column_as_read(name: str, kind: str | None) -> ReadColumn:
+    if kind is None:
+        return ReadColumn(name, "text", "text, as every column that source.types does not name")
+    return ReadColumn(name, kind, f"{kind} (source.types)")
