@@ -127,7 +127,7 @@ def _code_of_value(render: Renderer, field: Field) -> Markup:
     """The code of a value; NULL where the value is."""
     coding = field.coding
     if coding.is_aside:
-        return macro("codes.number_of_row")
+        return render.macro("number_of_row")
     if coding.dictionary is not None:
         return macro("codes.looked_up", field.number)
     if coding.scale is not None:

@@ -88,7 +88,7 @@ class _Column:
         """The value as a double, a date as months; NULL for what is none."""
         attribute = self.field.attribute
         if self.kind.has_day:
-            return macro("measures.months", self.raw)
+            return engine.render.macro("measures.months", self.raw)
         value = attribute.limits.coded(engine.render, self.raw, attribute.column)
         finite = engine.render.macro("is_finite_number", self.raw, self.kind.value)
         return macro("measures.number", double_of(engine.render, value, self.kind), finite)
