@@ -18,9 +18,11 @@ from jinja2 import Environment, nodes
 from markupsafe import Markup
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Kind
+from sqlanon.engines.dialects import Dialect
+from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.engines.spark.dialect import SparkSQL
-from sqlanon.sql import Renderer, Statement, Text, template_directory
+from sqlanon.sql import Renderer, Spelling, Text, template_directory
 from sqlanon.staging.label_grammar import MEMBER, OPEN_SPAN, PLAIN
 from sqlanon.values.expressions import double_of, text_of
 from tests.random_cases import many
@@ -55,21 +57,39 @@ def test_spark_has_the_macros_of_duckdb() -> None:
     assert macros_of("duckdb") - macros_of("spark") == set(LACKING)
 
 
+class Session:
+    """A session of the engine itself, and the renderer of its dialect."""
+
+    def __init__(self, dialect: type[Dialect], fetch: Callable[[str], list[tuple[Any, ...]]]) -> None:
+        self.render = dialect.renderer()
+        self.stored = "USING PARQUET " if dialect is SparkSQL else ""
+        self._spelling = Spelling(tuple(dialect.spellings.items()), dialect.raw_literals)
+        self._fetch = fetch
+
+    def send(self, text: str) -> list[tuple[Any, ...]]:
+        """Send a statement, which has the words of DuckDB."""
+        return self._fetch(self._spelling.apply(text))
+
+
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Engine]]:
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, Session]]:
     """A session of Spark and one of DuckDB, for the whole module."""
     home = tmp_path_factory.mktemp("spark")
     settings = f"spark.sql.warehouse.dir={home}&spark.sql.shuffle.partitions=1"
     with connect(f"spark+local://2?{settings}") as spark, connect("duckdb://") as duckdb:
-        yield spark, duckdb
+        by_spark, by_duckdb = spark.driver_connection, duckdb.driver_connection
+        yield (
+            Session(SparkSQL, lambda text: [tuple(row) for row in by_spark.sql(text).collect()]),
+            Session(DuckDB, lambda text: by_duckdb.execute(text).fetchall()),
+        )
 
 
 _numbers = itertools.count()
 
 
-def compare(both: tuple[Engine, Engine], type_name: str, literals: Sequence[str], build: dict[str, Build]) -> None:
+def compare(both: tuple[Session, Session], type_name: str, literals: Sequence[str], build: dict[str, Build]) -> None:
     """Compare each expression's value of each literal, which is read as a column `v` of a type in DuckDB's words."""
-    found = [values_of(engine, type_name, literals, build) for engine in both]
+    found = [values_of(session, type_name, literals, build) for session in both]
     for name, by_spark, by_duckdb in zip(build, *found, strict=True):
         differ = {
             literal: (one, other)
@@ -79,24 +99,15 @@ def compare(both: tuple[Engine, Engine], type_name: str, literals: Sequence[str]
         assert differ == {}, name
 
 
-def values_of(engine: Engine, type_name: str, literals: Sequence[str], build: dict[str, Build]) -> list[list[Any]]:
+def values_of(session: Session, type_name: str, literals: Sequence[str], build: dict[str, Build]) -> list[list[Any]]:
     """The values of each expression; Spark compiles what it reads from a table, and interprets a list of values."""
     table = f"odd_{next(_numbers)}"
     rows = ", ".join(f"({i}, {literal})" for i, literal in enumerate(literals))
     typed = f"SELECT i, CAST(v AS {type_name}) AS v FROM (VALUES {rows}) AS t(i, v)"
-    using = "USING PARQUET " if engine.name == "spark" else ""
-    send(engine, f"CREATE TABLE {table} {using}AS {typed}")
-    expressions = ", ".join(f"{one(engine.render)} AS c{i}" for i, one in enumerate(build.values()))
-    found = send(engine, f"SELECT i, {expressions} FROM {table} ORDER BY i")
+    session.send(f"CREATE TABLE {table} {session.stored}AS {typed}")
+    expressions = ", ".join(f"{one(session.render)} AS c{i}" for i, one in enumerate(build.values()))
+    found = session.send(f"SELECT i, {expressions} FROM {table} ORDER BY i")
     return [list(column) for column in zip(*(row[1:] for row in found), strict=True)]
-
-
-def send(engine: Engine, text: str) -> list[tuple[Any, ...]]:
-    spelled = engine.render._spelling.apply(text)
-    if text.startswith("CREATE"):
-        engine.execute(Statement("test", spelled))
-        return []
-    return engine.fetch(Statement("test", spelled))
 
 
 def named(*names: str) -> dict[str, Build]:
@@ -124,18 +135,18 @@ SINGLES = ["NaN", "Infinity", "-Infinity", "0", "-0.0", "0.1", "16777216", "1929
 SINGLES += ["999999986991104", "3.4028235e38", "-1.17549435e-38"] + [repr(2.0**power) for power in range(-149, 128, 13)]
 
 
-def test_doubles(both: tuple[Engine, Engine]) -> None:
+def test_doubles(both: tuple[Session, Session]) -> None:
     build = named("exact_double") | texts(Kind.FLOAT) | with_arguments("is_a_number", "float")
     build |= with_arguments("is_finite_number", "float") | with_arguments("equal_values", V)
     build |= {"double_of": lambda render: double_of(render, V, Kind.FLOAT)}
     compare(both, "FLOAT8", quoted(DOUBLES), build)
 
 
-def test_singles(both: tuple[Engine, Engine]) -> None:
+def test_singles(both: tuple[Session, Session]) -> None:
     compare(both, "REAL", quoted(SINGLES), named("exact_single") | texts(Kind.FLOAT, "FLOAT"))
 
 
-def test_numbers_as_units(both: tuple[Engine, Engine]) -> None:
+def test_numbers_as_units(both: tuple[Session, Session]) -> None:
     """The nearest whole number, of two the even one."""
     literals = quoted(["0.5", "1.5", "2.5", "-0.5", "-1.5", "0.1", "1234567.891", "0.49999999999999994", "-0.0"])
     build = with_arguments("units", 1) | with_arguments("units", 10) | with_arguments("units", 10**6)
@@ -156,14 +167,14 @@ FEW = settings(max_examples=many(1), deadline=None, suppress_health_check=SLOW)
 
 @FEW
 @given(values=st.lists(FLOATS, min_size=100, max_size=100))
-def test_texts_of_any_doubles(both: tuple[Engine, Engine], values: list[float]) -> None:
+def test_texts_of_any_doubles(both: tuple[Session, Session], values: list[float]) -> None:
     literals = [f"'{value!r}'" for value in values]
     compare(both, "FLOAT8", literals, named("exact_double", "text_of_double"))
 
 
 @FEW
 @given(values=st.lists(st.integers(0, 2**32 - 1), min_size=100, max_size=100))
-def test_texts_of_any_singles(both: tuple[Engine, Engine], values: list[int]) -> None:
+def test_texts_of_any_singles(both: tuple[Session, Session], values: list[int]) -> None:
     literals = [f"'{struct.unpack('f', struct.pack('I', value))[0]!r}'" for value in values]
     compare(both, "REAL", literals, named("exact_single", "text_of_single"))
 
@@ -172,7 +183,7 @@ INTEGERS = ["0", "1", "-1", "2", "255", "256", "4611686018427387904", "922337203
 INTEGERS += ["9007199254740993", "-9007199254740993", "7", "-7"]
 
 
-def test_integers(both: tuple[Engine, Engine]) -> None:
+def test_integers(both: tuple[Session, Session]) -> None:
     build = named("exact_plain", "bit_count", "nearest_double", "double", "text", "trim_scale") | texts(Kind.INTEGER)
     build |= with_arguments("xor", 5) | with_arguments("quotient64", 2) | with_arguments("quotient64", -3)
     build |= with_arguments("quotient", 7) | with_arguments("quotient", -2) | with_arguments("equal_values", 7)
@@ -181,7 +192,7 @@ def test_integers(both: tuple[Engine, Engine]) -> None:
     compare(both, "BOOLEAN", quoted(["true", "false"]), named("exact_plain"))
 
 
-def test_wide_integers(both: tuple[Engine, Engine]) -> None:
+def test_wide_integers(both: tuple[Session, Session]) -> None:
     most = "9" * 38
     wide = [most, "-" + most, "1", "0", "-1", "18446744073709551617", "9007199254740993", str(2**100 + 1)]
     build = named("nearest_double", "text")
@@ -190,11 +201,11 @@ def test_wide_integers(both: tuple[Engine, Engine]) -> None:
     compare(both, "HUGEINT", quoted(wide), build)
 
 
-def test_sums_of_hashes_leave_64_bits(both: tuple[Engine, Engine]) -> None:
+def test_sums_of_hashes_leave_64_bits(both: tuple[Session, Session]) -> None:
     """A digest adds up 60 bits of each row."""
     total = "CAST(sum(CAST({} AS HUGEINT) * 3) AS VARCHAR)"
     summed = {"sum": lambda render: Markup(total.format(render.macro("hash64", Markup("CAST(v AS VARCHAR)"))))}
-    found = {grouped(engine, "BIGINT", [str(i) for i in range(100)], summed)[0] for engine in both}
+    found = {grouped(session, "BIGINT", [str(i) for i in range(100)], summed)[0] for session in both}
     assert len(found) == 1
     assert int(found.pop()) > 2**64
 
@@ -203,7 +214,7 @@ DECIMALS = ["0", "0.0000000001", "-0.0000000001", "1.5", "0.1", "-12.3400000000"
 MOST_DECIMAL = "9999999999999999999999999999.9999999999"
 
 
-def test_decimals(both: tuple[Engine, Engine]) -> None:
+def test_decimals(both: tuple[Session, Session]) -> None:
     build = named("text_of_decimal", "text_of_number", "nearest_double", "scaled", "exact_plain")
     build |= texts(Kind.DECIMAL, "DECIMAL(38,10)") | with_arguments("exact_decimal", Markup("DECIMAL(38, 12)"))
     compare(both, "DECIMAL(38, 10)", quoted(DECIMALS), build)
@@ -214,7 +225,7 @@ def test_decimals(both: tuple[Engine, Engine]) -> None:
 
 @FEW
 @given(values=st.lists(st.tuples(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(0, 38)), min_size=60, max_size=60))
-def test_doubles_of_any_decimals(both: tuple[Engine, Engine], values: list[tuple[int, int]]) -> None:
+def test_doubles_of_any_decimals(both: tuple[Session, Session], values: list[tuple[int, int]]) -> None:
     """Both round once, of whatever scale the number is."""
     for scale in (0, 12, 38):
         literals = [str(Text(f"{decimal(number // 10**less, scale):f}")) for number, less in values]
@@ -231,10 +242,10 @@ FAR_DAYS |= {"12345-06-07": ("+12345-06-07", "12345-06-07"), "5001-01-01 BC": ("
 FAR = list(zip(*FAR_DAYS.values(), strict=True))  # as Spark reads them, and as DuckDB does
 
 
-def test_dates(both: tuple[Engine, Engine]) -> None:
+def test_dates(both: tuple[Session, Session]) -> None:
     build = named("exact_date", "text_of_day")
     compare(both, "DATE", quoted(DAYS), build | texts(Kind.DATE))
-    shown = [values_of(engine, "DATE", quoted(days), build) for engine, days in zip(both, FAR, strict=True)]
+    shown = [values_of(session, "DATE", quoted(days), build) for session, days in zip(both, FAR, strict=True)]
     assert shown[0] == shown[1]
     assert shown[0][1] == [None, *FAR_DAYS]
     compare(both, "VARCHAR", quoted(list(FAR_DAYS)), read_as("DATE"))
@@ -253,7 +264,7 @@ def read_as(type_name: str) -> dict[str, Build]:
 TIMES = ["1969-12-31 23:59:59.999999", "2020-01-01 00:00:00.12", "2020-01-01 00:00:00", "0001-01-01 00:00:00.000001"]
 
 
-def test_timestamps(both: tuple[Engine, Engine]) -> None:
+def test_timestamps(both: tuple[Session, Session]) -> None:
     build = named("exact_timestamp", "text_of_day")
     compare(both, "TIMESTAMP", quoted([*TIMES, "9999-12-31 23:59:59.999999"]), build)
     zoned = [f"{time}{zone}" for time in TIMES[:3] for zone in ("+00", "+02:00", "-11:30")]
@@ -263,20 +274,20 @@ def test_timestamps(both: tuple[Engine, Engine]) -> None:
 
 
 @pytest.mark.parametrize(("type_name", "zone"), [("TIMESTAMP", ""), ("TIMESTAMPTZ", "+00")])
-def test_far_timestamps(both: tuple[Engine, Engine], type_name: str, zone: str) -> None:
+def test_far_timestamps(both: tuple[Session, Session], type_name: str, zone: str) -> None:
     days = [day.partition(" ") for day in FAR_DAYS]
     shown = [f"{digits} 10:00:00.5{zone}{blank}{era}" for digits, blank, era in days]
-    for engine, spelled in zip(both, FAR, strict=True):
+    for session, spelled in zip(both, FAR, strict=True):
         moments = quoted([f"{day} 10:00:00.5{zone}" for day in spelled])
-        assert values_of(engine, type_name, moments, named("text_of_day")) == [[None, *shown]]
-        assert values_of(engine, "VARCHAR", quoted(shown), read_as(type_name)) == [[None, *shown]]
+        assert values_of(session, type_name, moments, named("text_of_day")) == [[None, *shown]]
+        assert values_of(session, "VARCHAR", quoted(shown), read_as(type_name)) == [[None, *shown]]
 
 
 WORDS = ["", "a", " x ", "ü😀", "it's", '"q"', "a\\b", "\\d", "%", "NULL", "\n"]
 CELLS = ["{Clerk, Sales}", '{NULL, "a, b"}', "[1-5]", "[*-5]", "{NULL, *-5}", "[12-345]", "{NULL, 1-*}"]
 
 
-def test_texts(both: tuple[Engine, Engine]) -> None:
+def test_texts(both: tuple[Session, Session]) -> None:
     build = named("exact_text", "text", "hash64", "collate", "trim_scale") | texts(Kind.TEXT)
     build |= {
         f"bits {start} {count}": lambda render, start=start, count=count: render.macro(  # type: ignore[misc]
@@ -295,7 +306,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_patterns(both: tuple[Engine, Engine], pattern: str) -> None:
+def test_patterns(both: tuple[Session, Session], pattern: str) -> None:
     literals = quoted([*WORDS, *CELLS])
     build = with_arguments("matches", Text(pattern)) | with_arguments("tokens", Text(pattern))
     if "([0-9]" in pattern:
@@ -303,12 +314,12 @@ def test_patterns(both: tuple[Engine, Engine], pattern: str) -> None:
     compare(both, "VARCHAR", literals, build)
 
 
-def grouped(engine: Engine, type_name: str, literals: Sequence[str], build: dict[str, Build]) -> tuple[Any, ...]:
+def grouped(session: Session, type_name: str, literals: Sequence[str], build: dict[str, Build]) -> tuple[Any, ...]:
     """The values of aggregates."""
     rows = ", ".join(f"({literal})" for literal in literals)
-    listed = ", ".join(str(one(engine.render)) for one in build.values())
+    listed = ", ".join(str(one(session.render)) for one in build.values())
     typed = f"SELECT CAST(v AS {type_name}) AS v FROM (VALUES {rows}) AS t(v)"
-    return send(engine, f"SELECT {listed} FROM ({typed}) AS t")[0]
+    return session.send(f"SELECT {listed} FROM ({typed}) AS t")[0]
 
 
 @pytest.mark.parametrize(
@@ -321,52 +332,91 @@ def grouped(engine: Engine, type_name: str, literals: Sequence[str], build: dict
         ("BIGINT", quoted([])),
     ],
 )
-def test_order_statistics_keep_their_type(both: tuple[Engine, Engine], type_name: str, literals: list[str]) -> None:
+def test_order_statistics_keep_their_type(both: tuple[Session, Session], type_name: str, literals: list[str]) -> None:
     build = (
         named("median")
         | with_arguments("kth_least", 2)
         | with_arguments("kth_least", 9)
         | with_arguments("least_ones", 2)
     )
-    by_spark, by_duckdb = (list(map(str, grouped(engine, type_name, literals, build))) for engine in both)
+    by_spark, by_duckdb = (list(map(str, grouped(session, type_name, literals, build))) for session in both)
     assert [text.replace("[]", "None") for text in by_spark] == by_duckdb
 
 
-def test_records_are_compared_with_their_nulls(both: tuple[Engine, Engine]) -> None:
-    for engine in both:
-        record = engine.render.macro("record", [Markup("v"), Markup("nullif(v, v)")])
+def test_sums_in_order_and_wide_sums(both: tuple[Session, Session]) -> None:
+    """A sum of doubles depends on their order; one of whole numbers may leave 64 bits."""
+    doubles = ["1e16", "1", "-1e16", "0.1", "1e-9", "3.3", "1e16"]
+    build: dict[str, Build] = {
+        "sum": lambda render: render.macro("ordered_sum", V, V),
+        "of some": lambda render: render.macro("ordered_sum", Markup("v * 2"), Markup("-v"), Markup("v > 0")),
+        "of none": lambda render: render.macro("ordered_sum", V, V, Markup("v > 1e300")),
+        "quantiles": lambda render: render.macro("quantiles", V, [0.025, 0.5, 0.975]),
+    }
+    by_spark, by_duckdb = (grouped(session, "FLOAT8", quoted(doubles)[1:], build) for session in both)
+    assert by_spark == by_duckdb
+    most = quoted(["9223372036854775807", "9223372036854775807", "-1"])
+    wide = {"sum": lambda render: Markup(f"CAST({render.macro('wide_sum', V)} AS VARCHAR)")}
+    assert [grouped(session, "BIGINT", most, wide) for session in both] == [("18446744073709551613",)] * 2
+
+
+def test_texts_are_joined_in_order(both: tuple[Session, Session]) -> None:
+    order = Markup("v IS NOT NULL, v")
+    build = {"all": lambda render: render.macro("joined_texts", Markup("coalesce(v, '-')"), Text(", "), order)}
+    assert [grouped(session, "VARCHAR", quoted(["b", "", "B", "é"]), build) for session in both] == [
+        ("-, , B, b, é",)
+    ] * 2
+
+
+def test_members_and_finite_days(both: tuple[Session, Session]) -> None:
+    def is_member(render: Renderer) -> Markup:
+        return render.macro("is_member", V, render.macro("tokens", V, Text("[a-z]+")))
+
+    compare(both, "VARCHAR", quoted(["a", "a b", "", "1", "abc"])[1:], {"is_member": is_member})
+    compare(both, "DATE", quoted(DAYS), named("is_finite_day"))
+    compare(both, "TIMESTAMP", quoted(TIMES), named("is_finite_day"))
+
+
+def test_rows_are_numbered_from_one(both: tuple[Session, Session]) -> None:
+    for session in both:
+        text = f"SELECT {session.render.macro('number_of_row')} AS n FROM (VALUES ('a'), ('b'), ('c')) AS t(v)"
+        assert sorted(session.send(text)) == [(1,), (2,), (3,)]
+
+
+def test_records_are_compared_with_their_nulls(both: tuple[Session, Session]) -> None:
+    for session in both:
+        record = session.render.macro("record", [Markup("v"), Markup("nullif(v, v)")])
         text = f"SELECT count(DISTINCT {record}), count(DISTINCT v) FROM (VALUES (1), (2), (1)) AS t(v)"
-        assert send(engine, text) == [(2, 2)]
-        assert engine.render.macro("record", [Markup("v")]) == "v"
+        assert session.send(text) == [(2, 2)]
+        assert session.render.macro("record", [Markup("v")]) == "v"
 
 
-def test_numbers_count_up_to_the_last(both: tuple[Engine, Engine]) -> None:
-    for engine in both:
-        numbers = engine.render.macro("numbers_to", Markup("t.v"))
-        found = send(engine, f"SELECT t.v, {numbers} AS n FROM (VALUES (3), (0), (1)) AS t(v)")
+def test_numbers_count_up_to_the_last(both: tuple[Session, Session]) -> None:
+    for session in both:
+        numbers = session.render.macro("numbers_to", Markup("t.v"))
+        found = session.send(f"SELECT t.v, {numbers} AS n FROM (VALUES (3), (0), (1)) AS t(v)")
         assert sorted(found) == [(1, 1), (3, 1), (3, 2), (3, 3)]
 
 
-def test_hashes_choose_parts_of_all_rows(both: tuple[Engine, Engine]) -> None:
+def test_hashes_choose_parts_of_all_rows(both: tuple[Session, Session]) -> None:
     """Each part is about as large as it should be, and every row is in one of them."""
     spark = both[0]
     keys = [Markup("id"), Markup("id % 7")]
     bounds = [(0, 1024), (1024, 4095), (4095, 4096)]
     parts = ", ".join(f"count(CASE WHEN {spark.render.macro('hash_lies', keys, *ends)} THEN 1 END)" for ends in bounds)
     zero = spark.render.macro("hashes_to_zero", keys, 16)
-    *found, chosen = send(spark, f"SELECT {parts}, count(CASE WHEN {zero} THEN 1 END) FROM range(40000)")[0]
+    *found, chosen = spark.send(f"SELECT {parts}, count(CASE WHEN {zero} THEN 1 END) FROM range(40000)")[0]
     assert sum(found) == 40000
     assert 9500 < found[0] < 10500
     assert 2200 < chosen < 2800
 
 
-def test_rows_that_differ_have_other_hashes(both: tuple[Engine, Engine]) -> None:
+def test_rows_that_differ_have_other_hashes(both: tuple[Session, Session]) -> None:
     """The engine's own hash passes over NULLs, so that (1, NULL) and (NULL, 1) would have the same."""
     spark = both[0]
     hashed = spark.render.macro("hash_of_row", [spark.render.macro("hashable_wide", Markup("a")), Markup("b")])
     rows = "(VALUES (1, NULL), (NULL, 1), (1, 1), (NULL, NULL)) AS t(a, b)"
     text = "SELECT count(DISTINCT {0}), sum({0}) IS NOT NULL FROM " + rows
-    assert send(spark, text.format(hashed)) == [(4, True)]
+    assert spark.send(text.format(hashed)) == [(4, True)]
 
 
 def test_work_tables_are_parquet() -> None:
