@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -20,6 +21,11 @@ exchange = pytest.importorskip("sqlanon.engines.duckdb.exchange", reason="takes 
 T = TypeVar("T")
 
 
+def shuffled(table: Any) -> Any:
+    """The same rows in another order, as they may arrive in any."""
+    return table.take(random.Random(table.num_rows).sample(range(table.num_rows), table.num_rows))
+
+
 class CarryingEngine(DuckDBEngine):
     """An engine that carries work out in further instances, which are given what the work reads.
 
@@ -34,7 +40,8 @@ class CarryingEngine(DuckDBEngine):
     def carry_out_with_rows(
         self, tables: Sequence[Relation], rows: Sequence[Relation], work: Callable[[Engine], T]
     ) -> T:
-        return self._carry_out({one.name: exchange.read_table(self, one) for one in (*tables, *rows)}, work)
+        given = {one.name: exchange.read_table(self, one) for one in tables}
+        return self._carry_out(given | {one.name: shuffled(exchange.read_table(self, one)) for one in rows}, work)
 
     def carry_out_in_parts(
         self, tables: Sequence[Relation], rows: Relation, works: Sequence[Callable[[Engine], T]]

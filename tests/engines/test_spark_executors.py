@@ -95,7 +95,7 @@ class ExecutingEngine(DuckDBEngine):
 
     def _frame(self, table: Relation) -> Any:
         path = self.files / f"{table.name}.parquet"
-        self.execute(Statement("copy", f"COPY (SELECT * FROM {table}) TO '{path}'"))
+        self.execute(Statement("copy", f"COPY (SELECT * FROM {table} ORDER BY random()) TO '{path}'"))
         return self.session.read.parquet(str(path))
 
 
