@@ -118,7 +118,7 @@ def main(rows: int) -> None:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with tempfile.TemporaryDirectory() as home:
         url = f"spark+local://2?spark.sql.warehouse.dir={home}/tables"
-        with connect(url, to_verify=True) as spark:
+        with connect(url) as spark:
             session: Any = spark.driver_connection
             with DuckDBEngine.connect("duckdb:///:memory:", EngineOptions(threads=2)) as engine:
                 assert isinstance(engine, DuckDBEngine)

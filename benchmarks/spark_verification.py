@@ -46,7 +46,7 @@ def main(rows: int) -> None:
     grouped = f"SELECT count(*) FROM (SELECT count(*) FROM people GROUP BY {', '.join(QUASI)}) AS g"
     with tempfile.TemporaryDirectory() as home:
         urls = {"spark": f"spark+local://2?spark.sql.warehouse.dir={home}", "duckdb": f"duckdb:///{home}/d.duckdb"}
-        with connect(urls["spark"], to_verify=True) as spark:
+        with connect(urls["spark"]) as spark:
             spark.execute(Statement("create", f"CREATE TABLE people AS {TABLE.format(columns=columns, rows=rows)}"))
             with connect(urls["duckdb"], create=True) as duckdb:
                 text = TABLE.format(columns=columns, rows=rows).replace(f"range({rows})", f"range({rows}) AS r (id)")
