@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
+import pickle
 import shutil
 import sys
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
+from markupsafe import Markup
 
 from sqlanon.algorithms.placement import search_with_rows
 from sqlanon.engines.base import Engine, EngineOptions
@@ -212,6 +214,19 @@ def test_errors_of_the_work_are_the_programs_own(
         carried(session, work, "failing")
     assert str(raised.value) == text
     assert not session.catalog.tableExists("failing")
+
+
+def test_expressions_of_two_places_travel_as_one() -> None:
+    from sqlanon.engines.duckdb.dialect import DuckDB
+    from sqlanon.engines.spark.dialect import SparkSQL
+    from sqlanon.engines.spark.executors import pickled
+    from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
+
+    expression = TwofoldRenderer(DuckDB.renderer(), SparkSQL.renderer()).macro("collate", Markup("x"))
+    there, plain = pickle.loads(pickled([expression, Markup("x")]))
+    assert there == half(expression, Place.HOME) != expression
+    assert plain == "x"
+    assert pickle.loads(pickle.dumps(there)) == expression
 
 
 def test_executors_without_the_program_are_named(session: SparkSession) -> None:

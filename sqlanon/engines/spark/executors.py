@@ -17,6 +17,7 @@ Settings of the session, which may stand in its URL:
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import secrets
@@ -26,11 +27,13 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow
+from markupsafe import Markup
 from pyspark import cloudpickle
 
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.records import DELIVERY, Delivery, RecordLayout, RowTable, from_bytes, to_bytes
 from sqlanon.engines.spark.tasks import WHOLE_TYPES, ArrivingTable, CarriedWork, versions
+from sqlanon.engines.spark.twofold import Place, TakenHalf, half
 from sqlanon.sql import Relation
 
 if TYPE_CHECKING:
@@ -211,5 +214,15 @@ def _quoted(name: str) -> str:
 
 def pickled(work: object) -> bytes:
     """Pickle a call for `carry_out`."""
-    content: bytes = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
-    return content
+    content = io.BytesIO()
+    _Pickler(content).dump(work)  # type: ignore[no-untyped-call]
+    return content.getvalue()
+
+
+class _Pickler(cloudpickle.CloudPickler):
+    """Pickles expressions that were rendered for two places as what the embedded database takes."""
+
+    def reducer_override(self, obj: object) -> Any:
+        if isinstance(obj, Markup) and (taken := half(obj, Place.HOME)) != obj:
+            return TakenHalf, (taken, str(obj))
+        return super().reducer_override(obj)  # type: ignore[no-untyped-call]

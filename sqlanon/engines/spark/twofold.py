@@ -90,3 +90,18 @@ def half(text: str, place: Place) -> str:
         elif all(one is place for one in within):
             taken.append(piece)
     return "".join(taken)
+
+
+class TakenHalf(Markup):
+    """One half of an expression, which is the whole one again when a result takes it home."""
+
+    whole: str
+
+    def __new__(cls, taken: str, whole: str) -> TakenHalf:
+        """Make it of the half and of the whole text."""
+        made = super().__new__(cls, taken)
+        made.whole = whole
+        return made
+
+    def __reduce__(self) -> tuple[type[Markup], tuple[str]]:
+        return Markup, (self.whole,)
