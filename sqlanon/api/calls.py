@@ -151,7 +151,7 @@ def check_table(
     trusts_owner: as in `profile_table`.
     Raises PolicyError for an unknown table or column, or a table of counts, whose rows are not those of persons.
     """
-    with connect_to_table(url, table, options, trusts_owner, to_verify=True) as (engine, relation):
+    with connect_to_table(url, table, options, trusts_owner) as (engine, relation):
         all_sensitive = list(dict.fromkeys([*attributes_of(models), *sensitive]))
         require_columns(engine, relation, [*quasi_identifiers, *all_sensitive])
         _refuse_counts(engine.columns(relation), [*quasi_identifiers, *all_sensitive])

@@ -16,6 +16,7 @@ from sqlanon.encoding.coded_rows import encode_statement, raw_column
 from sqlanon.encoding.dictionaries import code_attribute, code_by_value
 from sqlanon.encoding.fields import WORD_BITS, Coding, Field, place, word_column
 from sqlanon.encoding.fractions import Range, measure_fractions
+from sqlanon.encoding.source_copy import copied
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ConflictError
 from sqlanon.hierarchies.limits import limits_in
@@ -107,13 +108,9 @@ def encode(
     plan = replace(plan, attributes=tuple(_limited(engine, plan, attribute) for attribute in plan.attributes))
     if row_filter is None:
         return _encode(engine, plan, workspace, _measure_source(engine, plan), whole=whole)
-    copy = workspace.table("source")
-    columns = [Identifier(attribute.name) for attribute in plan.attributes]
-    engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns, row_filter=row_filter)
-    engine.analyze(copy)
-    copied = replace(plan, source=copy)
-    coded = _encode(engine, copied, workspace, _measure_source(engine, copied))
-    workspace.drop(copy)
+    part = copied(engine, plan, workspace, row_filter=row_filter)
+    coded = _encode(engine, part, workspace, _measure_source(engine, part))
+    workspace.drop(part.source)
     return coded
 
 

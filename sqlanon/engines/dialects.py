@@ -87,8 +87,10 @@ class Dialect:
 
     # --- capabilities, with the reason where an engine lacks one
 
-    carries_out_runs: ClassVar[Capability] = CAPABLE
-    """Runs may have their source there."""
+    has_snapshots: ClassVar[Capability] = CAPABLE
+    """The statements of a transaction see the tables as of one moment."""
+    has_locks: ClassVar[Capability] = CAPABLE
+    """Locks of its sessions keep all others out, whatever process they are of."""
     tells_other_types_apart: ClassVar[Capability] = CAPABLE
     """Values of types of kind OTHER that differ have texts that differ."""
     keeps_catalog: ClassVar[Capability] = CAPABLE

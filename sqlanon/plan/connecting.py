@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.engines.dialects import dialect_of_url
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.models import PrivacyModel
@@ -73,11 +72,9 @@ def release_columns(policy: Policy, there: set[str]) -> list[str]:
 
 @contextlib.contextmanager
 def connect_to_table(
-    url: str | None, table: str, options: EngineOptions | None, trusts_owner: bool, *, to_verify: bool = False
+    url: str | None, table: str, options: EngineOptions | None, trusts_owner: bool
 ) -> Iterator[tuple[Engine, Relation]]:
-    """A table, or without a URL a file, for reading only; `to_verify`: for nothing but its verification."""
-    if url is not None and not to_verify:
-        dialect_of_url(url).carries_out_runs.require()
+    """A table, or without a URL a file, for reading only."""
     with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
         if url is None:
             yield engine, view_file(engine, table)

@@ -24,10 +24,12 @@ from sqlanon.work.workspace import Workspace
 class RunExecution:
     """The sessions, policy, models and journal of a run, and, as soon as it has them, its plan and work tables.
 
+    snapshot: the plan for a source that stays as it is while it is coded: a copy, where the engine has no snapshots.
     linked: what is said of earlier releases of the source by other rules.
     """
 
     plan: Plan
+    snapshot: Plan
     workspace: Workspace
     control: Control
     outcome: ResultBuilder
@@ -45,6 +47,12 @@ class RunExecution:
     def engine(self) -> Engine:
         """The session with the source's database."""
         return self.session.engine
+
+    @property
+    def keeper_of_locks(self) -> Engine:
+        """The session whose locks keep other runs away from the release."""
+        target = self.session.target
+        return target if target.traits.has_locks else self.catalog.store
 
     @property
     def catalog(self) -> Catalog:

@@ -73,8 +73,9 @@ class Publish(Sink):
         """Lock a table in its own database; a file in the source's, which other runs to it are likely to share."""
         file = run.policy.release.file
         if file is None:
-            return release_lock(run.session.target, run.plan.release)
-        return release_lock(run.engine, Relation("file"), Path(file).resolve())
+            return release_lock(run.session.target, run.plan.release, keeper=run.keeper_of_locks)
+        keeper = run.engine if run.engine.traits.has_locks else run.catalog.store
+        return release_lock(run.engine, Relation("file"), Path(file).resolve(), keeper=keeper)
 
     def take(self, run: RunExecution, source: ReleaseSource, encoded: Encoded, release: Release) -> None:
         with contextlib.ExitStack() as stack:

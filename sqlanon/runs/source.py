@@ -49,7 +49,7 @@ class ReleaseSource(ABC):
 
     def encode(self, run: RunExecution) -> Encoded:
         """Code the source's rows, inside of the transaction that is the run's snapshot."""
-        return Encoded(encode(run.engine, run.plan, run.workspace))
+        return Encoded(encode(run.engine, run.snapshot, run.workspace))
 
     def distinct_tuples(self, run: RunExecution, coded: CodedTable) -> Tuples | None:  # noqa: ARG002
         """Count the distinct tuples that a search works on; None where none does."""
@@ -82,7 +82,7 @@ class Search(ReleaseSource):
         self.search_options = search_options
 
     def encode(self, run: RunExecution) -> Encoded:
-        return Encoded(encode(run.engine, run.plan, run.workspace, whole=self.searching.needs_all_witnesses))
+        return Encoded(encode(run.engine, run.snapshot, run.workspace, whole=self.searching.needs_all_witnesses))
 
     def distinct_tuples(self, run: RunExecution, coded: CodedTable) -> Tuples | None:
         return self.searching.distinct_tuples(search_request(run, coded, self.search_options))

@@ -110,13 +110,13 @@ class Stored(ReleaseSource):
             except PolicyError as error:
                 error.add_note("With --on-violation suppress, rows with values that no rule knows are left out.")
                 raise
-        row_filter = find_row_filter(run.engine, run.workspace, run.plan, self.stored)
+        row_filter = find_row_filter(run.engine, run.workspace, run.snapshot, self.stored)
         if row_filter is None:
             return super().encode(run)
         if not row_filter.rows:
             raise ProtectionError("No rule is about any of these rows; nothing was published.")
         self._require_budget(row_filter.unmatched, row_filter.unmatched + row_filter.rows)
-        coded = encode(run.engine, run.plan, run.workspace, row_filter.condition)
+        coded = encode(run.engine, run.snapshot, run.workspace, row_filter.condition)
         return Encoded(coded, unmatched_rows=row_filter.unmatched)
 
     def decide(self, run: RunExecution, encoded: Encoded) -> Release:

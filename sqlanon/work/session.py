@@ -13,7 +13,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.catalog.location import is_there
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.engines.dialects import Dialect, dialect_of_url, find_dialect, is_embedded, require_catalog
+from sqlanon.engines.dialects import Dialect, find_dialect, is_embedded, require_catalog
 from sqlanon.engines.embedded import EMBEDDED, MEMORY_URL, url_of_file
 from sqlanon.engines.files import STANDARD_INPUT, directory_of
 from sqlanon.errors import AccessError, PolicyError
@@ -64,8 +64,6 @@ def open_engines(policy: Policy, options: EngineOptions, opening: Opening = conn
     with contextlib.ExitStack() as stack:
         source, release = database_url(policy), policy.release.url
         options = replace(options, places=_places(policy))
-        if source is not None:
-            dialect_of_url(source).carries_out_runs.require()
         engine = stack.enter_context(opening(source or MEMORY_URL, options, create=policy.source.url is None))
         target = engine
         if carried_to(policy, engine.traits) is not None:
@@ -197,6 +195,7 @@ def _release_schema(policy: Policy) -> str | None:
 @contextlib.contextmanager
 def open_session(policy: Policy, options: EngineOptions) -> Iterator[Session]:
     """All that a run needs, closed at its end."""
+    catalog_place(policy)  # refused before anything is opened
     file = _file_of_catalog(policy)
     is_new = file is not None and not file.exists()
     with open_engines(policy, options) as (engine, target), open_catalog(policy, engine) as catalog:

@@ -174,15 +174,19 @@ def carry_out_keeping(workspace: Workspace, work: Callable[[], T]) -> T:
 
 
 @contextlib.contextmanager
-def release_lock(engine: Engine, release: Relation, file: Path | None = None) -> Iterator[None]:
+def release_lock(
+    engine: Engine, release: Relation, file: Path | None = None, *, keeper: Engine | None = None
+) -> Iterator[None]:
     """Keep other runs from publishing to the same release: a table of the engine's database, or `file`.
+
+    keeper: the session whose lock it is, if that is not the engine's own.
 
     Raises:
         ConflictError: another run is at it.
     """
     conflict = f"Another run is writing {file or release}: wait for it, or cancel it."
     place = file or identity_of(engine) or f"the memory of session {id(engine)}"
-    with locks.held(engine, release_lock_name(release, str(place)), conflict):
+    with locks.held(keeper or engine, release_lock_name(release, str(place)), conflict):
         yield
 
 

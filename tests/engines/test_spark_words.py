@@ -60,7 +60,7 @@ def test_a_spelled_statement_stays_as_it_is(literals: list[str]) -> None:
     assert SPELLING.apply(once) == once
 
 
-def test_all_but_verifying_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_catalog_has_to_be_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("policy.yml").write_text(
         "source: {url: 'spark+local://2', table: people}\nrelease: {table: released}\n"
@@ -68,7 +68,7 @@ def test_all_but_verifying_is_refused_by_name(tmp_path: Path, monkeypatch: pytes
     )
     result = call("run", "policy.yml")
     assert result.exit_code == 2, result.output
-    assert "Spark: tables are verified there" in result.output
+    assert "Spark cannot keep the catalog" in result.output
 
 
 def test_limits_that_are_the_clusters_are_refused() -> None:
@@ -78,7 +78,6 @@ def test_limits_that_are_the_clusters_are_refused() -> None:
 
 
 def test_the_traits_say_what_is_lacking() -> None:
-    assert not SparkSQL.carries_out_runs
     assert not SparkSQL.keeps_catalog
 
 

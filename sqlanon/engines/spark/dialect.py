@@ -50,10 +50,8 @@ class SparkSQL(Dialect):
     raw_literals = True
     places_work_tables = True
 
-    carries_out_runs = Capability(
-        "Spark: tables are verified there (sqlanon verify URL TABLE); to profile, search, measure loss and publish"
-        " there is not supported yet. Nothing was changed."
-    )
+    has_snapshots = Capability("Spark has no transactions: what is read more than once is copied first.")
+    has_locks = Capability("Spark has no locks; those of the catalog's database stand in.")
     tells_other_types_apart = Capability(
         "Spark writes different arrays, structs and maps as the same text, and bytes or collated texts that differ may"
         " look alike; verify a view that has their fields as columns of simple types."

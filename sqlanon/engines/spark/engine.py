@@ -300,6 +300,8 @@ class SparkEngine(Engine):
 
     def resolve(self, relation: Relation) -> Relation | None:
         """The name by which Spark keeps a relation, which ignores case: its own temporary views go first."""
+        if self._tables.knows(relation):
+            return relation
         known = self.describe(relation)
         if known is None:
             return None
@@ -330,7 +332,7 @@ class SparkEngine(Engine):
     def columns(self, relation: Relation) -> list[Column]:
         if self._tables.is_at_home(relation):
             return self._tables.home.columns(relation)
-        return [column_of(column) for column in self._known(relation)["columns"]]
+        return [column_of(column) for column in self._known(self._tables.with_spark(relation))["columns"]]
 
     def unique_columns(self, relation: Relation) -> frozenset[str]:
         """None: constraints of Spark's tables are not enforced."""

@@ -31,7 +31,15 @@ _BROADCAST = 200_000  # lines of a table that every task may hold
 
 AT_HOME = ("hierarchies/", "encoding/create_dictionary", "encoding/count_equal_values", "encoding/measure_range")
 """Templates of statements that are carried out at home, wherever the tables are that they read."""
-COMES_HOME = ("encoding/create_values", "encoding/create_keyed_", "encoding/create_domain")
+COMES_HOME = (
+    "encoding/create_values",
+    "encoding/create_keyed_",
+    "encoding/create_domain",
+    "staging/create_known",
+    "staging/create_means",
+    "staging/create_sets",
+    "staging/measure_leaves",
+)
 """Templates of tables that Spark works out and that are kept at home; all others that it makes stay with the rows."""
 
 
@@ -113,9 +121,17 @@ class WorkTables:
         """Note that a statement wrote a table: what the other place has of it is out of date."""
         self._at[name] = {place}
 
+    def knows(self, relation: Relation) -> bool:
+        """Tell whether a relation is a work table that is there."""
+        return relation.parts[:2] == _HOME and relation.name in self._at
+
     def is_at_home(self, relation: Relation) -> bool:
         """Tell whether a relation is a work table that is at home."""
         return relation.parts[:2] == _HOME and Place.HOME in self._at.get(relation.name, ())
+
+    def with_spark(self, relation: Relation) -> Relation:
+        """Name a relation as Spark does: a work table by its own place, all others as they are."""
+        return self._named_by_spark(relation.name) if relation.parts[:2] == _HOME else relation
 
     def frame(self, name: str) -> DataFrame:
         """Return a table of Spark's."""
@@ -124,7 +140,7 @@ class WorkTables:
     def fetch_home(self, name: str) -> pyarrow.Table:
         """Return a table that is at home."""
         statement = self.home.render("engine/select_table", table=Relation(name, *_HOME[::-1]))
-        return self.home.driver_connection.execute(statement.text).to_arrow_table()
+        return self.home.driver_connection.sql(statement.text).to_arrow_table()
 
     def keep_home(self, name: str, table: pyarrow.Table) -> None:
         """Make a table at home."""

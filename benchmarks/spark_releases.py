@@ -1,0 +1,76 @@
+"""Releases of many policies on Spark, held against DuckDB's: the same rows in the same order, and the same figures.
+
+python benchmarks/spark_releases.py                    all policies of frozen_releases.py
+python benchmarks/spark_releases.py --only mondrian    those whose names match this
+
+Prints a line for each policy: that it is the same, what differs, or the error; exit code 1 if anything does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from frozen_releases import COLUMNS, cases, patients
+
+from sqlanon.errors import SqlanonError
+from sqlanon.results.run_result import RunResult
+from sqlanon.runs.runner import run
+from tests.run_support import Database, open_database
+from tests.spark_support import SparkTables, open_spark
+
+TELL_OTHERWISE = ("run", "seconds", "catalog", "engine", "source", "statements", "release", "warnings")
+"""Keys of `run --json` that speak of the engine, its tables and the time."""
+
+
+def release_of(database: Database | SparkTables, table: str, case: dict[str, Any]) -> dict[str, Any]:
+    """Run a policy; the rows of its release in their order, and the figures of the run."""
+    try:
+        outcome = run(database.policy(table, **case), replace=True)
+    except SqlanonError as error:
+        return {"error": f"{type(error).__name__}: {error}".replace("spark_catalog.default.", "")}
+    rows = [tuple(map(text_of, row)) for row in database.sql(f"SELECT * FROM {table}_r")]
+    return {"rows": rows, **figures(outcome)}
+
+
+def figures(outcome: RunResult) -> dict[str, Any]:
+    """The figures of a run that do not depend on where it was carried out."""
+    told = {name: value for name, value in outcome.as_json().items() if name not in TELL_OTHERWISE}
+    return told | {"algorithm": {**told["algorithm"], "statements": None}}
+
+
+def text_of(value: Any) -> str | None:
+    """A value as both drivers write it."""
+    return None if value is None else str(value)
+
+
+def compare(only: str) -> int:
+    """Compare all releases; the number of policies that differ."""
+    wrong = 0
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        with open_database(f"duckdb:///{home}/rows.duckdb") as duckdb, open_spark(home) as spark:
+            for database in (duckdb, spark):
+                database.create(COLUMNS, patients(), "patients")
+            for name, case in cases().items():
+                if re.search(only, name):
+                    began = time.perf_counter()
+                    one, other = (release_of(database, "patients", case) for database in (duckdb, spark))
+                    parts = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+                    wrong += bool(parts)
+                    told = ", ".join(parts) or "same"
+                    print(f"{name}: {told} ({time.perf_counter() - began:.1f} s) {other.get('error', '')}", flush=True)
+    return wrong
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="policies whose names match this expression")
+    sys.exit(1 if compare(parser.parse_args().only) else 0)

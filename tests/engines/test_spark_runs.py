@@ -1,0 +1,88 @@
+"""Runs on Spark: the same releases as on DuckDB, row for row; no row comes home; nothing is left behind."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlanon.errors import EngineError, SqlanonError
+from sqlanon.runs.runner import run
+from sqlanon.sql import Identifier, Relation
+from tests.run_support import Database, open_database
+from tests.spark_support import SparkTables, needs_spark, open_spark
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from frozen_releases import COLUMNS, cases, patients
+from spark_releases import release_of
+
+pytestmark = [needs_spark, pytest.mark.in_turns(3)]
+CASES = (
+    "mondrian, hierarchies",
+    "optimal, recode",
+    "gain-bins, hierarchies",
+    "show mean",
+    "optimal, t-ordered, star",
+    "sets",
+    "top-down",
+    "sampled, recursive-l",
+    "unmet",
+)
+"""Policies of the benchmark that runs them all, `spark_releases.py`: each has parts that the others lack."""
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, SparkTables]]:
+    """A database of DuckDB, and a session with Spark, each with the same table of patients."""
+    home = tmp_path_factory.mktemp("spark")
+    with open_database(f"duckdb:///{home}/rows.duckdb") as duckdb, open_spark(home) as spark:
+        for database in (duckdb, spark):
+            database.create(COLUMNS, patients(), "patients")
+        yield duckdb, spark
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_release_is_that_of_duckdb(databases: tuple[Database, SparkTables], name: str) -> None:
+    one, other = (release_of(database, "patients", cases()[name]) for database in databases)
+    assert one == other
+    assert left_behind(databases[1]) == []
+
+
+def left_behind(spark: SparkTables) -> list[str]:
+    """The work tables and staging tables that are there, in any schema."""
+    schemas = [name for (name,) in spark.sql("SHOW SCHEMAS")]
+    names = [one[1] for schema in schemas for one in spark.sql(f"SHOW TABLES IN {schema}")]
+    return [name for name in names if re.match(r"w_[0-9a-f]{8}_|sqlanon_staging_", name)]
+
+
+def test_a_table_of_rows_does_not_come_home(databases: tuple[Database, SparkTables]) -> None:
+    engine = databases[1].engine
+    engine.prepare_work("sqlanon")
+    rows = engine.temporary("w_00000000_rows")
+    engine.run("encoding/copy_words", rows=rows, encoded=Relation("patients"), words=[Identifier("age")])
+    with pytest.raises(EngineError, match="stays with Spark"):
+        engine.run("encoding/count_equal_values", dictionary=rows)
+    engine.run("engine/drop_table", table=rows)
+
+
+def test_a_failing_run_leaves_the_release_and_no_work_tables(
+    databases: tuple[Database, SparkTables], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = databases[1]
+    policy = spark.policy("patients", **cases()["mondrian, hierarchies"])
+    run(policy, replace=True)
+    before = spark.sql("SELECT * FROM patients_r")
+
+    def fail(*_: Any) -> None:
+        raise EngineError("broken on purpose")
+
+    monkeypatch.setattr("sqlanon.runs.sink.verify_table", fail)
+    with pytest.raises(SqlanonError, match="broken on purpose"):
+        run(policy, replace=True)
+    assert spark.sql("SELECT * FROM patients_r") == before
+    assert left_behind(spark) == []

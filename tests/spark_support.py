@@ -1,0 +1,90 @@
+"""Spark for tests: one session with a metastore that stays, tables in it, and runs of policies over them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import itertools
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from sqlanon.engines import connect
+from sqlanon.engines.spark.engine import SparkEngine
+from sqlanon.policy import Policy
+from sqlanon.policy.loading import build_policy
+
+needs_spark = pytest.mark.skipif(
+    "SQLANON_REQUIRE_SPARK" not in os.environ
+    and (importlib.util.find_spec("pyspark") is None or shutil.which("java") is None),
+    reason="takes the extra spark, and Java 17 or 21",
+)
+_TYPES = {"VARCHAR": "STRING", "DOUBLE PRECISION": "DOUBLE", "INTEGER": "INT", "TIMESTAMP": "TIMESTAMP_NTZ"}
+_numbers = itertools.count(1)
+
+
+def url_with_metastore(home: Path, place: str = "spark+local://2") -> str:
+    """The URL of sessions whose tables are kept under a directory."""
+    metastore = quote(f"jdbc:derby:;databaseName={home}/metastore;create=true", safe="")
+    settings = {
+        "spark.sql.warehouse.dir": f"{home}/warehouse",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": metastore,
+    }
+    return f"{place}?" + "&".join(f"{name}={value}" for name, value in settings.items())
+
+
+class SparkTables:
+    """A session with Spark that stays open beside the runs in it, and the catalog of these."""
+
+    def __init__(self, engine: SparkEngine, url: str, home: Path) -> None:
+        self.engine = engine
+        self.url = url
+        self.catalog = f"duckdb:///{home}/catalog.duckdb"
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement of Spark's."""
+        return [tuple(row) for row in self.engine.driver_connection.sql(statement).collect()]
+
+    def create(self, columns: Mapping[str, str], rows: Sequence[Sequence[Any]], name: str | None = None) -> str:
+        """A new table with these columns, of the types that DuckDB has them."""
+        table = name or f"t{next(_numbers)}"
+        texts = self.engine.driver_connection.createDataFrame(
+            [tuple(None if value is None else str(value) for value in row) for row in rows],
+            ", ".join(f"c{number} STRING" for number in range(len(columns))),
+        )
+        texts.createOrReplaceTempView("texts")
+        listed = ", ".join(
+            f'CAST(c{number} AS {_spark_type(kind)}) AS "{column.replace(chr(34), chr(34) * 2)}"'
+            for number, (column, kind) in enumerate(columns.items())
+        )
+        self.sql(f"CREATE TABLE {table} USING PARQUET AS SELECT {listed} FROM texts")
+        return table
+
+    def policy(self, source: str, **more: Any) -> Policy:
+        """A policy from `source` to the table `<source>_r`."""
+        places = {
+            "source": {"url": self.url, "table": source},
+            "release": {"table": f"{source}_r"},
+            "catalog": {"url": self.catalog},
+        }
+        return build_policy(places | more)
+
+
+def _spark_type(kind: str) -> str:
+    return "STRING" if kind.startswith("VARCHAR") else _TYPES.get(kind, kind)
+
+
+@contextlib.contextmanager
+def open_spark(home: Path) -> Iterator[SparkTables]:
+    """Open a session whose tables are kept under a directory."""
+    url = url_with_metastore(home)
+    with connect(url) as engine:
+        assert isinstance(engine, SparkEngine)
+        yield SparkTables(engine, url, home)
