@@ -219,6 +219,8 @@ def test_decimals(both: tuple[Session, Session]) -> None:
     build |= texts(Kind.DECIMAL, "DECIMAL(38,10)") | with_arguments("exact_decimal", Markup("DECIMAL(38, 12)"))
     compare(both, "DECIMAL(38, 10)", quoted(DECIMALS), build)
     compare(both, "DECIMAL(38, 10)", quoted([MOST_DECIMAL]), named("text_of_decimal", "nearest_double"))
+    floored = with_arguments("floor_of_product", 1) | with_arguments("floor_of_product", 100)
+    compare(both, "DECIMAL(38, 10)", quoted([*DECIMALS, "1.9999999999", "-1.9999999999", "-2"]), floored)
     compare(both, "DECIMAL(10, 0)", quoted(["100", "-7", "0"]), named("text_of_decimal", "exact_plain"))
     compare(both, "DECIMAL(4, 4)", quoted(["0.5", "-0.0001", "0"]), named("text_of_decimal"))
 
