@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -187,11 +187,17 @@ class SparkEngine(Engine):
 
     def run_there(self, template: str, **values: Any) -> None:
         """Run a statement by Spark itself, whatever tables it names."""
-        super().execute(SparkSQL.renderer()(template, **values))
+        super().execute(self._written_for_spark(template, values))
 
     def query_there(self, template: str, **values: Any) -> list[tuple[Any, ...]]:
         """Fetch the rows of a query by Spark itself."""
-        return super().fetch(SparkSQL.renderer()(template, **values))
+        return super().fetch(self._written_for_spark(template, values))
+
+    def _written_for_spark(self, template: str, values: Mapping[str, Any]) -> Statement:
+        """Render a statement with the names that its work tables have with Spark, and have them there."""
+        statement = SparkSQL.renderer()(template, **values)
+        self._guarded(template, lambda: self._tables.bring(named_in(statement.text), Place.SPARK))
+        return Statement(template, self._tables.text_for_spark(statement.text))
 
     def _guarded(self, name: str, work: Callable[[], _T]) -> _T:
         """Run `work` on the worker's thread, and explain an error of Spark."""
