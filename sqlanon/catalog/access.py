@@ -35,6 +35,11 @@ class Access:
         return self._store
 
     @property
+    def _keeper(self) -> Engine:
+        """The session that holds the locks by which runs are known to be alive."""
+        return self._engine if self._engine.traits.has_locks else self._store
+
+    @property
     def _tables(self) -> Tables:
         return self._connection.tables
 

@@ -82,7 +82,7 @@ class Catalog(Releases, Jobs, Liveness, Budgets):
     def close(self) -> None:
         """Close the catalog's session, and count the runs it started as ended; the engine stays open."""
         for run in self._alive:
-            locks.give_back(self._engine, lock_of(run))
+            locks.give_back(self._keeper, lock_of(run))
         self._connection.close()
         if self._store is not self._engine:
             self._store.close()

@@ -29,7 +29,7 @@ class Liveness(RunRecords):
             yield claimed
         finally:
             if claimed:
-                locks.give_back(self._engine, lock_of(run))
+                locks.give_back(self._keeper, lock_of(run))
 
     @contextlib.contextmanager
     def dead_runs(self) -> Iterator[list[str]]:
@@ -43,7 +43,7 @@ class Liveness(RunRecords):
             yield dead
         finally:
             for run in dead:
-                locks.give_back(self._engine, lock_of(run))
+                locks.give_back(self._keeper, lock_of(run))
 
     def living_runs(self) -> list[str]:
         """The runs that go on; of those in another database, what is known of their processes."""
@@ -54,7 +54,7 @@ class Liveness(RunRecords):
             return process.is_alive(row["process"])
         claimed = self._claim(row["id"], row["process"])
         if claimed:
-            locks.give_back(self._engine, lock_of(row["id"]))
+            locks.give_back(self._keeper, lock_of(row["id"]))
         return not claimed
 
     def end_dead_run(self, run: str) -> Status | None:
@@ -107,6 +107,6 @@ class Liveness(RunRecords):
         return bool(self._store.query("catalog/cancel_lock_holder", key=locks.advisory_key(lock_of(run))))
 
     def _claim(self, run: str, owner: str) -> bool:
-        if self._engine.traits.is_embedded and owner != process.this_process() and process.is_alive(owner):
+        if self._keeper.traits.is_embedded and owner != process.this_process() and process.is_alive(owner):
             return False
-        return locks.take(self._engine, lock_of(run))
+        return locks.take(self._keeper, lock_of(run))

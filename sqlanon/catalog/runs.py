@@ -25,7 +25,7 @@ class RunRecords(Access):
     def start_run(self, start: RunStart) -> str:
         """Record that a run begins, which counts as alive until this catalog is closed; its id."""
         run = self.new_id()
-        if not locks.take(self._engine, lock_of(run)):
+        if not locks.take(self._keeper, lock_of(run)):
             return self.start_run(start)  # the same second, the same eight digits: draw again
         values = dataclasses.asdict(start) | {
             "id": run,

@@ -97,6 +97,8 @@ class Dialect:
     """The catalog can be in its databases."""
     reads_files: ClassVar[Capability] = CAPABLE
     """Its sessions read and write files of this machine."""
+    copies_rows: ClassVar[Capability] = CAPABLE
+    """Rows are carried over between its databases and others."""
     has_transactions: ClassVar[Capability] = CAPABLE
     """Changes of several tables take effect together."""
     has_ranges: ClassVar[Capability] = CAPABLE

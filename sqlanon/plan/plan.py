@@ -277,6 +277,9 @@ def _losses(subject: PlanSubject, engine: Engine, source: Relation) -> list[str]
     columns = subject.released_as_they_are
     elsewhere = carried_to(subject.policy, engine.traits)
     if elsewhere is not None:
+        lacking = [one.copies_rows.lacking for one in (engine.traits, elsewhere) if not one.copies_rows]
+        if lacking:
+            return [f"release: {lacking[0]}"]
         ranges = [column for column, a in subject.attributes if a.show is Show.RANGE and elsewhere.has_ranges]
         stay = "show: range does not go to another database; use show: bounds."
         problems = [f"{path_text(('attributes', column.name))}: {stay}" for column in ranges]

@@ -130,8 +130,9 @@ class PrivateRun:
     def _work(self, run: str, plan: PrivatePlan, schedule: Schedule) -> PrivateResult:
         """Charge, draw, stage, check, publish."""
         home = None if self.session.own_catalog else self.policy.catalog.schema_
+        keeper = self.engine if self.engine.traits.has_locks else self.session.catalog.store
         with (
-            release_lock(self.engine, plan.release),
+            release_lock(self.engine, plan.release, keeper=keeper),
             Workspace(self.engine, self.session.catalog, run, home) as workspace,
             Control(self.session.catalog.channel(run), self.journal, self.engine) as control,
         ):

@@ -226,8 +226,10 @@ def _clear_dead(sessions: dict[str, Engine], catalog: Catalog, run: str) -> list
     catalog.forget_checkpoint(run)
     reached = [entry for entry in catalog.ledger(run) if entry.database in sessions]  # others are dropped from there
     made = [(sessions[entry.database], entry, *_made(sessions[entry.database], entry)) for entry in reached]
-    for session, _, ours, _ in made:
+    for session, entry, ours, _ in made:
         _drop_views(session, ours)  # first: they read tables
+        if not entry.is_prefix and publisher_of(session).is_published(entry.relation):
+            done.append(f"kept table {entry.relation}: run {run} published it, and had no time to record that")
     for session, entry, ours, others in made:
         _drop(session, [one.relation for one in ours if not one.is_view])
         done += [f"dropped {'view' if one.is_view else 'table'} {one.relation} of run {run}" for one in ours]

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from sqlanon.catalog import Catalog, RunStart, Status
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.engines.publishing import Publication, PublishMethod, publisher_of
@@ -23,9 +24,12 @@ from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.metastore import Metastore
 from sqlanon.engines.star import Form
 from sqlanon.errors import Cancelled, ConflictError, EngineError, PolicyError
-from sqlanon.sql import Identifier, Relation
+from sqlanon.plan.plan import resolve
+from sqlanon.policy.loading import build_policy
+from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.work.publish import publish, target_problems
 from sqlanon.work.publish.companion import companion_problems
+from sqlanon.work.workspace import Workspace, gc
 
 pytestmark = pytest.mark.skipif(
     "SQLANON_REQUIRE_SPARK" not in os.environ
@@ -309,6 +313,49 @@ def test_versions_that_no_view_shows_are_no_releases(spark: SparkEngine, release
     publisher = publisher_of(spark)
     assert [publisher.is_published(one) for one in (first, second, left)] == [True, True, False]
     assert not publisher.is_published(release.sibling("sqlanon_staging_0123abcd"))
+
+
+def test_gc_drops_versions_that_no_release_shows(spark: SparkEngine, release: Relation, tmp_path: Path) -> None:
+    """A run was killed after it published, and before it recorded that; then it was taken up, and killed again."""
+    url = f"duckdb:///{tmp_path / 'catalog.duckdb'}"
+    start = RunStart(str(release), str(release), "privacy: []\n", "mondrian", "1.0")
+    with Catalog.open(spark, url=url) as catalog:
+        run = catalog.start_run(start)
+        space = Workspace(spark, catalog, run, "work")
+        made = [space.staging(release) for _ in range(2)]
+        for number, version in enumerate(made):
+            sql(spark, f"CREATE TABLE {version} USING PARQUET AS SELECT {number} AS number FROM range({ROWS})")
+        publish(spark, made[0], release, replace=False)
+        assert gc(spark, catalog) == []
+    with Catalog.open(spark, url=url) as catalog:
+        done = gc(spark, catalog)
+        assert catalog.run(run).status is Status.FAILED
+        assert catalog.ledger(run) == []
+    assert f"dropped table {made[1]} of run {run}" in done
+    assert any(str(made[0]) in line and line.startswith("kept") for line in done)
+    assert shown(spark, release) == {(0, ROWS)}
+    assert versions(spark, release) == 1
+
+
+def test_rows_are_not_carried_over_to_another_database(spark: SparkEngine, url: str, tmp_path: Path) -> None:
+    """Neither there nor from there; the plan says so."""
+    other = f"duckdb:///{tmp_path / 'other.duckdb'}"
+    with connect(other, create=True) as duckdb:
+        duckdb.execute(Statement("create", "CREATE TABLE visits AS SELECT 1 AS age"))
+        sql(spark, "CREATE TABLE clinic.single USING PARQUET AS SELECT 1 AS age")
+        for source, target, table in ((duckdb, spark, "visits"), (spark, duckdb, "clinic.single")):
+            urls = (other, url) if source is duckdb else (url, other)
+            policy = build_policy(
+                {
+                    "source": {"url": urls[0], "table": table},
+                    "release": {"url": urls[1], "table": "carried"},
+                    "catalog": {"url": f"duckdb:///{tmp_path / 'catalog.duckdb'}"},
+                    "attributes": {"age": {"role": "quasi-identifier"}},
+                    "privacy": [{"model": "k-anonymity", "k": 1}],
+                }
+            )
+            with pytest.raises(PolicyError, match="not carried over between Spark and another"):
+                resolve(policy, source, release_engine=target)
 
 
 @pytest.mark.parametrize("existing", [None, "delta", "parquet", ""], ids=["new", "delta", "parquet", "view"])

@@ -57,6 +57,9 @@ class SparkSQL(Dialect):
         " look alike; verify a view that has their fields as columns of simple types."
     )
     keeps_catalog = Capability("Spark cannot keep the catalog; name a database that can (catalog: {url: …}).")
+    copies_rows = Capability(
+        "rows are not carried over between Spark and another database; release a table where the source is, or a file."
+    )
     has_transactions = Capability(
         "Spark's metastore changes one table at a time, so that readers would see one of two tables changed and the"
         " other not yet; choose layout: flat, and an algorithm that releases one table."
