@@ -9,6 +9,7 @@ import shutil
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -75,7 +76,7 @@ class Session:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, Session]]:
     """A session of Spark and one of DuckDB, for the whole module."""
     home = tmp_path_factory.mktemp("spark")
-    settings = f"spark.sql.warehouse.dir={home}&spark.sql.shuffle.partitions=1"
+    settings = f"spark.sql.warehouse.dir={home}&spark.sql.shuffle.partitions=1&spark.sql.adaptive.enabled=false"
     with connect(f"spark+local://2?{settings}") as spark, connect("duckdb://") as duckdb:
         by_spark, by_duckdb = spark.driver_connection, duckdb.driver_connection
         yield (
@@ -106,7 +107,7 @@ def values_of(session: Session, type_name: str, literals: Sequence[str], build: 
     typed = f"SELECT i, CAST(v AS {type_name}) AS v FROM (VALUES {rows}) AS t(i, v)"
     session.send(f"CREATE TABLE {table} {session.stored}AS {typed}")
     expressions = ", ".join(f"{one(session.render)} AS c{i}" for i, one in enumerate(build.values()))
-    found = session.send(f"SELECT i, {expressions} FROM {table} ORDER BY i")
+    found = sorted(session.send(f"SELECT i, {expressions} FROM {table}"), key=itemgetter(0))
     return [list(column) for column in zip(*(row[1:] for row in found), strict=True)]
 
 
