@@ -67,9 +67,9 @@ def is_star_of(engine: Engine, policy: Policy, relation: Relation) -> bool:
 
 
 def other_kind(engine: Engine, relation: Relation) -> str | None:
-    """The kind of a relation that is no table; None for a table."""
+    """The kind of a relation that is not what a run publishes; None for a table, or the view that stands for one."""
     kind = engine.relation_type(relation)
-    return None if kind in TABLES else kind.value
+    return None if kind in TABLES or publisher_of(engine).form(relation) is Form.TABLE else kind.value
 
 
 def replaced_sentence(place: str, other: str) -> str:
