@@ -87,6 +87,8 @@ class Dialect:
 
     # --- capabilities, with the reason where an engine lacks one
 
+    lacks_recodings: ClassVar[Mapping[str, Capability]] = {}
+    """The kinds of recodings (`Recodes` of policies) that runs can't come to there, with the reason of each."""
     has_snapshots: ClassVar[Capability] = CAPABLE
     """The statements of a transaction see the tables as of one moment."""
     has_locks: ClassVar[Capability] = CAPABLE

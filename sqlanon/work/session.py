@@ -61,6 +61,7 @@ def open_engines(policy: Policy, options: EngineOptions, opening: Opening = conn
 
     A source file is read by DuckDB: in the release's database if that is one, otherwise in memory.
     """
+    _require_recoding(policy)
     with contextlib.ExitStack() as stack:
         source, release = database_url(policy), policy.release.url
         options = replace(options, places=_places(policy))
@@ -69,6 +70,13 @@ def open_engines(policy: Policy, options: EngineOptions, opening: Opening = conn
         if carried_to(policy, engine.traits) is not None:
             target = stack.enter_context(opening(release or MEMORY_URL, options, create=release is not None))
         yield engine, target
+
+
+def _require_recoding(policy: Policy) -> None:
+    """Raise PolicyError, before anything is opened, where the source's database can't carry the recoding out."""
+    dialect = None if policy.source.url is None else find_dialect(policy.source.url)
+    if dialect is not None and (reason := dialect.lacks_recodings.get(policy.algorithm.recodes)) is not None:
+        reason.require("algorithm: ")
 
 
 def _places(policy: Policy) -> tuple[str, ...] | None:
@@ -101,6 +109,7 @@ def open_for_planning(policy: Policy, options: EngineOptions | None) -> Iterator
 
     The second is None where there is no other database, or it is a DuckDB file that the run will make.
     """
+    _require_recoding(policy)
     with contextlib.ExitStack() as stack:
         options = replace(options or EngineOptions(), places=_places(policy))
         engine = stack.enter_context(connect(policy.source.url or MEMORY_URL, options))

@@ -71,6 +71,22 @@ def test_a_catalog_has_to_be_elsewhere(tmp_path: Path, monkeypatch: pytest.Monke
     assert "Spark cannot keep the catalog" in result.output
 
 
+@pytest.mark.parametrize("algorithm", ["microaggregation", "condensation", "r-gather"])
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_recodings_that_spark_lacks_are_refused_before_it_starts(
+    algorithm: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("policy.yml").write_text(
+        "source: {url: 'spark+local://2', table: people}\nrelease: {table: released}\n"
+        "catalog: {url: 'duckdb:///catalog.duckdb'}\nattributes: {age: {role: quasi-identifier}}\n"
+        f"privacy: [{{model: k-anonymity, k: 5}}]\nalgorithm: {{name: {algorithm}}}\n"
+    )
+    result = call(command, "policy.yml")
+    assert result.exit_code == 2, result.output
+    assert "clusters and condensation are not carried out on Spark" in result.output
+
+
 def test_limits_that_are_the_clusters_are_refused() -> None:
     result = call("verify", "spark+local://2", "people", "--qi", "age", "--k", "5", "--memory-limit", "2GB")
     assert result.exit_code == 2

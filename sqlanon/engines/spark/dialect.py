@@ -50,6 +50,10 @@ class SparkSQL(Dialect):
     raw_literals = True
     places_work_tables = True
 
+    lacks_recodings: ClassVar[Mapping[str, Capability]] = {
+        "clusters": Capability("clusters and condensation are not carried out on Spark; copy the table to DuckDB."),
+        "counts": Capability("differential privacy is not carried out on Spark; copy the table to DuckDB."),
+    }
     has_snapshots = Capability("Spark has no transactions: what is read more than once is copied first.")
     has_locks = Capability("Spark has no locks; those of the catalog's database stand in.")
     tells_other_types_apart = Capability(
