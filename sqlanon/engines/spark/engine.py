@@ -135,6 +135,8 @@ class SparkEngine(Engine):
             return self._drop(half(statement.text, Place.SPARK))
         placed = self._placed(statement)
         if placed.writes is not None and placed.creates and placed.place is Place.SPARK:
+            if not placed.comes_home:
+                self._tables.require_place(placed.writes)
             self._drop_table(placed.writes)
         rows = super().execute(placed)
         if placed.writes is not None:

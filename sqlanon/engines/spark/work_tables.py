@@ -99,11 +99,14 @@ class WorkTables:
 
     def _named_by_spark(self, name: str) -> Relation:
         """Name a table that was sent from home as the view that it is, others in the schema of work tables."""
-        if name in self._sent:
-            return Relation(name)
+        return Relation(name, None if name in self._sent else self.schema)
+
+    def require_place(self, name: str) -> None:
+        """Raise EngineError where Spark is to make a table, and the session has no schema for it."""
         if self.schema is None:
-            raise EngineError(f"{name}: this session makes no tables.")
-        return Relation(name, self.schema)
+            raise EngineError(
+                f"{name} would be a table of Spark's, and this command makes none there; copy the table to DuckDB for it."
+            )
 
     def bring(self, names: Iterable[str], place: Place) -> None:
         """Have tables in a place, copied there from the other one if need be.
