@@ -10,6 +10,7 @@ from sqlanon.algorithms.lattice import search as lattice_search
 from sqlanon.algorithms.lattice.options import SearchOptions, full_domain, node_of
 from sqlanon.algorithms.lattice.remainder import recode_in_passes
 from sqlanon.encoding.distinct_tuples import OFTEN_READ_SHARE
+from sqlanon.policy import AlgorithmParameters
 from sqlanon.releases.generalized import Levels
 from sqlanon.releases.recoding import Generalization, recode_node
 from sqlanon.releases.rules.store_rules import StoredRules
@@ -26,6 +27,17 @@ class FullDomainGeneralization(Algorithm[Generalization]):
 
     def release(self, request: SearchRequest, decision: Generalization) -> Levels:
         return Levels.create(request.engine, request.workspace, request.coded, decision)
+
+
+class StoredLevels(FullDomainGeneralization):
+    """The generalization at the levels that stored rules name, in place of a search."""
+
+    def __init__(self, parameters: AlgorithmParameters, stored: StoredRules) -> None:
+        super().__init__(parameters)
+        self._stored = stored
+
+    def search(self, request: SearchRequest) -> Generalization:
+        return recode_at_levels(request, self._stored)
 
 
 def recode_at_levels(request: SearchRequest, stored: StoredRules) -> Generalization:

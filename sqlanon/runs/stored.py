@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from sqlanon.algorithms import algorithm_of
-from sqlanon.algorithms.full_domain import recode_at_levels
+from sqlanon.algorithms.full_domain import StoredLevels
 from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.placement import search_with_rows
 from sqlanon.catalog import Catalog, Run
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.publishing import publisher_of
@@ -131,8 +131,8 @@ class Stored(ReleaseSource):
     def _generalize(self, run: RunExecution, encoded: Encoded) -> Partition:
         """Full-domain generalization at the stored levels."""
         request = search_request(run, encoded.coded, SearchOptions()).without_suppression_limit()
-        request = request.with_tuples(algorithm_of(run.policy.algorithm))
-        partition = recode_at_levels(request, self.stored)
+        levels = StoredLevels(run.policy.algorithm, self.stored)
+        partition = search_with_rows(levels, request.with_tuples(levels))
         self._refuse(partition.suppressed, encoded)
         return replace(partition, facts=self._facts())
 

@@ -35,6 +35,8 @@ COMES_HOME = (
     "encoding/create_values",
     "encoding/create_keyed_",
     "encoding/create_domain",
+    "rules/create_failing",
+    "rules/create_used",
     "staging/create_known",
     "staging/create_means",
     "staging/create_sets",
@@ -105,7 +107,7 @@ class WorkTables:
         """Raise EngineError where Spark is to make a table, and the session has no schema for it."""
         if self.schema is None:
             raise EngineError(
-                f"{name} would be a table of Spark's, and this command makes none there; copy the table to DuckDB for it."
+                f"{name} would be a table of Spark's, and this command makes none: copy the table to DuckDB."
             )
 
     def bring(self, names: Iterable[str], place: Place) -> None:
