@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
+from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import STANDARD_INPUT, directory_of, is_data_file
 from sqlanon.engines.read_options import ReadOptions
@@ -98,6 +99,7 @@ def _profiled(
     url: str | None, table: str, options: EngineOptions | None, reading: ReadOptions | None, trusts_owner: bool
 ) -> Iterator[tuple[Engine, Profile]]:
     """The profile of a table or file, and the session that made it, which is for reading only."""
+    _require_profiling(url)
     with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
         if url is not None:
             with open_table(engine, table, trusts_owner=trusts_owner) as relation:
@@ -106,6 +108,12 @@ def _profiled(
         else:
             read = read_file_as(engine, table, reading)
             yield engine, replace(profile(engine, read.relation), reading=read)
+
+
+def _require_profiling(url: str | None) -> None:
+    dialect = None if url is None else find_dialect(url)
+    if dialect is not None:
+        dialect.profiles_tables.require()
 
 
 def _tried(engine: Engine, profile: Profile, url: str | None, options: EngineOptions | None) -> DraftCosts | None:
@@ -201,6 +209,7 @@ def table_loss(
 
     Raises PolicyError: there is no such table or column, or the tables can't be compared; it says why.
     """
+    _require_profiling(url)
     names, options = (source, release), options or EngineOptions()
     files = [name for name in names if is_data_file(name) and name != STANDARD_INPUT]
     if url is not None and options.places is not None:

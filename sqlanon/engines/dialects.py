@@ -89,6 +89,10 @@ class Dialect:
 
     lacks_recodings: ClassVar[Mapping[str, Capability]] = {}
     """The kinds of recodings (`Recodes` of policies) that runs can't come to there, with the reason of each."""
+    profiles_tables: ClassVar[Capability] = CAPABLE
+    """Policies can be drafted from its tables, and masked tables measured beside their sources."""
+    rehearses_runs: ClassVar[Capability] = CAPABLE
+    """The statements of a run can be shown without one."""
     has_snapshots: ClassVar[Capability] = CAPABLE
     """The statements of a transaction see the tables as of one moment."""
     has_locks: ClassVar[Capability] = CAPABLE

@@ -131,3 +131,22 @@ def test_types_are_spelled_once(word: str, spelled: str) -> None:
     spelling = Spelling(tuple(SparkSQL.spellings.items()))
     assert spelling.apply(f"CAST(x AS {word})") == f"CAST(x AS {spelled})"
     assert spelling.apply(spelled) == spelled
+
+
+def test_what_spark_does_not_do_yet_is_refused_before_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("policy.yml").write_text(
+        "source: {url: 'spark+local://2', table: people}\nrelease: {table: released}\n"
+        "catalog: {url: 'duckdb:///catalog.duckdb'}\nattributes: {age: {role: quasi-identifier}}\n"
+        "privacy: [{model: k-anonymity, k: 5}]\n"
+    )
+    for told, arguments in {
+        "neither profiled": ["init", "spark+local://2", "people"],
+        "nor compared": ["loss", "spark+local://2", "people", "others"],
+        "has no dry run": ["run", "policy.yml", "--dry-run"],
+    }.items():
+        result = call(*arguments)
+        assert result.exit_code == 2, result.output
+        assert told in " ".join(result.output.split())

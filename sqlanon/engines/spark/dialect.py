@@ -54,6 +54,13 @@ class SparkSQL(Dialect):
         "clusters": Capability("clusters and condensation are not carried out on Spark; copy the table to DuckDB."),
         "counts": Capability("differential privacy is not carried out on Spark; copy the table to DuckDB."),
     }
+    profiles_tables = Capability(
+        "Spark's tables are neither profiled nor compared with others; copy a part of the table to DuckDB for that."
+    )
+    rehearses_runs = Capability(
+        "a run on Spark has no dry run, as the place of its statements follows from what they make; `show --steps` has"
+        " those of a run that was made."
+    )
     has_snapshots = Capability("Spark has no transactions: what is read more than once is copied first.")
     has_locks = Capability("Spark has no locks; those of the catalog's database stand in.")
     tells_other_types_apart = Capability(

@@ -9,6 +9,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.catalog.location import find_location, is_there
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.embedded import MEMORY_URL, database_file
 from sqlanon.errors import AccessError
 from sqlanon.policy import Policy
@@ -25,6 +26,8 @@ _CATALOG = "-- In the catalog's database.\n"
 @contextlib.contextmanager
 def open_dry_session(policy: Policy, options: EngineOptions, answers: FakeAnswers) -> Iterator[Session]:
     """All that a run needs, where nothing is written; a DuckDB file that a run would make is not made."""
+    if (url := policy.source.url) is not None and (dialect := find_dialect(url)) is not None:
+        dialect.rehearses_runs.require()
     with contextlib.ExitStack() as stack:
         opened: list[RecordingEngine] = []
 
