@@ -135,8 +135,6 @@ class SparkEngine(Engine):
             return self._drop(half(statement.text, Place.SPARK))
         placed = self._placed(statement)
         if placed.writes is not None and placed.creates and placed.place is Place.SPARK:
-            if not placed.comes_home:
-                self._tables.require_place(placed.writes)
             self._drop_table(placed.writes)
         rows = super().execute(placed)
         if placed.writes is not None:
@@ -167,6 +165,10 @@ class SparkEngine(Engine):
             return self._tables.home.execute(statement)
         if isinstance(statement, _Placed) and statement.comes_home:
             return self._guarded(statement.name, lambda: self._fetch_home(statement))
+        if isinstance(statement, _Placed) and statement.creates and self._tables.schema is None:
+            name = statement.writes or ""
+            self._guarded(statement.name, lambda: self._tables.cache(name, statement.text))
+            return -1
         self._fetch(statement)
         return -1
 

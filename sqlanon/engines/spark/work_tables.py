@@ -103,12 +103,9 @@ class WorkTables:
         """Name a table that was sent from home as the view that it is, others in the schema of work tables."""
         return Relation(name, None if name in self._sent else self.schema)
 
-    def require_place(self, name: str) -> None:
-        """Raise EngineError where Spark is to make a table, and the session has no schema for it."""
-        if self.schema is None:
-            raise EngineError(
-                f"{name} would be a table of Spark's, and this command makes none: copy the table to DuckDB."
-            )
+    def cache(self, name: str, text: str) -> None:
+        """Keep what a statement would make a table of in the executors, for a session that makes no tables."""
+        self._view(name, self._session.sql(query_of(text)).persist())
 
     def bring(self, names: Iterable[str], place: Place) -> None:
         """Have tables in a place, copied there from the other one if need be.
