@@ -99,6 +99,10 @@ class Publisher(ABC):
         del staging
         return False
 
+    def rows_of(self, release: Relation) -> Relation:
+        """Name the table whose rows a release shows, which stays the same one while it is read."""
+        return release
+
     @abstractmethod
     def guard(self, staging: Relation) -> Grants:
         """Take every privilege on staging from everyone but its owner, and remember what was taken."""

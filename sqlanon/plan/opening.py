@@ -58,7 +58,7 @@ def open_release_table(engine: Engine, policy: Policy, table: str | None = None)
             hint = f" If this {other} is what you mean, name it by --table."
             raise ProtectionError(replaced_sentence(str(release), other) + hint)
         with reading(engine, *(Star.of(release).tables if is_star else (release,)), remedy=None):
-            yield release
+            yield release if is_star else publisher_of(engine).rows_of(release)
 
 
 def is_star_of(engine: Engine, policy: Policy, relation: Relation) -> bool:

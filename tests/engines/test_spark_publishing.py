@@ -23,7 +23,8 @@ from sqlanon.engines.publishing import Publication, PublishMethod, publisher_of
 from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.metastore import Metastore
 from sqlanon.engines.star import Form
-from sqlanon.errors import Cancelled, ConflictError, EngineError, PolicyError
+from sqlanon.errors import Cancelled, ConflictError, EngineError, PolicyError, ProtectionError
+from sqlanon.plan.opening import open_release_table
 from sqlanon.plan.plan import resolve
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Identifier, Relation, Statement
@@ -313,6 +314,26 @@ def test_versions_that_no_view_shows_are_no_releases(spark: SparkEngine, release
     publisher = publisher_of(spark)
     assert [publisher.is_published(one) for one in (first, second, left)] == [True, True, False]
     assert not publisher.is_published(release.sibling("sqlanon_staging_0123abcd"))
+
+
+def test_a_release_is_read_by_the_version_that_it_shows(spark: SparkEngine, url: str, release: Relation) -> None:
+    """The view may change over between two statements; somebody else's view is no release."""
+    put(spark, release, 0)
+    policy = build_policy(
+        {
+            "source": {"url": url, "table": "clinic.people"},
+            "release": {"table": str(release)},
+            "attributes": {"number": {"role": "quasi-identifier"}},
+            "privacy": [{"model": "k-anonymity", "k": 2}],
+        }
+    )
+    with open_release_table(spark, policy) as held:
+        put(spark, release, 1)
+        assert shown(spark, held) == {(0, ROWS)}
+        assert shown(spark, release) == {(1, ROWS)}
+    sql(spark, f"CREATE OR REPLACE VIEW {release} AS SELECT 1 AS number")
+    with pytest.raises(ProtectionError, match="is a view now"), open_release_table(spark, policy):
+        pass
 
 
 def test_gc_drops_versions_that_no_release_shows(spark: SparkEngine, release: Relation, tmp_path: Path) -> None:

@@ -71,6 +71,12 @@ class SparkPublisher(Publisher):
         tables = self._tables(self._kind_of(staging))
         return isinstance(tables, Versions) and tables.is_published(staging)
 
+    def rows_of(self, release: Relation) -> Relation:
+        """Name the version that a view shows now: between two statements the view may change over."""
+        whole = self._whole(release)
+        tables = self._tables(self._kind_of(whole))
+        return (tables.shown(whole) if isinstance(tables, Versions) else None) or release
+
     def guard(self, staging: Relation) -> Grants:  # noqa: ARG002 - see below
         """A metastore knows no grants: whoever may read the files of a table reads it."""
         return Grants()
