@@ -32,6 +32,7 @@ _BROADCAST = 200_000  # lines of a table that every task may hold
 AT_HOME = ("hierarchies/", "encoding/create_dictionary", "encoding/count_equal_values", "encoding/measure_range")
 """Templates of statements that are carried out at home, wherever the tables are that they read."""
 COMES_HOME = (
+    "audit/create_classes",
     "encoding/create_values",
     "encoding/create_keyed_",
     "encoding/create_domain",
