@@ -60,12 +60,14 @@ class Algorithm(ABC, Generic[Decision]):
 
     worth: the distinct tuples per row up to which the search works on these; None where it always reads the rows.
     reads_uncoded: whether the search reads kept values that are not coded.
+    divides: whether the search divides itself among tasks where rows are elsewhere, and too many for one task.
     needs_all_witnesses: whether the claims of its releases can be checked on all rows alone, not on a sample.
     Parameters: the class of the parameters in policies; its docstring is what people read of the algorithm.
     """
 
     worth: ClassVar[float | None] = None
     reads_uncoded: ClassVar[bool] = True
+    divides: ClassVar[bool] = False
     needs_all_witnesses: ClassVar[bool] = False
     Parameters: ClassVar[type[AlgorithmParameters]]
 

@@ -38,6 +38,7 @@ class PartitionSearch(Algorithm[Partition]):
 class TreeSearch(PartitionSearch):
     """A partition tree grown on all rows (LeFevre et al., ICDE 2006; LeFevre, DeWitt, TR 1590, section 2)."""
 
+    divides: ClassVar[bool] = True
     find_partition: ClassVar[Callable[..., Partition]] = staticmethod(mondrian.search)
 
     def release(self, request: SearchRequest, decision: Partition) -> Regions:
@@ -48,4 +49,5 @@ class TreeSearch(PartitionSearch):
 class SampledTree(TreeSearch):
     """A partition tree grown on samples, and finished on all rows (LeFevre, DeWitt, TR 1590, section 4)."""
 
+    divides: ClassVar[bool] = False
     find_partition = staticmethod(rothko_s.search)

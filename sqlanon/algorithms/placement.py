@@ -24,8 +24,12 @@ def search_with_rows(algorithm: Algorithm[Decision], request: SearchRequest) -> 
 
     A search elsewhere decides the same, and its work tables are called the same; it tells nothing of its progress.
 
+    Rows that are too many for one task stay where they are, and a search that can do so divides itself among several.
+
     Raises ProtectionError where no release can meet the models.
     """
+    if algorithm.divides and request.engine.tasks_for(request.coded.source_rows):
+        return algorithm.search(request)
     tables, rows = relations_of_search(algorithm, request)
     return request.engine.carry_out_with_rows(tables, rows, _Search(algorithm, request))
 

@@ -10,6 +10,7 @@ import shutil
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -141,6 +142,29 @@ def test_sub_trees_grow_in_executors(engines: tuple[DuckDBEngine, ExecutingEngin
     here, there = results
     assert sorted(leaf[1:] for leaf in here[0]) == sorted(leaf[1:] for leaf in there[0])
     assert [len(table) for table in here] == [len(table) for table in there]
+
+
+@pytest.mark.in_turns(3)
+def test_a_tree_over_more_rows_than_a_task_holds(engines: tuple[DuckDBEngine, ExecutingEngine], tmp_path: Path) -> None:
+    from sqlanon.engines.spark.engine import SparkEngine
+    from sqlanon.engines.spark.urls import SparkAddress
+
+    path = tmp_path / "people.parquet"
+    engines[0].execute(Statement("copy", f"COPY people TO '{path}'"))
+    with SparkEngine(SparkAddress("local[2,3]"), EngineOptions()) as spark:
+        assert isinstance(spark, SparkEngine)
+        spark.driver_connection.read.parquet(str(path)).write.saveAsTable("people")
+        spark.prepare_work("default")
+        spark.driver_connection.conf.set("spark.sqlanon.rows", "800")
+        results = []
+        for engine in (engines[0], spark):
+            decision = search_with_rows(*request_of(engine, "mondrian"))
+            leaves, assigned, _ = tables_of(engine, decision)
+            results.append(sorted(tuple(leaf[1:]) for leaf in leaves))
+            counts = Counter(leaf for leaf, *_ in assigned)
+            assert {leaf: n for leaf, n, *_ in leaves} == counts
+        assert "done_1_" in decision.assigned
+    assert results[0] == results[1]
 
 
 def test_tables_of_every_kind_come_back(session: SparkSession, engines: tuple[DuckDBEngine, ExecutingEngine]) -> None:

@@ -12,7 +12,7 @@ from sqlanon.engines.duckdb.exchange import read_table
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import statement_error
-from sqlanon.engines.spark.executors import carry_out, pickled
+from sqlanon.engines.spark.executors import MOST_ROWS, ROWS_OF_TASK, carry_out_in_parts, pickled
 from sqlanon.engines.spark.files import FilesOfSpark, write_directory
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
 from sqlanon.engines.spark.session import close_session, open_session
@@ -256,17 +256,33 @@ class SparkEngine(Engine):
         self, tables: Sequence[Relation], rows: Sequence[Relation], work: Callable[[Engine], _T]
     ) -> _T:
         """Carry out work in an executor that holds the rows in an embedded database; see `executors`."""
+        (value,) = self._carry_out(tables, rows, [work])
+        return value
+
+    def tasks_for(self, rows: int) -> int:
+        tasks = -(-rows // int(self._session.conf.get(ROWS_OF_TASK, None) or MOST_ROWS))
+        return tasks if tasks > 1 else 0
+
+    def carry_out_in_parts(
+        self, tables: Sequence[Relation], rows: Relation, works: Sequence[Callable[[Engine], _T]]
+    ) -> list[_T]:
+        """Carry out each part in a task of its own, which holds its rows."""
+        return self._carry_out(tables, [rows], works)
+
+    def _carry_out(
+        self, tables: Sequence[Relation], rows: Sequence[Relation], works: Sequence[Callable[[Engine], _T]]
+    ) -> list[_T]:
         made = Relation(f"{rows[0].name}_carried", self._tables.schema)
         frames = {one.name: self._tables.frame(one.name) for one in rows}
+        self._guarded("carry_out", lambda: self._tables.bring([one.name for one in tables], Place.HOME))
         small = {one.name: read_table(self._tables.home, one) for one in tables}
-        outcome = self._guarded(
-            "carry_out_with_rows", lambda: carry_out(self._session, frames, small, pickled(work), made)
-        )
-        for name in outcome.dropped:
+        parts = [pickled(work) for work in works]
+        outcomes = self._guarded("carry_out", lambda: carry_out_in_parts(self._session, frames, small, parts, made))
+        for name in dict.fromkeys(name for outcome in outcomes for name in outcome.dropped):
             self._drop_table(name)
-        self._tables.receive(outcome.rows, outcome.tables)
-        value: _T = outcome.value
-        return value
+        for outcome in outcomes:
+            self._tables.receive(outcome.rows, outcome.tables)
+        return [outcome.value for outcome in outcomes]
 
     def prepare_work(self, schema: str) -> None:
         self.run("catalog/create_schema", schema=Relation(schema))

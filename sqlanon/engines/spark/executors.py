@@ -13,6 +13,8 @@ Settings of the session, which may stand in its URL:
 - `spark.sqlanon.memory`: of the DuckDB of one task, such as 4GB. By default half of `spark.executor.pyspark.memory`
   where that is set, else two fifths of the machine's, or the container's, divided by the number of parts.
 - `spark.sqlanon.threads`: of the same. By default `spark.task.cpus`; in local modes the cores, divided by the parts.
+- `spark.sqlanon.rows`: of one task, 100 million by default, which take some 10 GB. Partition trees over more are grown
+  in several tasks, once their first levels have been grown by statements of Spark.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 PART = "part"
 """The column of rows that are divided among several tasks: the number of the task."""
+ROWS_OF_TASK = "spark.sqlanon.rows"
+MOST_ROWS = 100_000_000
 _SPARE_COLUMNS = 3  # a search gives rows a leaf, a node, a count
 _ROWS_OF_FILE = 250_000  # so that later jobs read what one task wrote by several
 _LOCAL = re.compile(r"local(?:\[(\d+|\*).*\])?")

@@ -29,8 +29,16 @@ _HOME = ("temp", "main")  # the catalog and schema that work tables have in stat
 _ARRIVED = Relation("arrived")
 _BROADCAST = 200_000  # lines of a table that every task may hold
 
-AT_HOME = ("hierarchies/", "encoding/create_dictionary", "encoding/count_equal_values", "encoding/measure_range")
+AT_HOME = (
+    "hierarchies/",
+    "encoding/create_dictionary",
+    "encoding/count_equal_values",
+    "encoding/measure_range",
+    "tree/decide/",
+)
 """Templates of statements that are carried out at home, wherever the tables are that they read."""
+WITH_ROWS = ("tree/scan/create_", "tree/scan/gain/create_")
+"""Templates of statements that Spark carries out although they read nothing that is there."""
 COMES_HOME = (
     "audit/create_classes",
     "encoding/create_values",
@@ -42,6 +50,11 @@ COMES_HOME = (
     "staging/create_means",
     "staging/create_sets",
     "staging/measure_leaves",
+    "tree/scan/measure_",
+    "tree/scan/count_",
+    "tree/scan/gain/count_",
+    "tree/scan/gain/number_",
+    "tree/scan/sampling/count_",
 )
 """Templates of tables that Spark works out and that are kept at home; all others that it makes stay with the rows."""
 
@@ -91,6 +104,8 @@ class WorkTables:
         """Choose the place of a statement: at home if it names work tables alone, and all of them are there."""
         if template.startswith(AT_HOME):
             return Place.HOME
+        if template.startswith(WITH_ROWS):
+            return Place.SPARK
         names, made = named_in(text), written_by(text) if creates(text) else None
         read = [name for name in names if name != made]
         away = any(Place.HOME not in self._at.get(name, {Place.HOME}) for name in read)
