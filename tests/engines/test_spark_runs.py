@@ -78,7 +78,7 @@ def test_a_failing_run_leaves_the_release_and_no_work_tables(
     run(policy, replace=True)
     before = spark.sql("SELECT * FROM patients_r")
 
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise EngineError("broken on purpose")
 
     monkeypatch.setattr("sqlanon.runs.sink.verify_table", fail)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _NAMED = re.compile(r'"temp"\."main"\."((?:[^"]|"")+)"')
-_OF_OTHERS = re.compile(r'(?<!DISTINCT )\b(?:FROM|JOIN|INTO)\s+"')
+_OF_OTHERS = re.compile(r'(?<!DISTINCT )\b(?:FROM|JOIN|INTO|TABLE|VIEW)\s+"')
 _CREATED = re.compile(r"\s*CREATE (?:OR REPLACE )?(?:TEMP )?(?:TABLE|VIEW) ")
 _WRITTEN = re.compile(r"\s*(?:CREATE (?:OR REPLACE )?(?:TEMP )?(?:TABLE|VIEW)|INSERT INTO|UPDATE|DELETE FROM) ")
 _HOME = ("temp", "main")  # the catalog and schema that work tables have in statements, and at home
