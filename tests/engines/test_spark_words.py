@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sqlanon.engines import connect
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.urls import redacted
-from sqlanon.errors import PolicyError
+from sqlanon.errors import AccessError, PolicyError
 from sqlanon.sql import Number, RedactedValue, Spelling, Statement, Text, expression
 from tests.cli.support import call
 from tests.random_cases import many
@@ -150,3 +152,12 @@ def test_what_spark_does_not_do_yet_is_refused_before_it_starts(
         result = call(*arguments)
         assert result.exit_code == 2, result.output
         assert told in " ".join(result.output.split())
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name, *more: None if name == "pyspark" else find(name, *more)
+    )
+    with pytest.raises(AccessError, match="pip install 'sqlanon"):
+        connect("spark+local://2")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow
 from markupsafe import Markup
 
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.sql import Identifier, Relation, Text
+
+if TYPE_CHECKING:
+    import pyarrow
 
 RECEIVED = Relation("sqlanon_received", "main", "temp")
 """The view by which statements read an Arrow table."""
@@ -22,6 +24,8 @@ _AS_TEXT = re.compile(r"(U?HUGEINT|UUID|ENUM\(.*|BIT|INTERVAL|TIME WITH TIME ZON
 
 def read_table(engine: DuckDBEngine, table: Relation) -> pyarrow.Table:
     """Read a whole table or view; the fields of the Arrow table say the types of its columns in their metadata."""
+    import pyarrow  # here, as it belongs to an extra
+
     types = column_types(engine, table)
     columns = [{"name": Identifier(name), "as_text": _AS_TEXT.fullmatch(kind) is not None} for name, kind in types]
     reader = engine.read_records(engine.render("engine/select_exact", table=table, columns=columns))

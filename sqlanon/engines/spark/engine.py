@@ -12,7 +12,6 @@ from sqlanon.engines.duckdb.exchange import read_table
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import statement_error
-from sqlanon.engines.spark.executors import MOST_ROWS, ROWS_OF_TASK, carry_out_in_parts, pickled
 from sqlanon.engines.spark.files import FilesOfSpark, write_directory
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
 from sqlanon.engines.spark.session import close_session, open_session
@@ -260,7 +259,9 @@ class SparkEngine(Engine):
         return value
 
     def tasks_for(self, rows: int) -> int:
-        tasks = -(-rows // int(self._session.conf.get(ROWS_OF_TASK, None) or MOST_ROWS))
+        from sqlanon.engines.spark.executors import rows_of_task  # here, as it takes the extra
+
+        tasks = -(-rows // rows_of_task(self._session))
         return tasks if tasks > 1 else 0
 
     def carry_out_in_parts(
@@ -272,6 +273,8 @@ class SparkEngine(Engine):
     def _carry_out(
         self, tables: Sequence[Relation], rows: Sequence[Relation], works: Sequence[Callable[[Engine], _T]]
     ) -> list[_T]:
+        from sqlanon.engines.spark.executors import carry_out_in_parts, pickled
+
         made = Relation(f"{rows[0].name}_carried", self._tables.schema)
         frames = {one.name: self._tables.frame(one.name) for one in rows}
         self._guarded("carry_out", lambda: self._tables.bring([one.name for one in tables], Place.HOME))

@@ -36,6 +36,7 @@ from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.records import DELIVERY, Delivery, RecordLayout, RowTable, from_bytes, to_bytes
 from sqlanon.engines.spark.tasks import WHOLE_TYPES, ArrivingTable, CarriedWork, versions
 from sqlanon.engines.spark.twofold import Place, TakenHalf, half
+from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 PART = "part"
 """The column of rows that are divided among several tasks: the number of the task."""
 ROWS_OF_TASK = "spark.sqlanon.rows"
+THREADS_OF_TASK = "spark.sqlanon.threads"
 MOST_ROWS = 100_000_000
 _SPARE_COLUMNS = 3  # a search gives rows a leaf, a node, a count
 _ROWS_OF_FILE = 250_000  # so that later jobs read what one task wrote by several
@@ -195,11 +197,26 @@ def _rows_of(done: DataFrame, part: int, table: RowTable, layout: RecordLayout) 
     return done.where((f.col("part") == part) & (f.col("relation") == table.number)).select(*columns)
 
 
+def rows_of_task(session: SparkSession) -> int:
+    """Say how many rows one task may hold."""
+    return _whole_number(session, ROWS_OF_TASK) or MOST_ROWS
+
+
+def _whole_number(session: SparkSession, setting: str) -> int | None:
+    """Read a setting; None where it is not set. Raises PolicyError for one that is no whole number from 1 on."""
+    value = session.conf.get(setting, None)
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdecimal() and int(value)):
+        raise PolicyError(f"The setting {setting} is a whole number from 1 on.")
+    return int(value)
+
+
 def _threads(session: SparkSession, parts: int) -> int | None:
     """The threads of one task: in local modes all tasks share the cores of this machine; None for what a task has."""
-    wanted = session.conf.get("spark.sqlanon.threads", None)
+    wanted = _whole_number(session, THREADS_OF_TASK)
     if wanted is not None:
-        return int(wanted)
+        return wanted
     local = _LOCAL.fullmatch(session.conf.get("spark.master", None) or "")
     if local is None:
         return None
