@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from sqlanon.errors import PolicyError
 
 _SECRET_KEYS = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
+_NAMED_SECRET = re.compile(rf"[\w.-]*({_SECRET_KEYS.pattern})[\w.-]*=", re.IGNORECASE)  # such as of a URL in a value
 # A password may hold any character, even unescaped: it ends at the last @. Too much is hidden rather than too little.
 _AUTHORITY = re.compile(r"(?P<user>[^:/?#@]*):.*@", re.DOTALL)
 _PARAMETER = re.compile(r"([?&])([^&]*)")
@@ -59,8 +60,10 @@ def redacted(url: str) -> str:
 
 
 def _redacted_parameter(parameter: str) -> str:
-    name, equals, _ = parameter.partition("=")
-    return f"{name}=***" if equals and _SECRET_KEYS.search(unquote(name)) else parameter
+    name, equals, value = parameter.partition("=")
+    plain = unquote(value)
+    is_secret = _SECRET_KEYS.search(unquote(name)) or "@" in plain or _NAMED_SECRET.search(plain)
+    return f"{name}=***" if equals and is_secret else parameter
 
 
 def scrubbed(text: str) -> str:

@@ -68,8 +68,9 @@ class WrittenFiles:
         except OSError:
             put_back(target)
             raise
-        _to_disk(target.parent)
-        self.remove(aside)
+        with contextlib.suppress(OSError):  # it is published: what is left aside, the next run or `gc` removes
+            _to_disk(target.parent)
+            self.remove(aside)
 
     def remove(self, path: Path) -> None:
         """Remove a file, or a directory with its files, if there is one."""

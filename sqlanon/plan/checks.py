@@ -49,6 +49,9 @@ def problems(subject: PlanSubject) -> Iterator[str]:
             if column.type.partition("(")[0] in _TEXTS:
                 collated, remedy = " with this collation", 'give it COLLATE "C" in a view'
             yield f"{place}: values of type {column.type}{collated} cannot be generalized; {remedy}."
+        known = subject.dialect.tells_other_types_apart
+        if column.kind is Kind.OTHER and attribute.role in (Role.SENSITIVE, Role.INSENSITIVE) and not known:
+            yield f"{place}: {known.lacking}"
         if attribute.hierarchy is not None:
             yield from _hierarchy_problems(place, column, attribute.hierarchy)
         yield from _show_problems(place, column, attribute, subject.released_by)

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from sqlanon.errors import EngineError, SqlanonError
+from sqlanon.engines import connect
+from sqlanon.engines.spark.versions import Versions
+from sqlanon.errors import EngineError, PolicyError, SqlanonError
 from sqlanon.runs.runner import run
 from sqlanon.sql import Identifier, Relation
 from tests.run_support import Database, open_database
@@ -86,3 +88,49 @@ def test_a_failing_run_leaves_the_release_and_no_work_tables(
         run(policy, replace=True)
     assert spark.sql("SELECT * FROM patients_r") == before
     assert left_behind(spark) == []
+
+
+def test_nothing_that_fails_after_the_change_makes_a_published_run_a_failed_one(
+    databases: tuple[Database, SparkTables], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = databases[1]
+    policy = spark.policy("patients", **cases()["mondrian, hierarchies"])
+    run(policy, replace=True)
+
+    look_up, pending = Versions._replaced_by, [EngineError("broken on purpose")]
+
+    def fail_once(versions: Versions, version: Relation) -> Relation | None:
+        if pending:
+            raise pending.pop()
+        return look_up(versions, version)
+
+    monkeypatch.setattr(Versions, "_replaced_by", fail_once)
+    outcome = run(policy, replace=True)
+    assert outcome.published
+    assert any("could not be dropped" in note for note in outcome.notes)
+
+
+def test_columns_of_nested_types_are_refused_by_name(databases: tuple[Database, SparkTables]) -> None:
+    spark = databases[1]
+    spark.sql("CREATE TABLE nested USING PARQUET AS SELECT 1 AS age, array(1, 2) AS visits, map('a', 1) AS notes")
+    attributes = {
+        "age": {"role": "quasi-identifier"},
+        "visits": {"role": "insensitive"},
+        "notes": {"role": "identifier"},
+    }
+    policy = spark.policy("nested", attributes=attributes, privacy=[{"model": "k-anonymity", "k": 1}])
+    with pytest.raises(PolicyError, match=r"attributes\.visits: Spark writes different arrays") as caught:
+        run(policy)
+    assert "notes" not in str(caught.value)
+
+
+def test_what_spark_spills_is_its_users_alone(databases: tuple[Database, SparkTables]) -> None:
+    place = Path(databases[1].engine.driver_connection.conf.get("spark.local.dir"))
+    assert place.stat().st_mode & 0o077 == 0
+    assert any(place.glob("blockmgr-*"))
+
+
+def test_a_session_at_another_place_is_refused(databases: tuple[Database, SparkTables]) -> None:
+    del databases
+    with pytest.raises(PolicyError, match="has a session with Spark at"):
+        connect("spark+local://1")

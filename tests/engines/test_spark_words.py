@@ -161,3 +161,13 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with pytest.raises(AccessError, match="pip install 'sqlanon"):
         connect("spark+local://2")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["jdbc%3Amysql%3A%2F%2Fhive%3As3cr3t%40db", "jdbc%3Amysql%3A%2F%2Fdb%3Fpassword%3Ds3cr3t", "user%3Ds3cr3t%40db"],
+)
+def test_secrets_inside_of_settings_are_not_shown(value: str) -> None:
+    shown = redacted(f"spark+local://2?spark.hadoop.javax.jdo.option.ConnectionURL={value}&spark.driver.memory=4g")
+    assert "s3cr3t" not in shown
+    assert shown.endswith("spark.driver.memory=4g")

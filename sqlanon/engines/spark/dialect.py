@@ -65,7 +65,7 @@ class SparkSQL(Dialect):
     has_locks = Capability("Spark has no locks; those of the catalog's database stand in.")
     tells_other_types_apart = Capability(
         "Spark writes different arrays, structs and maps as the same text, and bytes or collated texts that differ may"
-        " look alike; verify a view that has their fields as columns of simple types."
+        " look alike; use a view that has their fields as columns of simple types."
     )
     keeps_catalog = Capability("Spark cannot keep the catalog; name a database that can (catalog: {url: …}).")
     copies_rows = Capability(

@@ -14,12 +14,12 @@ from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import statement_error
 from sqlanon.engines.spark.files import FilesOfSpark, write_directory
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
-from sqlanon.engines.spark.session import close_session, open_session
+from sqlanon.engines.spark.session import FILE_MASK, close_session, open_session
 from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
 from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.spark.work_tables import COMES_HOME, WorkTables, creates, named_in, query_of, written_by
 from sqlanon.engines.worker import StatementWorker
-from sqlanon.errors import EngineError, PolicyError, SqlanonError
+from sqlanon.errors import AccessError, EngineError, PolicyError, SqlanonError
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, Text
 
 if TYPE_CHECKING:
@@ -153,7 +153,8 @@ class SparkEngine(Engine):
         finished = self._renderer.finished(statement, place)
         if finished is None:
             raise EngineError(f"{statement.name}: Spark lacks an expression of this statement.")
-        written, makes = written_by(text), creates(text)
+        written = written_by(text)
+        makes = written is not None and creates(text)
         needed = [name for name in named_in(text) if not (makes and name == written)]
         self._guarded(statement.name, lambda: self._tables.bring(needed, place))
         text = finished.text if place is Place.HOME else self._tables.text_for_spark(finished.text)
@@ -288,6 +289,12 @@ class SparkEngine(Engine):
         return [outcome.value for outcome in outcomes]
 
     def prepare_work(self, schema: str) -> None:
+        mask = self._session.conf.get(FILE_MASK, None)
+        if mask is not None and not mask.endswith("77"):
+            raise AccessError(
+                f"{FILE_MASK}={mask} would let others read the work tables in schema {Identifier(schema)}, which hold"
+                " raw values: leave it out, and give rights to releases by the cluster's own means."
+            )
         self.run("catalog/create_schema", schema=Relation(schema))
         self._tables.schema = schema
 

@@ -10,10 +10,11 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlanon.engines.private import make_private_directory, remove_directory
 from sqlanon.engines.spark.errors import opening_error
 from sqlanon.engines.spark.urls import SparkAddress
 from sqlanon.engines.urls import redacted
-from sqlanon.errors import AccessError
+from sqlanon.errors import AccessError, PolicyError, SqlanonError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +28,7 @@ MEANINGS = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # 01 in the name of a directory stays a text
 }
 """Settings by which statements mean the same whatever the cluster's own are."""
+FILE_MASK = "spark.hadoop.fs.permissions.umask-mode"
 _LOG = Path(__file__).with_name("log4j2.properties")
 _STARTING = {
     "spark.ui.enabled": "false",
@@ -35,11 +37,12 @@ _STARTING = {
     "spark.driver.extraJavaOptions": (
         f"-Dlog4j2.configurationFile=file:{_LOG} -Dderby.stream.error.file={os.devnull}"  # not into any directory
     ),
-    "spark.hadoop.fs.permissions.umask-mode": "077",  # what is written is its owner's alone, as raw values are in it
+    FILE_MASK: "077",  # what is written is its owner's alone, as raw values are in it
 }
 _lock = threading.Lock()
 _open = 0
 _owned: Any = None  # the session that started the context, where the program did
+_spill: Path | None = None  # what that one's shuffles and cached rows are in
 
 
 def open_session(address: SparkAddress) -> SparkSession:
@@ -57,6 +60,8 @@ def open_session(address: SparkAddress) -> SparkSession:
     with _lock:
         try:
             session = _connect(address)
+        except SqlanonError:
+            raise
         except Exception as error:  # of pyspark, py4j or grpc, which share no class
             raise opening_error(error, redacted(address.remote or address.master or "")) from None
         _open += 1
@@ -67,12 +72,14 @@ def open_session(address: SparkAddress) -> SparkSession:
 
 def close_session(session: SparkSession) -> None:
     """End a session, and with the last one the context that the program started: its JVM would run on."""
-    global _open, _owned
+    global _open, _owned, _spill
     with _lock:
         _open -= 1
         if _open == 0 and _owned is not None:
             _owned.stop()
             _owned = None
+            remove_directory(_spill)
+            _spill = None
         elif _owned is not session and not hasattr(session, "sparkContext"):
             session.stop()  # of a server, where a session is nobody else's
 
@@ -86,10 +93,27 @@ def _connect(address: SparkAddress) -> SparkSession:
         return SparkSession.builder.remote(address.remote).create()
     running = SparkSession.getActiveSession()
     if running is None:
-        if (address.master or "").startswith("local"):
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # tasks find what this program finds
-        builder = SparkSession.builder.appName("sqlanon").master(address.master or "")
-        for name, value in {**_STARTING, **(address.settings or {})}.items():
-            builder = builder.config(name, value)
-        running = _owned = builder.getOrCreate()
+        running = _owned = _start(address)
+    elif address.master != (master := running.conf.get("spark.master")):
+        raise PolicyError(f"This program has a session with Spark at {master}; end it before one at another place.")
     return running.newSession()
+
+
+def _start(address: SparkAddress) -> SparkSession:
+    """Start a context, whose shuffles and cached rows are this user's alone where it is all on this machine."""
+    global _spill
+    from pyspark.sql import SparkSession
+
+    settings, master = dict(_STARTING), address.master or ""
+    if master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # tasks find what this program finds
+        _spill = make_private_directory()
+        settings["spark.local.dir"] = str(_spill)
+    builder = SparkSession.builder.appName("sqlanon").master(master)
+    for name, value in {**settings, **(address.settings or {})}.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except BaseException:
+        remove_directory(_spill)
+        raise

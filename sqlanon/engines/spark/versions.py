@@ -99,13 +99,21 @@ class Versions:
                 query = _query(self._existing(version), version)
                 self._engine.run_there(template, view=release, query=query)
         except SqlanonError as error:
-            if self.shown(release) == version:
+            if self._shows(release, version, error):
                 return
             if condition_of(error.__cause__ or error).startswith("TABLE_OR_VIEW_ALREADY_EXISTS"):
                 raise ConflictError(
                     f"{release} was created by someone else meanwhile; nothing was published."
                 ) from error
             raise
+
+    def _shows(self, release: Relation, version: Relation, error: SqlanonError) -> bool:
+        """Tell whether a view changed over before an error came; where that can't be told, the error says so."""
+        try:
+            return self.shown(release) == version
+        except SqlanonError:
+            error.add_note(f"It can't be told whether {release} shows the new release, {version}, or the one before.")
+            raise error from None
 
     def _keep_comments(self, described: Mapping[str, Any], version: Relation) -> tuple[str, ...]:
         """Give the comments of the view's columns to those of a version, which the view has them from; notes."""
@@ -120,15 +128,18 @@ class Versions:
         return tuple(f"The comment on {name} holds a quote and a backslash, and could not be kept." for name in missing)
 
     def _drop_older(self, old: Relation) -> tuple[str, ...]:
-        """Drop the versions that an old one replaced; notes on what could not be dropped."""
-        version = self._replaced_by(old)
-        while version is not None:
-            older = self._replaced_by(version)
-            try:
+        """Drop the versions that an old one replaced; a note where one could not be dropped.
+
+        The release is published by now, so that nothing here may end the run, not even an interrupt.
+        """
+        try:
+            version = self._replaced_by(old)
+            while version is not None:
+                older = self._replaced_by(version)
                 self._engine.run_there("engine/drop_table", table=version)
-            except SqlanonError as error:
-                return (f"{version}, an older version, could not be dropped and is to be dropped by hand ({error}).",)
-            version = older
+                version = older
+        except (SqlanonError, KeyboardInterrupt) as error:
+            return (f"Versions older than {old} could not be dropped and are to be dropped by hand ({error}).",)
         return ()
 
     def _replaced_by(self, version: Relation) -> Relation | None:
