@@ -9,6 +9,7 @@ from sqlanon.errors import PolicyError
 
 _SECRET_KEYS = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
 _NAMED_SECRET = re.compile(rf"[\w.-]*({_SECRET_KEYS.pattern})[\w.-]*=", re.IGNORECASE)  # such as of a URL in a value
+_INNER_PASSWORD = re.compile(r":[^@]*@")  # of a URL in a value
 # A password may hold any character, even unescaped: it ends at the last @. Too much is hidden rather than too little.
 _AUTHORITY = re.compile(r"(?P<user>[^:/?#@]*):.*@", re.DOTALL)
 _PARAMETER = re.compile(r"([?&])([^&]*)")
@@ -62,7 +63,7 @@ def redacted(url: str) -> str:
 def _redacted_parameter(parameter: str) -> str:
     name, equals, value = parameter.partition("=")
     plain = unquote(value)
-    is_secret = _SECRET_KEYS.search(unquote(name)) or "@" in plain or _NAMED_SECRET.search(plain)
+    is_secret = _SECRET_KEYS.search(unquote(name)) or _INNER_PASSWORD.search(plain) or _NAMED_SECRET.search(plain)
     return f"{name}=***" if equals and is_secret else parameter
 
 

@@ -165,7 +165,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["jdbc%3Amysql%3A%2F%2Fhive%3As3cr3t%40db", "jdbc%3Amysql%3A%2F%2Fdb%3Fpassword%3Ds3cr3t", "user%3Ds3cr3t%40db"],
+    ["jdbc%3Amysql%3A%2F%2Fhive%3As3cr3t%40db", "jdbc%3Amysql%3A%2F%2Fdb%3Fpassword%3Ds3cr3t", "hive%3As3cr3t%40db"],
 )
 def test_secrets_inside_of_settings_are_not_shown(value: str) -> None:
     shown = redacted(f"spark+local://2?spark.hadoop.javax.jdo.option.ConnectionURL={value}&spark.driver.memory=4g")
