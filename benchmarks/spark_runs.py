@@ -47,8 +47,8 @@ def seconds_of_grouping(spark: SparkTables) -> float:
 
 def timed_run(policy: Any) -> str:
     began = time.perf_counter()
-    outcome = run(policy, replace=True)
-    phases = ", ".join(f"{name} {seconds:.1f}" for name, seconds in outcome.seconds.items() if seconds >= 0.05)
+    told: dict[str, float] = run(policy, replace=True).as_json()["seconds"]
+    phases = ", ".join(f"{name} {seconds:.1f}" for name, seconds in told.items() if seconds >= 0.05)
     return f"{time.perf_counter() - began:.1f} s ({phases})"
 
 
