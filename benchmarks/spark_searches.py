@@ -9,6 +9,7 @@ the task tells, and the peak of its process's memory. Takes the extra `spark`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import resource
 import statistics
@@ -19,22 +20,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from agrawal import QUASI_IDENTIFIERS, Wanted, query
 
-from sqlanon.algorithms import algorithm_of
 from sqlanon.algorithms.base import SearchRequest
-from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.placement import relations_of_search, search_with_rows
-from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.duckdb.exchange import read_table
-from sqlanon.models import models_of
-from sqlanon.plan.plan import resolve_source
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
-from sqlanon.work.workspace import TemporaryWorkspace
+from tests.carried_searches import ask
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "mondrian, k = 1000": {"algorithm": {"name": "mondrian"}, "k": 1000},
@@ -71,12 +69,7 @@ def request_of(engine: DuckDBEngine, case: dict[str, Any]) -> tuple[Any, SearchR
             "algorithm": case["algorithm"],
         }
     )
-    workspace, plan = TemporaryWorkspace(engine), resolve_source(policy, engine)
-    algorithm = algorithm_of(policy.algorithm)
-    with engine.transaction():
-        coded = encode(engine, plan, workspace)
-    asked = engine, workspace, coded, models_of(policy), policy
-    return algorithm, SearchRequest(*asked, SearchOptions(), lambda _: None).with_tuples(algorithm)
+    return ask(engine, policy)
 
 
 def measure(spark: Any, engine: DuckDBEngine, name: str, home: Path, unit: float) -> None:
@@ -120,8 +113,7 @@ def main(rows: int) -> None:
         url = f"spark+local://2?spark.sql.warehouse.dir={home}/tables"
         with connect(url) as spark:
             session: Any = spark.driver_connection
-            with DuckDBEngine.connect("duckdb:///:memory:", EngineOptions(threads=2)) as engine:
-                assert isinstance(engine, DuckDBEngine)
+            with contextlib.closing(DuckDBEngine.connect("duckdb:///:memory:", EngineOptions(threads=2))) as engine:
                 engine.execute(Statement("create", f"CREATE TABLE people AS {query('duckdb', Wanted(rows))}"))
                 engine.execute(Statement("drop", "ALTER TABLE people DROP COLUMN person"))
                 path = f"{home}/people.parquet"

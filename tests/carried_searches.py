@@ -9,8 +9,10 @@ from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines.base import Engine
+from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.models import models_of
 from sqlanon.plan.plan import resolve_source
+from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Statement
 from sqlanon.work.workspace import TemporaryWorkspace
@@ -54,6 +56,18 @@ SEARCHES: dict[str, dict[str, Any]] = {
 }
 
 
+class DividingEngine(DuckDBEngine):
+    """An engine that divides the sub-trees of a tree among tasks, if it is told to.
+
+    tasks: into how many, if there are rows enough.
+    """
+
+    tasks = 0
+
+    def tasks_for(self, rows: int) -> int:
+        return self.tasks if rows >= 1000 else 0
+
+
 def request_of(engine: Engine, name: str, **changed: Any) -> tuple[Algorithm[Any], SearchRequest]:
     """Code the table `people` of a session, and ask for a release of it."""
     policy = build_policy(
@@ -61,6 +75,11 @@ def request_of(engine: Engine, name: str, **changed: Any) -> tuple[Algorithm[Any
         | SEARCHES[name]
         | changed
     )
+    return ask(engine, policy)
+
+
+def ask(engine: Engine, policy: Policy) -> tuple[Algorithm[Any], SearchRequest]:
+    """Code the source of a policy in a session, and ask for a release of it."""
     workspace, plan = TemporaryWorkspace(engine), resolve_source(policy, engine)
     algorithm = algorithm_of(policy.algorithm)
     with engine.transaction():

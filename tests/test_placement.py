@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation, Statement
-from tests.carried_searches import PEOPLE, SEARCHES, facts_of, request_of, tables_of
+from tests.carried_searches import PEOPLE, SEARCHES, DividingEngine, facts_of, request_of, tables_of
 
 compute = pytest.importorskip("pyarrow.compute", reason="takes pyarrow")
 exchange = pytest.importorskip("sqlanon.engines.duckdb.exchange", reason="takes pyarrow")
@@ -26,16 +27,8 @@ def shuffled(table: Any) -> Any:
     return table.take(random.Random(table.num_rows).sample(range(table.num_rows), table.num_rows))
 
 
-class CarryingEngine(DuckDBEngine):
-    """An engine that carries work out in further instances, which are given what the work reads.
-
-    tasks: into how many the sub-trees of a tree are divided, if at all.
-    """
-
-    tasks = 0
-
-    def tasks_for(self, rows: int) -> int:
-        return self.tasks if rows >= 1000 else 0
+class CarryingEngine(DividingEngine):
+    """An engine that carries work out in further instances, which are given what the work reads."""
 
     def carry_out_with_rows(
         self, tables: Sequence[Relation], rows: Sequence[Relation], work: Callable[[Engine], T]
@@ -53,8 +46,7 @@ class CarryingEngine(DuckDBEngine):
         return [self._carry_out(given | {rows.name: part}, work) for part, work in zip(parts, works, strict=True)]
 
     def _carry_out(self, given: dict[str, Any], work: Callable[[Engine], T]) -> T:
-        with DuckDBEngine.connect("duckdb:///:memory:", EngineOptions(threads=1)) as other:
-            assert isinstance(other, DuckDBEngine)
+        with contextlib.closing(DuckDBEngine.connect("duckdb:///:memory:", EngineOptions(threads=1))) as other:
             for name, table in given.items():
                 exchange.create_table(other, other.temporary(name), table)
             result: T = pickle.loads(pickle.dumps(work))(other)

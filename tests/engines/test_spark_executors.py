@@ -23,7 +23,7 @@ from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.errors import Cancelled, EngineError, PolicyError, ProtectionError
 from sqlanon.sql import Relation, Statement
-from tests.carried_searches import PEOPLE, facts_of, request_of, tables_of
+from tests.carried_searches import PEOPLE, DividingEngine, facts_of, request_of, tables_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,18 +53,14 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     close_session(opened)
 
 
-class ExecutingEngine(DuckDBEngine):
+class ExecutingEngine(DividingEngine):
     """An engine that holds all tables, and has executors carry work out over copies of them.
 
-    session: with Spark. files: a directory for the rows. tasks: into how many the sub-trees of a tree are divided.
+    session: with Spark. files: a directory for the rows.
     """
 
     session: Any
     files: Path
-    tasks = 0
-
-    def tasks_for(self, rows: int) -> int:
-        return self.tasks if rows >= 1000 else 0
 
     def carry_out_with_rows(
         self, tables: Sequence[Relation], rows: Sequence[Relation], work: Callable[[Engine], T]

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from sqlanon.engines import connect
+from sqlanon.engines.spark.session import FILE_MASK
 from sqlanon.engines.spark.versions import Versions
-from sqlanon.errors import EngineError, PolicyError, SqlanonError
+from sqlanon.errors import AccessError, EngineError, PolicyError, SqlanonError
 from sqlanon.runs.runner import run
 from sqlanon.sql import Identifier, Relation
 from tests.run_support import Database, open_database
@@ -55,11 +56,17 @@ def test_the_release_is_that_of_duckdb(databases: tuple[Database, SparkTables], 
     assert left_behind(databases[1]) == []
 
 
-def left_behind(spark: SparkTables) -> list[str]:
-    """The work tables and staging tables that are there, in any schema."""
+def relations_of(spark: SparkTables) -> list[str]:
+    """All tables and views that there are, in any schema."""
     schemas = [name for (name,) in spark.sql("SHOW SCHEMAS")]
-    names = [one[1] for schema in schemas for one in spark.sql(f"SHOW TABLES IN {schema}")]
-    return [name for name in names if re.match(r"w_[0-9a-f]{8}_|sqlanon_staging_", name)]
+    return sorted(one[1] for schema in schemas for one in spark.sql(f"SHOW TABLES IN {schema}"))
+
+
+def left_behind(spark: SparkTables) -> list[str]:
+    """The work tables among them, and the versions beside the one that is released and the one before."""
+    names = relations_of(spark)
+    versions = [name for name in names if re.search(r"_v_[0-9a-f]{8}$", name)]
+    return [name for name in names if re.match(r"w_[0-9a-f]{8}_", name)] + versions[2:]
 
 
 def test_a_table_of_rows_does_not_come_home(databases: tuple[Database, SparkTables]) -> None:
@@ -78,7 +85,7 @@ def test_a_failing_run_leaves_the_release_and_no_work_tables(
     spark = databases[1]
     policy = spark.policy("patients", **cases()["mondrian, hierarchies"])
     run(policy, replace=True)
-    before = spark.sql("SELECT * FROM patients_r")
+    before, names = spark.sql("SELECT * FROM patients_r"), relations_of(spark)
 
     def fail(*_: Any, **__: Any) -> None:
         raise EngineError("broken on purpose")
@@ -87,7 +94,7 @@ def test_a_failing_run_leaves_the_release_and_no_work_tables(
     with pytest.raises(SqlanonError, match="broken on purpose"):
         run(policy, replace=True)
     assert spark.sql("SELECT * FROM patients_r") == before
-    assert left_behind(spark) == []
+    assert relations_of(spark) == names
 
 
 def test_nothing_that_fails_after_the_change_makes_a_published_run_a_failed_one(
@@ -128,6 +135,17 @@ def test_what_spark_spills_is_its_users_alone(databases: tuple[Database, SparkTa
     place = Path(databases[1].engine.driver_connection.conf.get("spark.local.dir"))
     assert place.stat().st_mode & 0o077 == 0
     assert any(place.glob("blockmgr-*"))
+
+
+def test_a_mask_that_opens_work_tables_to_others_is_refused(databases: tuple[Database, SparkTables]) -> None:
+    engine = databases[1].engine
+    session = engine.driver_connection
+    session.conf.set(FILE_MASK, "022")
+    try:
+        with pytest.raises(AccessError, match="would let others read the work tables"):
+            engine.prepare_work("sqlanon")
+    finally:
+        session.conf.set(FILE_MASK, "077")
 
 
 def test_a_session_at_another_place_is_refused(databases: tuple[Database, SparkTables]) -> None:

@@ -124,8 +124,10 @@ class SparkEngine(Engine):
     def close(self) -> None:
         """End the session; with the last one the JVM that the program started."""
         if self._worker.close():
-            self._tables.close()
-            close_session(self._session)
+            try:
+                self._tables.close()
+            finally:
+                close_session(self._session)
 
     # --- statements
 

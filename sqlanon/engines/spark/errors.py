@@ -6,6 +6,7 @@ import re
 
 from sqlanon.errors import AccessError, Cancelled, EngineError, SqlanonError
 
+_OF_METASTORE = "_LEGACY_ERROR_TEMP_3065"  # what Hive's client fails at
 # Conditions of Spark whose messages speak of names alone.
 _OF_NAMES = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "UNRESOLVED_COLUMN", "INSUFFICIENT_PERMISSIONS")
 
@@ -53,5 +54,9 @@ def statement_error(error: BaseException, name: str) -> SqlanonError:
         )
     if condition.startswith(_OF_NAMES):
         return EngineError(f"{name}: {str(error).partition(chr(10))[0].strip()}")
+    if condition == _OF_METASTORE:
+        return AccessError(
+            "Spark can't use its metastore: it is not reached, or another process holds it, as Derby's lets in one."
+        )
     kind = f"{type(error).__name__} {condition}".strip()
     return EngineError(f"{name}: Spark failed the statement ({kind}).")

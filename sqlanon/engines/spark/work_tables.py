@@ -99,6 +99,7 @@ class WorkTables:
         self._renderer = SparkSQL.renderer()
         self._at: dict[str, set[Place]] = {}
         self._sent: set[str] = set()  # temporary views of Spark's, made of tables from home
+        self._cached: dict[str, DataFrame] = {}
 
     def place_of(self, template: str, text: str) -> Place:
         """Choose the place of a statement: at home if it names work tables alone, and all of them are there."""
@@ -121,7 +122,8 @@ class WorkTables:
 
     def cache(self, name: str, text: str) -> None:
         """Keep what a statement would make a table of in the executors, for a session that makes no tables."""
-        self._view(name, self._session.sql(query_of(text)).persist())
+        self._cached[name] = self._session.sql(query_of(text)).persist()
+        self._view(name, self._cached[name])
 
     def bring(self, names: Iterable[str], place: Place) -> None:
         """Have tables in a place, copied there from the other one if need be.
@@ -197,9 +199,17 @@ class WorkTables:
         if name in self._sent:
             self._sent.discard(name)
             self._session.catalog.dropTempView(name)
+            self._forget(name)
             return None
         return self._named_by_spark(name) if Place.SPARK in places else None
 
+    def _forget(self, name: str) -> None:
+        """Let executors forget rows that they kept."""
+        if (frame := self._cached.pop(name, None)) is not None:
+            frame.unpersist()
+
     def close(self) -> None:
-        """End the database at home."""
+        """End the database at home; executors forget what they kept, as their session may go on."""
+        for name in list(self._cached):
+            self._forget(name)
         self.home.close()
