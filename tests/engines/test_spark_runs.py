@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
+from sqlanon.encoding.source_copy import unchanging
 from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
 from sqlanon.engines.spark.session import FILE_MASK
 from sqlanon.engines.spark.versions import Versions
-from sqlanon.errors import AccessError, EngineError, PolicyError, SqlanonError
+from sqlanon.errors import AccessError, EngineError, PolicyError, SqlanonError, VerificationError
+from sqlanon.plan.plan import Plan
 from sqlanon.runs.runner import run
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, Statement
+from sqlanon.staging.recode import Recoding, create_regions
 from tests.run_support import Database, open_database
 from tests.spark_support import SparkTables, needs_spark, open_spark
 
@@ -115,6 +119,44 @@ def test_nothing_that_fails_after_the_change_makes_a_published_run_a_failed_one(
     outcome = run(policy, replace=True)
     assert outcome.published
     assert any("could not be dropped" in note for note in outcome.notes)
+
+
+def test_a_source_that_changes_meanwhile_is_released_as_it_was(
+    databases: tuple[Database, SparkTables], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = databases[1]
+    spark.create(COLUMNS, patients(300), "changing")
+    policy = spark.policy("changing", **cases()["mondrian, hierarchies"])
+    run(policy)
+    before = spark.sql("SELECT * FROM changing_r")
+
+    def then_others_write(*arguments: Any) -> Plan:
+        plan = unchanging(*arguments)
+        spark.sql("INSERT INTO changing SELECT * FROM patients")
+        return plan
+
+    monkeypatch.setattr("sqlanon.runs.flow.unchanging", then_others_write)
+    run(policy, replace=True)
+    assert spark.sql("SELECT * FROM changing_r") == before
+
+
+def test_labels_that_were_exchanged_at_home_are_found(
+    databases: tuple[Database, SparkTables], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = databases[1]
+    policy = spark.policy("patients", **cases()["mondrian, hierarchies"])
+    run(policy, replace=True)
+    before, create = spark.sql("SELECT * FROM patients_r"), create_regions
+
+    def exchanged(engine: Engine, *arguments: Any) -> Recoding:
+        made = create(engine, *arguments)
+        engine.execute(Statement("exchange", f"UPDATE {made.regions} SET c2 = (SELECT max(c2) FROM {made.regions})"))
+        return made
+
+    monkeypatch.setattr("sqlanon.releases.generalized.create_regions", exchanged)
+    with pytest.raises(VerificationError):
+        run(policy, replace=True)
+    assert spark.sql("SELECT * FROM patients_r") == before
 
 
 def test_columns_of_nested_types_are_refused_by_name(databases: tuple[Database, SparkTables]) -> None:
