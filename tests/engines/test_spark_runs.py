@@ -130,9 +130,10 @@ def test_a_source_that_changes_meanwhile_is_released_as_it_was(
     run(policy)
     before = spark.sql("SELECT * FROM changing_r")
 
-    def then_others_write(*arguments: Any) -> Plan:
-        plan = unchanging(*arguments)
-        spark.sql("INSERT INTO changing SELECT * FROM patients")
+    def then_others_write(engine: Engine, *arguments: Any) -> Plan:
+        plan = unchanging(engine, *arguments)
+        # in the run's own session: what others write, one that has listed the files of a table may not see
+        engine.driver_connection.sql("INSERT INTO changing SELECT * FROM patients")
         return plan
 
     monkeypatch.setattr("sqlanon.runs.flow.unchanging", then_others_write)
