@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +29,56 @@ from sqlanon.work.session import Session
 from tests.run_support import OPTIONS, Database, PlainWorkspace, quoted
 
 Row = tuple[Any, ...]
+
+
+def place_of(value: Any, first: str, step: str, steps: int) -> int:
+    """The last step that begins at a value or before it; a double, at the double nearest to the begin of the step."""
+    if value is None:
+        return steps
+    starts = [Fraction(first) + number * Fraction(step) for number in range(1, steps)]
+    if isinstance(value, int):
+        return bisect.bisect_right(starts, value)
+    if float(value) != float(value):
+        return steps - 1  # not a number is greater than all numbers
+    return bisect.bisect_right([float(one) for one in starts], float(value))
+
+
+DOMAINS = [
+    ("INTEGER", -7, 30, 3),
+    ("SMALLINT", 0, 5, 1),
+    ("BIGINT", -(2**61), 2**61, 2**58),
+    ("DECIMAL(12,3)", 0.1, 2.3, 0.1),
+    ("DECIMAL(38,2)", -5, 5, 0.5),
+    ("NUMERIC(9,0)", 0, 100, 2.5),
+    ("DOUBLE PRECISION", 0, 1, 0.1),
+    ("DOUBLE PRECISION", -1.1, 1.3, 0.3),
+    ("REAL", 0, 1, 0.125),
+    ("INTEGER", 0, 10, 2.5),
+    ("DOUBLE PRECISION", 0, 5_000_000_000, 100_000_000),
+    ("DECIMAL(18,2)", 0.5, 5_000_000_000.5, 100_000_000),
+]
+
+
+def steps_of(first: float, below: float, step: float) -> int:
+    """The steps of a domain of numbers."""
+    return -(-(Fraction(str(below)) - Fraction(str(first))) // Fraction(str(step)))
+
+
+def values_near(type_: str, first: float, below: float, step: float) -> list[Any]:
+    """Values of a type on the bounds of a domain's steps, beside them, and beyond the domain; and NULL."""
+    bounds = [
+        Fraction(str(first)) + number * Fraction(str(step)) for number in range(-2, steps_of(first, below, step) + 2)
+    ]
+    near = sorted({bound + part * Fraction(1, 1000) for bound in bounds for part in (-1000, -1, 0, 1, 1000)})
+    if type_ in ("INTEGER", "SMALLINT", "BIGINT"):
+        values: list[Any] = sorted({int(one // 1) for one in near})
+    elif type_ in ("DOUBLE PRECISION", "REAL"):
+        values = [float(one) for one in near] if type_ != "REAL" else [round(float(one) * 1024) / 1024 for one in near]
+        values += [float("inf"), float("-inf"), float("nan"), -0.0, 1e300 if type_ != "REAL" else 1e30]
+    else:
+        quantum = Decimal(1).scaleb(-int(type_.partition(",")[2].rstrip(")")))
+        values = [(Decimal(one.numerator) / one.denominator).quantize(quantum) for one in near]
+    return [*values, None]
 
 
 def greatest(scores: Sequence[int]) -> int:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import bisect
 import datetime
 import random
 from collections import Counter
 from contextlib import nullcontext
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -21,7 +18,7 @@ from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import Node
 from sqlanon.releases.counts import NoisyCounts
 from sqlanon.releases.synthetic import secret_key
-from tests.private_support import planned, staged_rows
+from tests.private_support import DOMAINS, place_of, planned, staged_rows, steps_of, values_near
 from tests.run_support import PlainWorkspace
 
 NUMBER = {"role": "quasi-identifier"}
@@ -36,51 +33,13 @@ def counted_places(engine: Engine, plan: PrivatePlan) -> Counter[tuple[int, int,
         workspace.drop(workspace.table("places"))
 
 
-def place_of(value: Any, first: str, step: str, steps: int) -> int:
-    """The last step that begins at a value or before it; a double, at the double nearest to the begin of the step."""
-    if value is None:
-        return steps
-    starts = [Fraction(first) + number * Fraction(step) for number in range(1, steps)]
-    if isinstance(value, int):
-        return bisect.bisect_right(starts, value)
-    if float(value) != float(value):
-        return steps - 1  # not a number is greater than all numbers
-    return bisect.bisect_right([float(one) for one in starts], float(value))
-
-
-DOMAINS = [
-    ("INTEGER", -7, 30, 3),
-    ("SMALLINT", 0, 5, 1),
-    ("BIGINT", -(2**61), 2**61, 2**58),
-    ("DECIMAL(12,3)", 0.1, 2.3, 0.1),
-    ("DECIMAL(38,2)", -5, 5, 0.5),
-    ("NUMERIC(9,0)", 0, 100, 2.5),
-    ("DOUBLE PRECISION", 0, 1, 0.1),
-    ("DOUBLE PRECISION", -1.1, 1.3, 0.3),
-    ("REAL", 0, 1, 0.125),
-    ("INTEGER", 0, 10, 2.5),
-    ("DOUBLE PRECISION", 0, 5_000_000_000, 100_000_000),
-    ("DECIMAL(18,2)", 0.5, 5_000_000_000.5, 100_000_000),
-]
-
-
 @pytest.mark.parametrize(("type_", "first", "below", "step"), DOMAINS)
 def test_numbers_have_the_place_of_their_step(
     engines: tuple[Engine, Engine], type_: str, first: float, below: float, step: float
 ) -> None:
     """On the bounds of steps, beside them, and beyond the domain."""
-    steps = -(-(Fraction(str(below)) - Fraction(str(first))) // Fraction(str(step)))
-    bounds = [Fraction(str(first)) + number * Fraction(str(step)) for number in range(-2, steps + 2)]
-    near = sorted({bound + part * Fraction(1, 1000) for bound in bounds for part in (-1000, -1, 0, 1, 1000)})
-    if type_ in ("INTEGER", "SMALLINT", "BIGINT"):
-        values: list[Any] = sorted({int(one // 1) for one in near})
-    elif type_ in ("DOUBLE PRECISION", "REAL"):
-        values = [float(one) for one in near] if type_ != "REAL" else [round(float(one) * 1024) / 1024 for one in near]
-        values += [float("inf"), float("-inf"), float("nan"), -0.0, 1e300 if type_ != "REAL" else 1e30]
-    else:
-        quantum = Decimal(1).scaleb(-int(type_.partition(",")[2].rstrip(")")))
-        values = [(Decimal(one.numerator) / one.denominator).quantize(quantum) for one in near]
-    values.append(None)
+    steps = steps_of(first, below, step)
+    values = values_near(type_, first, below, step)
     attributes = {"x": {**NUMBER, "domain": {"from": first, "below": below, "step": step}}}
     expected = Counter((0, place_of(value, str(first), str(step), steps), 0) for value in values)
     for engine in engines:
@@ -174,7 +133,10 @@ def test_as_many_rows_of_a_person_count_as_the_policy_says(engines: tuple[Engine
         assert first != second  # as the key is drawn anew, so are the rows of each person
 
 
-def test_cells_are_repeated_by_their_counts_in_the_order_of_cells(engines: tuple[Engine, Engine]) -> None:
+def test_cells_are_repeated_by_their_counts_in_the_order_of_cells(
+    engines: tuple[Engine, Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sqlanon.releases.counts._MOST_COPIES", 2)
     columns = {"age": "INTEGER NOT NULL", "pay": "VARCHAR"}
     attributes = {
         "age": {**NUMBER, "domain": {"from": 0, "below": 3}},

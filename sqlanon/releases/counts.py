@@ -16,6 +16,7 @@ from sqlanon.staging.staging import StagedTable
 from sqlanon.work.publish import guard_staging
 from sqlanon.work.workspace import Workspace
 
+_MOST_COPIES = 1_000_000  # of a cell that one line stands for: Spark makes an array of them
 Cut = tuple[tuple[Node, ...], ...]
 """The groups that each attribute is shown by, in the order of their places."""
 
@@ -64,6 +65,12 @@ class NoisyCounts:
     def _shows_rows(self) -> bool:
         return self.plan.algorithm.as_ == "rows"
 
+    def _lines(self) -> Iterator[tuple[int, int]]:
+        """Yield the cells that rows are made of, each with a part of its count, so that no part is large."""
+        for cell, count in self.counts:
+            for first in range(0, count, _MOST_COPIES):
+                yield cell, min(_MOST_COPIES, count - first)
+
     @contextlib.contextmanager
     def stage(self, engine: Engine, workspace: Workspace, *, replace: bool) -> Iterator[StagedTable]:
         """Write the release beside its place, in the order of its cells."""
@@ -71,7 +78,7 @@ class NoisyCounts:
         counts, labels = workspace.table("counts"), workspace.table("labels")
         sizes = [len(nodes) for nodes in self.cut]
         with engine.transaction():
-            load_counts(engine, counts, self.counts)
+            load_counts(engine, counts, list(self._lines()) if self._shows_rows else self.counts)
             load_labels(engine, labels, list(self.labels.values()))
             engine.run(
                 "private/stage_counts",
