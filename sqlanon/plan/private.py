@@ -85,6 +85,7 @@ def resolve_private(policy: Policy, engine: Engine, *, replace: bool = False) ->
     columns = engine.columns(source)
     problems += [str(error) for error in errors]
     problems += _column_problems(policy, columns, str(source))
+    problems += _unit_problems(policy, columns)
     domains: dict[str, PublicDomain] = {}
     for column in columns:
         attribute = policy.attributes.get(column.name)
@@ -160,6 +161,17 @@ def _column_problems(policy: Policy, columns: Sequence[Column], table: str) -> I
         yield f"{table} has columns without a role: {', '.join(quoted(missing))}. Every column needs one."
     if not any(one.role is Role.QUASI_IDENTIFIER for one in policy.attributes.values()):
         yield "No attribute has role quasi-identifier: there is nothing to count."
+
+
+def _unit_problems(policy: Policy, columns: Sequence[Column]) -> Iterator[str]:
+    """Refuse persons that can't be told apart: a run would fail over it after it was charged."""
+    asked = mechanism_of(policy)
+    for column in columns:
+        if asked is not None and column.name == asked.persons and not column.compares:
+            yield (
+                f"unit: values of '{column.name}' ({column.type}) can't be compared; use a view that has a key of a"
+                " simple type."
+            )
 
 
 def _warnings(policy: Policy, epsilon: Fraction, persons: str | None) -> Iterator[str]:
