@@ -95,6 +95,8 @@ class Dialect:
     """The statements of a run can be shown without one."""
     has_snapshots: ClassVar[Capability] = CAPABLE
     """The statements of a transaction see the tables as of one moment."""
+    keeps_order: ClassVar[Capability] = CAPABLE
+    """Its tables have an order in which rows are stored, which can be asked for."""
     has_locks: ClassVar[Capability] = CAPABLE
     """Locks of its sessions keep all others out, whatever process they are of."""
     tells_other_types_apart: ClassVar[Capability] = CAPABLE
@@ -117,6 +119,7 @@ class Dialect:
     # --- the quicker of two ways that come to the same
 
     prefers_case: ClassVar[bool] = False  # a CASE over many rules is quicker than joins with them
+    numbers_cells: ClassVar[bool] = False  # rows repeated with numbers of cells are counted quicker than GROUPING SETS
     sorts_narrow_rows: ClassVar[bool] = False  # sorting rows of enumerations, then copying them, pays
     places_work_tables: ClassVar[bool] = False  # the session finds the place of each, whose name says nothing of it
     replaces_work_tables: ClassVar[bool] = False  # creating a work table replaces one of the same name

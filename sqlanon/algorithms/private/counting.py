@@ -40,7 +40,10 @@ class CountedCells:
 
 @dataclass(frozen=True)
 class Places:
-    """The source's rows as places of the public domains: a SELECT, which is carried out anew by each statement."""
+    """The source's rows as places of the public domains, all of one state of the source.
+
+    rows: a SELECT, which is carried out anew by each statement.
+    """
 
     engine: Engine
     workspace: Workspace
@@ -49,7 +52,9 @@ class Places:
 
     @classmethod
     def of(cls, engine: Engine, workspace: Workspace, plan: PrivatePlan, key: RedactedValue) -> Places:
-        """Load the declared values, and write the SELECT; the source is not read yet.
+        """Load the declared values, and write the SELECT.
+
+        The source is not read yet, unless the engine has no snapshots: then the places are written down, once.
 
         key: by which the rows of a person that count are chosen.
         """
@@ -69,10 +74,22 @@ class Places:
             contribution=plan.contribution,
             key=key,
         )
+        if not engine.traits.has_snapshots:
+            placed = workspace.table("placed")
+            engine.run("private/create_placed", placed=placed, rows=Markup(rows.text))
+            rows = engine.render("engine/select_table", table=placed)
         return cls(engine, workspace, plan, Markup(rows.text))
 
     def count_places(self) -> dict[tuple[int, int, int], int]:
         """Count rows by (attribute, place, class), of all attributes in one scan."""
+        if self.engine.traits.numbers_cells:
+            target = len(self.plan.domains)
+            counted_of = self._count_numbered([(number, target) for number in range(target)])
+            return {
+                (number, place, one): rows
+                for number, cells in enumerate(counted_of)
+                for (place, one), rows in cells.items()
+            }
         attributes = [{"number": number} for number in range(len(self.plan.domains))]
         counted = self.engine.query("private/count_places", rows=self.rows, attributes=attributes)
         return {(int(attribute), int(place), int(one)): int(rows) for attribute, place, one, rows in counted}
@@ -102,8 +119,9 @@ class Places:
         marginals: different sets of attributes, in their order; the class has the number after the last one.
         Returns of each the rows by places, where there are some.
         """
-        names = {number: Identifier(f"a{number}") for number in range(len(self.plan.domains))}
-        names[len(names)] = Identifier("class")
+        if self.engine.traits.numbers_cells:
+            return self._count_numbered(marginals)
+        names = self._names
         used = sorted({number for marginal in marginals for number in marginal})
         counted = self.engine.query(
             "private/count_marginals",
@@ -116,6 +134,28 @@ class Places:
             where = {number: int(place) for number, place in zip(used, places, strict=True) if place is not None}
             counts[tuple(where)][tuple(where.values())] = int(rows)
         return list(counts.values())
+
+    def _count_numbered(self, marginals: Sequence[Sequence[int]]) -> list[dict[tuple[int, ...], int]]:
+        """Count as `count_marginals` does, by the number of each cell."""
+        sizes = [*(domain.size for domain in self.plan.domains.values()), self.plan.classes]
+        shapes = [tuple(sizes[number] for number in marginal) for marginal in marginals]
+        asked = [
+            [
+                {"name": self._names[number], "stride": stride}
+                for number, stride in zip(marginal, strides_of(shape), strict=True)
+            ]
+            for marginal, shape in zip(marginals, shapes, strict=True)
+        ]
+        counts: list[dict[tuple[int, ...], int]] = [{} for _ in marginals]
+        for marginal, cell, rows in self.engine.query("private/count_numbered", rows=self.rows, marginals=asked):
+            places = np.unravel_index(int(cell), shapes[marginal])
+            counts[marginal][tuple(map(int, places))] = int(rows)
+        return counts
+
+    @property
+    def _names(self) -> list[Identifier]:
+        """The columns of the places by the numbers of their attributes, and of the class after them."""
+        return [*(Identifier(f"a{number}") for number in range(len(self.plan.domains))), Identifier("class")]
 
 
 def _declared(domains: list[PublicDomain]) -> list[tuple[int, str, int]]:

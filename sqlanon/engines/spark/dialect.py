@@ -48,11 +48,11 @@ class SparkSQL(Dialect):
         "AS MATERIALIZED": "AS",  # Spark works a common table expression out at each use, or once if it sees fit
     }
     raw_literals = True
+    numbers_cells = True
     places_work_tables = True
 
     lacks_recodings: ClassVar[Mapping[str, Capability]] = {
         "clusters": Capability("clusters and condensation are not carried out on Spark; copy the table to DuckDB."),
-        "counts": Capability("differential privacy is not carried out on Spark; copy the table to DuckDB."),
     }
     profiles_tables = Capability(
         "Spark's tables are neither profiled nor compared with others; copy a part of the table to DuckDB for that."
@@ -62,6 +62,7 @@ class SparkSQL(Dialect):
         " those of a run that was made."
     )
     has_snapshots = Capability("Spark has no transactions: what is read more than once is copied first.")
+    keeps_order = Capability("tables of Spark have no order in which rows are stored.")
     has_locks = Capability("Spark has no locks; those of the catalog's database stand in.")
     tells_other_types_apart = Capability(
         "Spark writes different arrays, structs and maps as the same text, and bytes or collated texts that differ may"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Any
 
 from sqlanon.engines.dialects import CAPABLE, Capability
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 OWN_CATALOG = "spark_catalog"
 _UNDEFINED = "<undefined>"
+_DETAILS = "# Detailed Table Information"  # the line after which properties follow the columns
 _BUILT_IN = (_UNDEFINED, "builtin")
 _ATOMIC_FORMATS = {
     "org.apache.spark.sql.delta.catalog.DeltaCatalog": "delta",
@@ -101,6 +102,12 @@ class Metastore:
             "type": dict(lines).get("Type", "MANAGED"),
             "columns": [{"name": name, "type": _type_of(spelled)} for name, spelled in columns],
         }
+
+    def location_of(self, relation: Relation) -> str | None:
+        """Look up the directory of a table's files, spelled in one way; None where there is none, as of a view."""
+        lines = dropwhile(lambda line: line[0] != _DETAILS, self._lines(relation) or [])
+        location = dict(lines).get("Location", "")
+        return re.sub(r"^(\w+):/+", r"\1:/", location).rstrip("/") or None
 
     def format_of(self, relation: Relation) -> str | None:
         """Look up the format of a table of any catalog, empty where it has none; None where there is no table."""

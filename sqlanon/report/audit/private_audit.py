@@ -16,6 +16,7 @@ from sqlanon.algorithms.private.accounting import schedule_of
 from sqlanon.catalog import Catalog, Status
 from sqlanon.catalog.budget_records import BudgetEntry
 from sqlanon.engines.base import Engine, EngineOptions, RelationType
+from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy import Policy
@@ -68,7 +69,7 @@ def audit_private(policy: Policy, table: str | None = None, options: EngineOptio
                 f"No run is recorded that published {plan.release_name} with noise: without its labels, mechanisms and"
                 " ledger there is nothing to hold the table against."
             )
-        checks, unchecked = _checks_of_table(engine, plan, release, result)
+        checks, unchecked = _checks_of_table(engine, plan, publisher_of(engine).rows_of(release), result)
         checks["mechanisms_recorded"] = _check_mechanisms(plan, result)
         checks["ledger_agrees"] = _check_ledger(_entries(catalog, result), result)
         return PrivateAudit(named, result.run, result.guarantee, checks, unchecked)
@@ -97,6 +98,8 @@ def _checks_of_table(
         if result.release.digest is not None:
             different = table_digest(engine, release) != result.release.digest
             checks["contents_equal"] = Check(int(different), int(rows))
+        if not engine.traits.keeps_order:
+            return checks, {"cells_ordered": engine.traits.keeps_order.lacking}
         if engine.relation_type(release) is not RelationType.TABLE:
             return checks, {"cells_ordered": "only a table has an order in which it is stored"}
         sizes = [len(result.labels[name]) for name in plan.shown]
