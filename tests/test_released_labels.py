@@ -55,7 +55,7 @@ def uncovered(engine: Engine, *cases: Case) -> list[int]:
     witness = create(engine, columns, [row], "witness")
     raws = engine.columns(witness)[: len(cases)]
     regions = [ReleasedRegion(raw, raw.name, (f"c{i}",)) for i, raw in enumerate(raws)]
-    return list(region_violations(engine, Claims(witness), regions))
+    return list(region_violations(engine, Claims(witness, witness), regions))
 
 
 COVERED = [
@@ -186,7 +186,10 @@ def test_a_cell_that_misses_some_of_its_rows_counts_these(engine: Engine) -> Non
     rows = [(24, "[25-34]"), (25, "[25-34]"), (34, "[25-34]"), (35, "[25-34]"), (None, "[25-34]"), (None, "[25-34]")]
     rows += [(30, "{NULL, 25-34}"), (None, "{NULL, 25-34}"), (1, None), (None, None), (7, "*"), (None, "*"), (8, "8")]
     witness = create(engine, {"r0": "INTEGER", "c0": "TEXT"}, rows, "witness")
-    assert regions_contain(engine, Claims(witness), [ReleasedRegion(engine.columns(witness)[0], "r0", ("c0",))]) == 6
+    assert (
+        regions_contain(engine, Claims(witness, witness), [ReleasedRegion(engine.columns(witness)[0], "r0", ("c0",))])
+        == 6
+    )
 
 
 def test_days_before_the_common_era(engine: Engine) -> None:
@@ -207,7 +210,7 @@ def test_days_before_the_common_era(engine: Engine) -> None:
             (f"'{newer}'", 1),
         ):
             engine.execute(Statement("test", f"UPDATE {witness} SET c0 = {cell}"))
-            assert regions_contain(engine, Claims(witness), [region]) == violations, cell
+            assert regions_contain(engine, Claims(witness, witness), [region]) == violations, cell
 
 
 def test_hierarchies_and_bounds(engine: Engine) -> None:
@@ -225,8 +228,8 @@ def test_hierarchies_and_bounds(engine: Engine) -> None:
         ReleasedRegion(disease, "r0", ("c0",), hierarchy=ladder),
         ReleasedRegion(wage, "r1", ("c1_min", "c1_max"), Show.BOUNDS),
     ]
-    assert region_violations(engine, Claims(witness), regions) == (3, 3)
-    assert regions_contain(engine, Claims(witness), regions) == 6
+    assert region_violations(engine, Claims(witness, witness), regions) == (3, 3)
+    assert regions_contain(engine, Claims(witness, witness), regions) == 6
 
 
 def test_bounds_of_groups_exclude_the_upper_one(engine: Engine) -> None:
@@ -234,10 +237,10 @@ def test_bounds_of_groups_exclude_the_upper_one(engine: Engine) -> None:
     witness = create(engine, {"r": "BIGINT", "low": "BIGINT", "high": "BIGINT"}, rows, "witness")
     column = engine.columns(witness)[0]
     grouped = ReleasedRegion(column, "r", ("low", "high"), Show.BOUNDS, Ladder(Hierarchy(intervals=(4,), origin=1)))
-    assert region_violations(engine, Claims(witness), [grouped]) == (3,)
-    assert region_violations(engine, Claims(witness), [ReleasedRegion(column, "r", ("low", "high"), Show.BOUNDS)]) == (
-        4,
-    )
+    assert region_violations(engine, Claims(witness, witness), [grouped]) == (3,)
+    assert region_violations(
+        engine, Claims(witness, witness), [ReleasedRegion(column, "r", ("low", "high"), Show.BOUNDS)]
+    ) == (4,)
 
 
 def test_ranges(postgres_url: str) -> None:
@@ -247,7 +250,7 @@ def test_ranges(postgres_url: str) -> None:
         values = "(1, '[1,5]'), (6, '[1,5]'), (NULL, '[1,5]'), (3, NULL)"
         engine.execute(Statement("test", f"INSERT INTO {witness} VALUES {values}"))
         assert region_violations(
-            engine, Claims(witness), [ReleasedRegion(engine.columns(witness)[0], "r0", ("c0",), Show.RANGE)]
+            engine, Claims(witness, witness), [ReleasedRegion(engine.columns(witness)[0], "r0", ("c0",), Show.RANGE)]
         ) == (2,)
 
 
@@ -266,4 +269,6 @@ def test_enumerations(engine: Engine) -> None:
         engine.execute(Statement("test", f"INSERT INTO witness VALUES ({literal}, '{cell}')"))
     found = engine.resolve(Relation("witness"))
     assert found is not None
-    assert region_violations(engine, Claims(found), [ReleasedRegion(engine.columns(found)[0], "r0", ("c0",))]) == (1,)
+    assert region_violations(
+        engine, Claims(found, found), [ReleasedRegion(engine.columns(found)[0], "r0", ("c0",))]
+    ) == (1,)

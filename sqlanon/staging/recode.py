@@ -43,6 +43,11 @@ class Recoding:
     has_ends: bool = True
     region_bits: int | None = None
 
+    @property
+    def ends(self) -> tuple[Identifier, ...]:
+        """The columns `e0, e1, …` of the regions."""
+        return tuple(end_name(i) for i in range(sum(len(one.ends) for one in self.shown))) if self.has_ends else ()
+
     def columns_of(self, attribute: str) -> tuple[Identifier, ...]:
         """The release's columns that stand for a quasi-identifier."""
         return tuple(cell.column for shown in self.shown if shown.name == attribute for cell in shown.cells)
@@ -147,7 +152,7 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
 
 
 def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> Relation:
-    """Raw quasi-identifiers `r0…`, kept values `v0…`, beside the `leaf`, cells and ends of the region they went to."""
+    """Raw quasi-identifiers `r0…`, kept values `v0…`, beside the `leaf` of the region that they went to."""
     table = workspace.table("witnessed")
     engine.run(
         "staging/create_witness",
@@ -155,15 +160,10 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
         sample=recoding.coded.witness_is_sample,
         witness=recoding.coded.witness,
         assigned=recoding.partition.assigned,
-        regions=recoding.regions,
         words=recoding.coded.witnessed_words,
         raw=[
             *(Identifier(f"r{i}") for i in range(len(recoding.shown))),
             *(Identifier(f"v{i}") for i in range(len(recoding.coded.kept))),
         ],
-        cells=[cell_name(i) for i in range(len(recoding.cells))],
-        ends=[end_name(i) for i in range(sum(len(shown.ends) for shown in recoding.shown))]
-        if recoding.has_ends
-        else [],
     )
     return table

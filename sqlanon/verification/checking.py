@@ -24,7 +24,7 @@ from sqlanon.sql import Identifier, Relation
 from sqlanon.staging.recode import Recoding, cell_name, create_witness, end_name
 from sqlanon.staging.staging import Staged
 from sqlanon.staging.star import order_of_cells
-from sqlanon.values.expressions import exact, text_of
+from sqlanon.values.expressions import exact, hashable, text_of
 from sqlanon.verification.limited import Checked, check_limits
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import (
@@ -44,10 +44,11 @@ def check_release(
     """All checks by name, each done however the others turn out."""
     coded = recoding.coded
     checks = check_kept(engine, plan, recoding, staged)
-    witness = create_witness(engine, workspace, recoding)
-    engine.analyze(witness, columns=[Identifier("leaf"), *(cell_name(i) for i in range(len(recoding.cells)))])
-    (seen,) = engine.query_one("count_rows", table=witness)
-    claims = Claims(witness, coded.witness_is_sample, recoding.partition.suppressed_leaf)
+    rows = create_witness(engine, workspace, recoding)
+    engine.analyze(rows, columns=[Identifier("leaf")])
+    cells = [*(cell_name(i) for i in range(len(recoding.cells))), *recoding.ends]
+    claims = Claims(rows, recoding.regions, cells, coded.witness_is_sample, recoding.partition.suppressed_leaf)
+    (seen,) = engine.query_one("verify/count_seen", witness=claims.witness)
     ladders = _ladders(engine, workspace, plan, recoding)
     limited = _limited(engine, plan, recoding)
     regions = _regions(plan, recoding, ladders, [one.limits for one in limited])
@@ -55,8 +56,8 @@ def check_release(
     outside += sum(one.violations for one in limited)
     checks["regions_contain"] = Check(outside, seen, sample=coded.witness_is_sample)
     if not coded.witness_is_sample:
-        checks["classes_equal"] = Check(count_misplaced(engine, witness, staged.relation, recoding), seen)
-    workspace.drop(witness, *(ladder.lines for ladder in ladders if ladder is not None and ladder.lines is not None))
+        checks["classes_equal"] = Check(count_misplaced(engine, claims.witness, staged.relation, recoding), seen)
+    workspace.drop(rows, *(ladder.lines for ladder in ladders if ladder is not None and ladder.lines is not None))
     return checks
 
 
@@ -190,14 +191,25 @@ def _regions(
     ]
 
 
-def count_misplaced(engine: Engine, witness: Relation, staged: Relation, recoding: Recoding) -> int:
-    """Count rows of published classes, with their kept values, that differ from the source rows that went there."""
-    keys = [(Markup(cell.column), Markup(cell_name(number))) for number, cell in enumerate(recoding.cells)]
+def count_misplaced(engine: Engine, witness: Relation | Markup, staged: Relation, recoding: Recoding) -> int:
+    """Count rows of published classes, with their kept values, that differ from the source rows that went there.
+
+    Rows are counted by their values only where digests leave a doubt.
+    """
+    columns = {column.name: column for column in engine.columns(recoding.regions)}
+    keys, hashed = [], []
+    for number, cell in enumerate(recoding.cells):
+        sides = Markup(cell.column), Markup(cell_name(number))
+        keys.append(sides)
+        hashed.append(tuple(hashable(engine, columns[cell_name(number).name], side) for side in sides))
     for number, field in enumerate(recoding.coded.kept):
         column = field.attribute.column
-        published = exact(engine, column, Markup(Identifier(column.name)))
-        seen = exact(engine, column, Markup(Identifier(f"v{number}")))
-        keys += zip(published, seen, strict=True)
+        sides = Markup(Identifier(column.name)), Markup(Identifier(f"v{number}"))
+        keys += zip(*(exact(engine, column, side) for side in sides), strict=True)
+        hashed.append(tuple(hashable(engine, column, side) for side in sides))
+    (equal,) = engine.query_one("verify/digest_classes", witness=witness, staged=staged, keys=[*hashed, *keys])
+    if equal:
+        return 0
     with engine.grouping_by_hash():
         surplus, missing = engine.query_one("verify/compare_classes", witness=witness, staged=staged, keys=keys)
     return int(surplus) + int(missing)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.hierarchies.limits import NO_LIMITS, Limits
 from sqlanon.policy import Show
-from sqlanon.sql import Identifier, Relation, Text, free_name
+from sqlanon.sql import Identifier, Relation, Text, free_name, macro
 from sqlanon.staging.label_grammar import MEMBER, OPEN, OPEN_SPAN, PLAIN, SEVERAL, SINGLE, VALUES
 from sqlanon.staging.labels import EVERYTHING, NULL
 from sqlanon.values.expressions import comparable, double_of, exact, hashable, text_of
@@ -61,14 +61,28 @@ class ReleasedRegion:
 class Claims:
     """The claims that the release is held against.
 
-    witness: for rows of the source the raw values, the `leaf` of the class that each went to, its published cells.
+    rows: of the source, with their raw values and the `leaf` of the class that each went to.
+    classes: what each class shows, by its `leaf`.
+    cells: the columns of the classes, cells and ends, that the rows lack.
     is_sample: whether these are not all rows.
     suppressed_leaf: the leaf of suppressed rows that are shown with `*`, if there is one.
     """
 
-    witness: Relation | Markup
+    rows: Relation | Markup
+    classes: Relation
+    cells: Sequence[Identifier] = ()
     is_sample: bool = False
     suppressed_leaf: int | None = None
+
+    @property
+    def witness(self) -> Relation | Markup:
+        """The rows, each with what its class shows."""
+        return macro("verification.with_cells", self.rows, self.classes, self.cells) if self.cells else self.rows
+
+    @property
+    def starred(self) -> int:
+        """The leaf of suppressed rows that are shown, or one that no row has."""
+        return -1 if self.suppressed_leaf is None else self.suppressed_leaf
 
 
 def rows_add_up(source_rows: int, staged_rows: int, suppressed: int) -> int:
@@ -120,26 +134,41 @@ def regions_contain(engine: Engine, claims: Claims, regions: Sequence[ReleasedRe
 
 
 def region_violations(engine: Engine, claims: Claims, regions: Sequence[ReleasedRegion]) -> tuple[int, ...]:
-    """The rows of the witness that each attribute's cells do not cover, a statement or a few an attribute.
+    """The rows of the witness that each attribute's cells do not cover.
+
+    It takes one statement for all attributes whose cells are the intervals of their classes' own values, and one or a
+    few for each other attribute.
 
     Cells are read by the grammar of docs/labels.md, whatever wrote them; one that can't be read covers nothing. A
     number covers what lies between the ends of its region: a midpoint must be in their middle, a mean between them and,
     where the witness is no sample, the mean of its class's values.
     """
+    exact_intervals = [region for region in regions if _has_exact_intervals(region) and not region.hides_nulls]
+    loose = iter(_loose_intervals(engine, claims, exact_intervals))
     return tuple(
-        _hidden_violations(engine, claims, region) if region.hides_nulls else _violations(engine, claims, region)
-        for region in regions
+        next(loose) if region in exact_intervals else _violations(engine, claims, region) for region in regions
     )
+
+
+def _has_exact_intervals(region: ReleasedRegion) -> bool:
+    """Tell whether cells are texts of the intervals from the least to the greatest value of their classes."""
+    is_interval = region.show is Show.LABEL and region.hierarchy is None and region.column.kind in VALUES
+    return is_interval and region.exact_ranges
 
 
 def _hidden_violations(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
     """Classes that hold NULL show nothing but NULL; what others show covers their values."""
-    witness = with_known(claims.witness, region.raw, region.cells, exact_ranges=region.exact_ranges)
+    rows = with_known(claims.witness, region.raw, region.cells, exact_ranges=region.exact_ranges)
     shown = count_shown_nulls(engine, claims.witness, region.raw, region.cells)
-    return shown + _violations(engine, replace(claims, witness=witness), replace(region, raw=KNOWN))
+    known = replace(region, raw=KNOWN, hides_nulls=False)
+    return shown + _violations(engine, replace(claims, rows=rows, cells=()), known)
 
 
 def _violations(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
+    if region.hides_nulls:
+        return _hidden_violations(engine, claims, region)
+    if _has_exact_intervals(region):
+        return sum(_loose_intervals(engine, claims, [region]))
     if region.show in (Show.MEAN, Show.MIDPOINT):
         return _number_violations(engine, claims, region)
     return _outside(engine, claims, region)
@@ -158,32 +187,49 @@ def _outside(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
     if region.show is Show.RANGE:
         return _count(engine, "verify/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind]))
     values |= {"cell": comparable(engine, cells[0], Kind.TEXT), "everything": Text(EVERYTHING), "null": Text(NULL)}
-    suppressed_leaf = {"suppressed_leaf": -1 if claims.suppressed_leaf is None else claims.suppressed_leaf}
-    if kind in VALUES and region.exact_ranges:
-        values["raw"] = clamped(engine, values["raw"], region.column, region.limits)
-        return _count(
-            engine, "verify/count_loose_intervals", **values, **suppressed_leaf, **_loose_ends_of(engine, region)
-        )
     if kind in VALUES:
         return _count(engine, "verify/count_outside_intervals", **values, **interval_grammar(region.column))
     values |= set_grammar(region.column)
     outside = _count(engine, "verify/count_outside_sets", **values, single=SINGLE, several=SEVERAL)
     if not region.exact_ranges:
         return outside
-    return outside + _count(engine, "verify/count_loose_sets", **values, **suppressed_leaf)
+    return outside + _count(engine, "verify/count_loose_sets", **values, suppressed_leaf=claims.starred)
 
 
-def _loose_ends_of(engine: Engine, region: ReleasedRegion) -> dict[str, Markup | bool]:
-    """The texts of a class's least and greatest value, and whether these stand for all beyond them."""
-    loose: dict[str, Markup | bool] = {}
-    for end, opens, limit in (
-        ("least", "opens_low", region.limits.bottom),
-        ("greatest", "opens_high", region.limits.top),
-    ):
-        value = Markup(Identifier(end))
-        loose[f"{end}_text"] = text_of(engine.render, value, region.column.kind, region.column.type)
-        loose[opens] = is_limit(value, limit, region.column)
-    return loose
+def _loose_intervals(engine: Engine, claims: Claims, regions: Sequence[ReleasedRegion]) -> list[int]:
+    """Count, of each attribute, the rows of classes whose cell is not the interval of their own values."""
+    if not regions:
+        return []
+    counts = engine.query_one(
+        "verify/count_loose_intervals",
+        rows=claims.rows,
+        classes=claims.classes,
+        regions=[_interval_of(engine, region, place) for place, region in enumerate(regions)],
+        everything=Text(EVERYTHING),
+        null=Text(NULL),
+        suppressed_leaf=claims.starred,
+    )
+    return list(map(int, counts))
+
+
+def _interval_of(engine: Engine, region: ReleasedRegion, place: int) -> dict[str, Markup | bool]:
+    """The cell of a class, its raw values, the least and the greatest of these with their texts, and open ends."""
+    column, limits = region.column, region.limits
+    raw, cell, least, greatest, valued = (
+        Markup(Identifier(name))
+        for name in (region.raw, region.cells[0], f"least_{place}", f"greatest_{place}", f"valued_{place}")
+    )
+    return {
+        "raw": clamped(engine, comparable(engine, raw, column.kind), column, limits),
+        "cell": comparable(engine, cell, Kind.TEXT),
+        "least": least,
+        "greatest": greatest,
+        "valued": valued,
+        "least_text": text_of(engine.render, least, column.kind, column.type),
+        "greatest_text": text_of(engine.render, greatest, column.kind, column.type),
+        "opens_low": is_limit(least, limits.bottom, column),
+        "opens_high": is_limit(greatest, limits.top, column),
+    }
 
 
 def _raw(engine: Engine, region: ReleasedRegion) -> Markup:
@@ -198,7 +244,6 @@ def _loose_ends(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
     ends = region.ends or region.cells
     raw = _raw(engine, region)
     low, high = (Identifier(name) for name in ends)
-    suppressed_leaf = -1 if claims.suppressed_leaf is None else claims.suppressed_leaf
     return _count(
         engine,
         "verify/count_loose_ends",
@@ -206,7 +251,7 @@ def _loose_ends(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
         raw=raw,
         low=low,
         high=high,
-        suppressed_leaf=suppressed_leaf,
+        suppressed_leaf=claims.starred,
     )
 
 
@@ -231,7 +276,7 @@ def _number_violations(engine: Engine, claims: Claims, region: ReleasedRegion) -
     if is_middle:
         outside = _outside_bounds(engine, claims.witness, region, region.ends)
         return untrue + outside + _loose_ends(engine, claims, region)
-    values |= {"raw": raw, "suppressed_leaf": -1 if claims.suppressed_leaf is None else claims.suppressed_leaf}
+    values |= {"raw": raw, "suppressed_leaf": claims.starred}
     untrue += _count(engine, "verify/count_beyond_ends", **values)
     return untrue if claims.is_sample else untrue + _count(engine, "verify/count_untrue_means", **values)
 

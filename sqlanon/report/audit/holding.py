@@ -110,7 +110,7 @@ class _Holding:
             held.unchecked |= dict.fromkeys(LINKED, _UNDECIDED.format(columns=", ".join(reaches.vague)))
             return
         witness = self._create_witness(shown, placed.table, classes)
-        claims = Claims(witness, suppressed_leaf=suppressed_leaf)
+        claims = Claims(witness, classes, suppressed_leaf=suppressed_leaf)
         (seen,) = self.engine.query_one("count_rows", table=witness)
         limited = [self._limited(one) for one in shown]
         regions = [self._region(one, boxed, checked.limits) for one, checked in zip(shown, limited, strict=True)]

@@ -32,8 +32,7 @@ def _count(
     engine: Engine, policy: Policy, shown: ShownField, hierarchy: HierarchyTable, claims: Claims, boxed: bool
 ) -> int:
     (cell,) = shown.cells
-    suppressed_leaf = -1 if claims.suppressed_leaf is None else claims.suppressed_leaf
-    named = {"witness": claims.witness, "cell": cell, "x": shown.x, "suppressed_leaf": suppressed_leaf}
+    named = {"witness": claims.witness, "cell": cell, "x": shown.x, "suppressed_leaf": claims.starred}
     if policy.algorithm.recodes is Recodes.CUTS:
         return int(*engine.query_one("audit/count_several_labels", **named))
     texts = {"everything": Text(EVERYTHING), "null": Text(NULL), "dictionary": hierarchy.table}
