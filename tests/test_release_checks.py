@@ -136,6 +136,31 @@ def test_means_that_claim_less(engine: Engine) -> None:
     assert untrue(engine, Show.MEAN, starred, suppressed_leaf=1) == 4
 
 
+@pytest.mark.parametrize(
+    ("shown", "violations"),
+    [
+        (("[1-3]", "7", "{NULL, 5}"), (0, 0, 0)),
+        (("[1-4]", "7", "{NULL, 5}"), (3, 0, 0)),  # wider than the values of its class
+        (("[1-2]", "8", "5"), (3, 3, 3)),
+        ((None, "[7-7]", "{NULL, 5-5}"), (3, 3, 3)),
+        (("*", "*", "*"), (3, 3, 3)),
+    ],
+)
+def test_intervals_are_those_of_their_classes(
+    engine: Engine, shown: tuple[str | None, ...], violations: tuple[int, ...]
+) -> None:
+    """One statement counts for all attributes; a class of one row is right throughout, a suppressed one is `*`."""
+    raw = dict.fromkeys(("leaf", "r0", "r1", "r2"), "INTEGER")
+    rows = [(0, 1, 7, 5), (0, 2, 7, None), (0, 3, 7, 5), (1, 9, None, 4), (2, 3, 3, 3)]
+    cells = {"leaf": "INTEGER"} | dict.fromkeys(("c0", "c1", "c2"), "TEXT")
+    classes = create(engine, cells, [(0, *shown), (1, "9", "NULL", "4"), (2, "*", "*", "*")], "classes")
+    witness = create(engine, raw, rows, "witness")
+    columns = engine.columns(witness)[1:]
+    regions = [ReleasedRegion(column, f"r{n}", (f"c{n}",), exact_ranges=True) for n, column in enumerate(columns)]
+    claims = Claims(witness, classes, [Identifier(f"c{n}") for n in range(3)], suppressed_leaf=2)
+    assert region_violations(engine, claims, regions) == violations
+
+
 KEPT = {"x": "FLOAT8", "t": "TEXT", "d": "NUMERIC(9,2)", "n": "BIGINT"}
 
 

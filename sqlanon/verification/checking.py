@@ -24,7 +24,7 @@ from sqlanon.sql import Identifier, Relation
 from sqlanon.staging.recode import Recoding, cell_name, create_witness, end_name
 from sqlanon.staging.staging import Staged
 from sqlanon.staging.star import order_of_cells
-from sqlanon.values.expressions import exact, hashable, text_of
+from sqlanon.values.expressions import exact, text_of
 from sqlanon.verification.limited import Checked, check_limits
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import (
@@ -192,24 +192,13 @@ def _regions(
 
 
 def count_misplaced(engine: Engine, witness: Relation | Markup, staged: Relation, recoding: Recoding) -> int:
-    """Count rows of published classes, with their kept values, that differ from the source rows that went there.
-
-    Rows are counted by their values only where digests leave a doubt.
-    """
-    columns = {column.name: column for column in engine.columns(recoding.regions)}
-    keys, hashed = [], []
-    for number, cell in enumerate(recoding.cells):
-        sides = Markup(cell.column), Markup(cell_name(number))
-        keys.append(sides)
-        hashed.append(tuple(hashable(engine, columns[cell_name(number).name], side) for side in sides))
+    """Count rows of published classes, with their kept values, that differ from the source rows that went there."""
+    keys = [(Markup(cell.column), Markup(cell_name(number))) for number, cell in enumerate(recoding.cells)]
     for number, field in enumerate(recoding.coded.kept):
         column = field.attribute.column
-        sides = Markup(Identifier(column.name)), Markup(Identifier(f"v{number}"))
-        keys += zip(*(exact(engine, column, side) for side in sides), strict=True)
-        hashed.append(tuple(hashable(engine, column, side) for side in sides))
-    (equal,) = engine.query_one("verify/digest_classes", witness=witness, staged=staged, keys=[*hashed, *keys])
-    if equal:
-        return 0
+        published = exact(engine, column, Markup(Identifier(column.name)))
+        seen = exact(engine, column, Markup(Identifier(f"v{number}")))
+        keys += zip(published, seen, strict=True)
     with engine.grouping_by_hash():
         surplus, missing = engine.query_one("verify/compare_classes", witness=witness, staged=staged, keys=keys)
     return int(surplus) + int(missing)

@@ -234,7 +234,6 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     "specialization/measure_gains": _gains,
     "verify/compare_multisets": lambda answers, _: [(0, answers.omitted)],
     "verify/digest_multisets": lambda *_: [(True,)],
-    "verify/digest_classes": lambda *_: [(True,)],
     "workload/measure_information": lambda answers, _: [(1, answers.plan.rows, 0)],
     "workload/measure_span": lambda *_: [(0.0, 1.0)],
     "verify/measure_disclosure": lambda *_: [(0, 0, None, *[0] * len(THRESHOLDS))],
