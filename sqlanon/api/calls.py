@@ -18,7 +18,7 @@ from sqlanon.measures.masking.compared import compare
 from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.column_names import names_a_person
-from sqlanon.plan.connecting import connect_to_table, open_source, read_file_as
+from sqlanon.plan.connecting import connect_to_table, names_file, open_source, read_file_as
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.opening import open_table
 from sqlanon.plan.plan import Plan, check
@@ -46,7 +46,7 @@ def profile_table(
     *,
     trusts_owner: bool = False,
 ) -> Profile:
-    """Measure a table (or, without a URL, the file `table`) and propose a role for each column.
+    """Measure a table, or a file (see `names_file`), and propose a role for each column.
 
     trusts_owner: whether code of the table's owner may run, on PostgreSQL, with the rights of the role that reads.
     """
@@ -89,7 +89,8 @@ def draft(
     """
     with _profiled(url, table, options, reading, trusts_owner) as (engine, facts):
         costs = _tried(engine, facts, url, options) if trying else None
-    if url is None and relative_to is not None and table != STANDARD_INPUT and not os.path.isabs(table):
+    is_here = names_file(url, table) and table != STANDARD_INPUT and "://" not in table and not os.path.isabs(table)
+    if is_here and relative_to is not None:
         table = os.path.relpath(table, relative_to)
     return Draft(propose_policy(facts, url, table, reading, costs), facts, costs)
 
@@ -99,21 +100,16 @@ def _profiled(
     url: str | None, table: str, options: EngineOptions | None, reading: ReadOptions | None, trusts_owner: bool
 ) -> Iterator[tuple[Engine, Profile]]:
     """The profile of a table or file, and the session that made it, which is for reading only."""
-    _require_profiling(url)
     with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
-        if url is not None:
+        if names_file(url, table):
+            read = read_file_as(engine, table, reading)
+            yield engine, replace(profile(engine, read.relation), reading=read)
+        elif reading is not None:
+            raise PolicyError("How a file is read was given, and a table has its types.")
+        else:
             with open_table(engine, table, trusts_owner=trusts_owner) as relation:
                 facts = profile(engine, relation)
             yield engine, replace(facts, trusts_owner=trusts_owner)
-        else:
-            read = read_file_as(engine, table, reading)
-            yield engine, replace(profile(engine, read.relation), reading=read)
-
-
-def _require_profiling(url: str | None) -> None:
-    dialect = None if url is None else find_dialect(url)
-    if dialect is not None:
-        dialect.profiles_tables.require()
 
 
 def _tried(engine: Engine, profile: Profile, url: str | None, options: EngineOptions | None) -> DraftCosts | None:
@@ -209,7 +205,9 @@ def table_loss(
 
     Raises PolicyError: there is no such table or column, or the tables can't be compared; it says why.
     """
-    _require_profiling(url)
+    dialect = None if url is None else find_dialect(url)
+    if dialect is not None:
+        dialect.compares_tables.require()
     names, options = (source, release), options or EngineOptions()
     files = [name for name in names if is_data_file(name) and name != STANDARD_INPUT]
     if url is not None and options.places is not None:

@@ -10,8 +10,8 @@ import typer
 
 from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, TrustOwner, command, expanded
 from sqlanon.cli.deferred import calls as api
-from sqlanon.cli.deferred import dry_run as dry
 from sqlanon.cli.deferred import (
+    connecting,
     linking,
     loading,
     plans,
@@ -23,6 +23,7 @@ from sqlanon.cli.deferred import (
     sample,
     summary,
 )
+from sqlanon.cli.deferred import dry_run as dry
 from sqlanon.cli.deferred import options as lattice_options
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.lattice import AnySize, TimeLimit
@@ -54,7 +55,9 @@ def init_command(
         str,
         typer.Argument(help="The database, or a file (see `source.file`); - is standard input. ${NAME} is expanded."),
     ],
-    table: Annotated[str | None, typer.Argument(help="The table, as SQL writes it; none for a file.")] = None,
+    table: Annotated[
+        str | None, typer.Argument(help="The table, as SQL writes it, or a file that Spark reads; none for a file.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the policy here; by default, and with -, to stdout.")
     ] = None,
@@ -116,19 +119,21 @@ def _draft(
     trusts_owner: bool,
     call: Call,
 ) -> Draft:
-    if "://" in source:
+    url = source if "://" in source else None
+    if url is None and table is not None:
+        raise PolicyError("A file holds one table; leave TABLE out, or give a database as a URL (scheme://...).")
+    if url is not None and table is None:
+        raise PolicyError("A table is missing: sqlanon init URL TABLE.")
+    table = table or source
+    if not connecting.names_file(url, table):
         if reading.keys() - {"encoding"}:
             raise PolicyError(f"--{min(reading.keys() - {'encoding'})} is about a file; a table has its types.")
-        if table is None:
-            raise PolicyError("A table is missing: sqlanon init URL TABLE.")
-        return api.draft(source, table, call.options, trying=trying, trusts_owner=trusts_owner)
+        return api.draft(url, table, call.options, trying=trying, trusts_owner=trusts_owner)
     if trusts_owner:
         raise PolicyError("--trust-owner is about a table of PostgreSQL; a file runs nobody's code.")
-    if table is not None:
-        raise PolicyError("A file holds one table; leave TABLE out, or give a database as a URL (scheme://...).")
     directory = output.parent if output is not None else Path()
-    options = loading.parse_source({"file": source, **reading}).reading
-    return api.draft(None, source, call.options, relative_to=directory, reading=options, trying=trying)
+    options = loading.parse_source({"file": table, **reading}).reading
+    return api.draft(url, table, call.options, relative_to=directory, reading=options, trying=trying)
 
 
 def check_command(

@@ -8,7 +8,7 @@ import re
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -224,6 +224,26 @@ class Engine(ABC):
     def query_one(self, template: str, **values: Any) -> tuple[Any, ...]:
         """Render `template` and fetch its single row."""
         return self.fetch_one(self.render(template, **values))
+
+    def query_each(self, template: str, questions: Sequence[Mapping[str, Any]]) -> list[list[tuple[Any, ...]]]:
+        """Render `template` for each of some questions about tables that stay as they are, and fetch the rows of each.
+
+        Each is a statement of its own, so that one needs memory at a time, but for engines whose statements are dear
+        (`asked_together`). The rows of a question come in no order.
+        """
+        at_once = self.traits.asked_together
+        if at_once == 1:
+            return [self.query(template, **values) for values in questions]
+        portions = (questions[start : start + at_once] for start in range(0, len(questions), at_once))
+        return [rows for portion in portions for rows in self._ask_together(template, portion)]
+
+    def _ask_together(self, template: str, questions: Sequence[Mapping[str, Any]]) -> list[list[tuple[Any, ...]]]:
+        """Ask questions by one statement, which goes by the name of the template of each."""
+        queries = [Markup(self.render(template, **values).text) for values in questions]
+        answers: list[list[tuple[Any, ...]]] = [[] for _ in questions]
+        for place, *row in self.fetch(Statement(template, self.render("engine/ask_together", queries=queries).text)):
+            answers[place].append(tuple(row))
+        return answers
 
     def _tell(self, statement: Statement, started: float, rows: int) -> None:
         if self.listener is not None:

@@ -89,8 +89,8 @@ class Dialect:
 
     lacks_recodings: ClassVar[Mapping[str, Capability]] = {}
     """The kinds of recodings (`Recodes` of policies) that runs can't come to there, with the reason of each."""
-    profiles_tables: ClassVar[Capability] = CAPABLE
-    """Policies can be drafted from its tables, and masked tables measured beside their sources."""
+    compares_tables: ClassVar[Capability] = CAPABLE
+    """Masked tables can be measured beside their sources."""
     rehearses_runs: ClassVar[Capability] = CAPABLE
     """The statements of a run can be shown without one."""
     has_snapshots: ClassVar[Capability] = CAPABLE
@@ -123,6 +123,7 @@ class Dialect:
     sorts_narrow_rows: ClassVar[bool] = False  # sorting rows of enumerations, then copying them, pays
     places_work_tables: ClassVar[bool] = False  # the session finds the place of each, whose name says nothing of it
     replaces_work_tables: ClassVar[bool] = False  # creating a work table replaces one of the same name
+    asked_together: ClassVar[int] = 1  # questions of one statement; most where it takes its time whatever it asks
     keeps_temporary_tables: ClassVar[bool] = False  # a session for reading only may make them
     stacked_tuples: ClassVar[int] = 20_000  # that one statement groups for several generalizations: more would spill
     runs_code_of_others: ClassVar[bool] = False  # who reads a relation may run code of its owner

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.embedded import MEMORY_URL
+from sqlanon.engines.files import is_data_file
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.checks import released_names
@@ -81,6 +83,17 @@ def connect_to_table(
         else:
             with open_table(engine, table, trusts_owner=trusts_owner) as relation:
                 yield engine, relation
+
+
+def names_file(url: str | None, table: str) -> bool:
+    """Tell whether a table that is given beside a URL, or without one, is a file.
+
+    Where the engine reads files beside its tables, it is one if it has the ending of a file, or a `/`, and no quote.
+    """
+    dialect = None if url is None else find_dialect(url)
+    if url is None or dialect is None or not dialect.names_files:
+        return url is None
+    return '"' not in table and ("/" in table or is_data_file(table))
 
 
 def view_file(engine: Engine, path: str, options: ReadOptions | None = None) -> Relation:

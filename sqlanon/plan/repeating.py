@@ -66,23 +66,23 @@ def _unread(names: Sequence[str]) -> str:
 def find_repeating(engine: Engine, table: Relation, columns: Sequence[Column]) -> Repetition:
     """Find the columns that repeat: nothing is read of those that a constraint keeps unique, others are grouped once.
 
-    One statement a column, so that only the groups of one are in memory.
+    One question a column, so that only the groups of one need be in memory.
     """
     if not columns:
         return Repetition()
     unique, unreadable = engine.unique_columns(table), engine.unreadable_columns(table)
     doubtful = [column for column in columns if column.name not in unique]
-    counted = [_count(engine, table, column) for column in doubtful if column.name not in unreadable]
+    counted = _count(engine, table, [column for column in doubtful if column.name not in unreadable])
     return Repetition(
         tuple(identifier for identifier in counted if identifier.values > 1 and identifier.most_rows > 1),
         tuple(column.name for column in doubtful if column.name in unreadable),
     )
 
 
-def _count(engine: Engine, table: Relation, column: Column) -> RepeatingColumn:
-    value = comparable(engine, Markup(Identifier(column.name)), column.kind)
-    rows, values, most = engine.query_one("plan/count_repeats", table=table, value=value)
-    return RepeatingColumn(column.name, int(rows), int(values), int(most))
+def _count(engine: Engine, table: Relation, columns: Sequence[Column]) -> list[RepeatingColumn]:
+    values = [comparable(engine, Markup(Identifier(column.name)), column.kind) for column in columns]
+    counts = engine.query_each("plan/count_repeats", [{"table": table, "value": value} for value in values])
+    return [RepeatingColumn(column.name, *map(int, row)) for column, (row,) in zip(columns, counts, strict=True)]
 
 
 NO_REPETITION = Repetition()

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any
 
+from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.urls import redacted
@@ -77,14 +78,15 @@ def propose_policy(
     options: ReadOptions | None = None,
     costs: DraftCosts | None = None,
 ) -> str:
-    """The draft; without a URL, `table` is a file that DuckDB reads. A URL that holds a password is not written.
+    """The draft; without a URL, or where the profile is of a file, `table` is one. A password is not written.
 
     options: how the file is to be read, where that was given.
     costs: what the draft cost when it was tried, which is said beside its columns and models.
     """
+    is_file = source_url is None or profile.reading is not None
     sections = [
         _heading(profile, table),
-        _read(profile) + _places(source_url, table, options or ReadOptions()) + _trust(profile),
+        _read(profile) + _places(source_url, table, options or ReadOptions(), is_file=is_file) + _trust(profile),
         _subject(profile),
         "attributes:\n" + "\n".join(_attribute(profile, facts, costs) for facts in profile.columns),
         remarks.combinations(profile),
@@ -120,18 +122,27 @@ def _read(profile: Profile) -> str:
     return "".join(f"# {comment(line)}\n" for line in lines) + (more if len(lines) > 1 else "")
 
 
-def _places(source_url: str | None, table: str, options: ReadOptions) -> str:
-    if source_url is None:
-        given = {key: value for key, value in asdict(options).items() if value != asdict(ReadOptions())[key]}
-        how = "".join(f", {key}: {json.dumps(value)}" for key, value in given.items())
-        return (
-            f"source:  {{file: {_quoted_path(table)}{how}}}\nrelease: {{file: {_quoted_path(_released_file(table))}}}"
-        )
-    url, note = source_url.replace("$", "$$"), ""
-    if redacted(source_url) != source_url:
-        url, note = f"${{{URL_VARIABLE}}}", f"    # the URL holds a password: set {URL_VARIABLE} to it"
-    source = f"source:  {{url: {quoted(url)}, table: {quoted(table)}}}{note}"
-    return f"{source}\nrelease: {{table: {quoted(_released(table))}}}"
+def _places(source_url: str | None, table: str, options: ReadOptions, *, is_file: bool) -> str:
+    place, note, dialect = "", "", None
+    if source_url is not None:
+        url, dialect = source_url.replace("$", "$$"), find_dialect(source_url)
+        if redacted(source_url) != source_url:
+            url, note = f"${{{URL_VARIABLE}}}", f"    # the URL holds a password: set {URL_VARIABLE} to it"
+        place = f"url: {quoted(url)}, "
+    catalog = "" if dialect is None or dialect.keeps_catalog else f"\n{_catalog(dialect.label)}"
+    if not is_file:
+        release = f"table: {quoted(_released(table))}"
+        return f"source:  {{{place}table: {quoted(table)}}}{note}\nrelease: {{{release}}}{catalog}"
+    given = {key: value for key, value in asdict(options).items() if value != asdict(ReadOptions())[key]}
+    how = "".join(f", {key}: {json.dumps(value)}" for key, value in given.items())
+    is_directory = dialect is not None and dialect.writes_directories
+    release = f"file: {_quoted_path(_released_file(table, is_directory))}"
+    return f"source:  {{{place}file: {_quoted_path(table)}{how}}}{note}\nrelease: {{{release}}}{catalog}"
+
+
+def _catalog(engine: str) -> str:
+    """The key without which there is no place for records of runs."""
+    return f'catalog: {{url: "duckdb:///catalog.duckdb"}}    # or PostgreSQL: {engine} keeps no records of runs'
 
 
 def _trust(profile: Profile) -> str:
@@ -171,13 +182,18 @@ def _algorithm(profile: Profile) -> str:
     )
 
 
-def _released_file(file: str) -> str:
-    """The file's name with `_released`, in the same directory and, where it can be written, of the same format."""
+def _released_file(file: str, is_directory: bool) -> str:
+    """The file's name with `_released`, in the same directory and, where it can be written, of the same format.
+
+    is_directory: a directory of Parquet files is written.
+    """
     if file == STANDARD_INPUT:
         return "released.csv"
     path = PurePath(file)
-    endings = "".join(_WRITTEN.get(suffix.lower(), suffix) for suffix in path.suffixes)
     stem = re.sub(r"[*?\[\]]+", "", path.stem.split(".")[0]) or "files"
+    if is_directory:
+        return str(path.with_name(f"{stem}_released.parquet"))
+    endings = "".join(_WRITTEN.get(suffix.lower(), suffix) for suffix in path.suffixes)
     return str(path.with_name(f"{stem}_released{endings}"))
 
 

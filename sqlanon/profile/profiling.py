@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations, product
 from math import prod
+from typing import Any
 
 from markupsafe import Markup
 
@@ -22,7 +23,7 @@ from sqlanon.policy import Role
 from sqlanon.profile.dependences import find_dependences
 from sqlanon.profile.facts import RARE, ColumnFacts, Combination, Profile
 from sqlanon.profile.proposal import propose
-from sqlanon.profile.vocabulary import PUNCTUATION, vocabularies
+from sqlanon.profile.vocabulary import FOREIGN, Vocabulary, vocabularies
 from sqlanon.sql import Identifier, Relation, Text
 
 EXACT_ROWS = 1_000_000
@@ -39,9 +40,10 @@ SMALL_DOMAIN = 50_000  # combinations; so few are counted whatever the number of
 def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) -> Profile:
     """Measure a table and propose a role for each of its columns.
 
-    One statement for each twenty columns, one for each column, identifier, quasi-identifier that is a number, pair (of
-    quasi-identifiers, and of one with a sensitive attribute) and the whole combination, and up to two for each
-    quasi-identifier of few texts. Rows are never fetched, nor values but of a vocabulary's words.
+    One statement for each twenty columns, one question (see `Engine.query_each`) for each column, identifier,
+    quasi-identifier that is a number, pair (of quasi-identifiers, and of one with a sensitive attribute) and the whole
+    combination, and up to two for each quasi-identifier of few texts. Rows are never fetched, nor values but of a
+    vocabulary's words.
     """
     with engine.transaction():
         (rows,) = engine.query_one("count_rows", table=relation)
@@ -49,23 +51,26 @@ def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) ->
         facts = measure.facts()
         proposals = {f.name: propose(f) for f in facts}
         generalized = [name for name, proposal in proposals.items() if proposal.role is Role.QUASI_IDENTIFIER]
-        facts = [measure.words(measure.ends(f)) if f.name in generalized else f for f in facts]
+        finished = measure.words(measure.ends([f for f in facts if f.name in generalized]))
+        facts = [finished.get(f.name, f) for f in facts]
         quasi = [f for f in facts if proposals[f.name].role is Role.QUASI_IDENTIFIER]
         identifiers = [f.column for f in facts if proposals[f.name].role is Role.IDENTIFIER]
         telling = _most_telling(quasi)
-        pairs = [measure.combination(pair) for pair in combinations(telling, 2)]
+        paired = list(combinations(telling, 2))
         sensitive = [f for f in facts if proposals[f.name].role is Role.SENSITIVE]
-        towards = [measure.combination(pair) for pair in product(telling, sensitive[:MOST_SENSITIVE])]
-        combination = measure.combination(quasi) if quasi else None
-        everything = measure.combination([*quasi, *sensitive]) if quasi and sensitive else combination
+        judged = list(product(telling, sensitive[:MOST_SENSITIVE]))
+        whole = [quasi, *([[*quasi, *sensitive]] if sensitive else [])] if quasi else []
+        measured = measure.combinations([*paired, *judged, *whole])
+        pairs, towards = measured[: len(paired)], measured[len(paired) : len(paired) + len(judged)]
+        wholes = measured[len(paired) + len(judged) :]
         return Profile(
             relation=relation,
             rows=rows,
             columns=tuple(facts),
             proposals=proposals,
             pairs=tuple(sorted(pairs, key=lambda pair: -pair.unique_share)),
-            combination=combination,
-            tuples=everything.groups if everything is not None else 0,
+            combination=wholes[0] if wholes else None,
+            tuples=wholes[-1].groups if wholes else 0,
             exact=measure.modulus == 1,
             repetition=find_repeating(engine, relation, identifiers),
             dependences=find_dependences(facts, pairs, towards),
@@ -89,8 +94,9 @@ class _Measure:
     def facts(self) -> list[ColumnFacts]:
         """All columns' facts, in the table's order."""
         columns = self._engine.columns(self._relation)
-        batches = [self._batch(portion) for portion in portions(columns, COLUMNS_A_STATEMENT)]
-        return [self._with_share(facts) for batch in batches for facts in batch]
+        facts = [one for portion in portions(columns, COLUMNS_A_STATEMENT) for one in self._batch(portion)]
+        counted = self._uniqueness([[one] for one in facts])
+        return [_with_share(one, *figures) for one, figures in zip(facts, counted, strict=True)]
 
     def _batch(self, columns: Sequence[Column]) -> list[ColumnFacts]:
         values = [countable(column) for column in columns]
@@ -112,58 +118,84 @@ class _Measure:
             digits=digits,
         )
 
-    def _with_share(self, facts: ColumnFacts) -> ColumnFacts:
-        """The share of unique rows, and an exact number of distinct values where there are few."""
-        values, share, exact = self._uniqueness([facts])
-        if not exact:
-            return replace(facts, unique_share=share)
-        return replace(facts, unique_share=share, distinct=values - (facts.nulls > 0), exact=True)
+    def ends(self, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
+        """Measure the width of each numeric column's range, and whether the ends of the range are rare values."""
+        numbers = [one for one in facts if one.column.kind.is_numeric]
+        measured = self._engine.query_each("profile/find_rare_ends", [self._question_of_ends(one) for one in numbers])
+        ends = {one.name: row for one, (row,) in zip(numbers, measured, strict=True)}
+        return [_with_ends(one, *ends[one.name]) if one.name in ends else one for one in facts]
 
-    def ends(self, facts: ColumnFacts) -> ColumnFacts:
-        """Measure the width of a numeric column's range, and whether the ends of the range are rare values."""
-        column = facts.column
-        if not column.kind.is_numeric:
-            return facts
-        value = Markup(Identifier(column.name))
-        is_finite = self._engine.render.macro("is_finite_number", value, column.kind.value)
-        values = {"relation": self._relation, "value": value, "is_finite": is_finite, "share": RARE}
-        bottom, top, span = self._engine.query_one("profile/find_rare_ends", **values)
-        span = None if span is None or not math.isfinite(span) else float(span)
-        if facts.rows - facts.nulls < FEW_ROWS:
-            return replace(facts, span=span)
-        return replace(facts, rare_bottom=bool(bottom), rare_top=bool(top), span=span)
-
-    def words(self, facts: ColumnFacts) -> ColumnFacts:
-        """The values of a column of texts that a vocabulary knows, where most rows hold such."""
-        if facts.column.kind is not Kind.TEXT or not LEAST_WORDS <= facts.distinct <= MOST_WORDS:
-            return facts
+    def _question_of_ends(self, facts: ColumnFacts) -> dict[str, Any]:
         value = Markup(Identifier(facts.name))
+        is_finite = self._engine.render.macro("is_finite_number", value, facts.column.kind.value)
+        return {"relation": self._relation, "value": value, "is_finite": is_finite, "share": RARE}
+
+    def words(self, facts: Sequence[ColumnFacts]) -> dict[str, ColumnFacts]:
+        """The columns by name, those of texts with the values that a vocabulary knows, where most rows hold such."""
+        columns = {one.name: one for one in facts}
+        unknown = [one for one in facts if one.column.kind is Kind.TEXT and LEAST_WORDS <= one.distinct <= MOST_WORDS]
         for vocabulary in vocabularies():
-            counts = self._engine.query(
-                "profile/find_words",
-                relation=self._relation,
-                value=value,
-                plain=Text(PUNCTUATION),
-                pattern=Text(vocabulary.pattern),
+            counts = self._engine.query_each(
+                "profile/find_words", [self._question_of_words(one, vocabulary) for one in unknown]
             )
-            known = {text: groups for text, _ in counts if (groups := vocabulary.groups_of(text)) is not None}
-            rows = sum(n for text, n in counts if text in known)
-            if len(known) >= LEAST_WORDS and rows >= KNOWN_SHARE * (facts.rows - facts.nulls):
-                return replace(facts, groups_of=known)
-        return facts
+            looked_up = {one.name: _known_words(one, vocabulary, n) for one, n in zip(unknown, counts, strict=True)}
+            columns |= {name: replace(columns[name], groups_of=known) for name, known in looked_up.items() if known}
+            unknown = [one for one in unknown if not looked_up[one.name]]
+        return columns
 
-    def combination(self, facts: Sequence[ColumnFacts]) -> Combination:
-        """Measure how identifying columns are together."""
-        groups, share, exact = self._uniqueness(facts)
-        return Combination(tuple(f.name for f in facts), share, groups, exact)
+    def _question_of_words(self, facts: ColumnFacts, vocabulary: Vocabulary) -> dict[str, Any]:
+        return {
+            "relation": self._relation,
+            "value": Markup(Identifier(facts.name)),
+            "foreign": Text(FOREIGN),
+            "pattern": Text(vocabulary.pattern),
+        }
 
-    def _uniqueness(self, facts: Sequence[ColumnFacts]) -> tuple[int, float, bool]:
+    def combinations(self, groups: Sequence[Sequence[ColumnFacts]]) -> list[Combination]:
+        """Measure how identifying the columns of each group are together."""
+        counted = self._uniqueness(groups)
+        return [
+            Combination(tuple(one.name for one in facts), share, number, exact)
+            for facts, (number, share, exact) in zip(groups, counted, strict=True)
+        ]
+
+    def _uniqueness(self, groups: Sequence[Sequence[ColumnFacts]]) -> list[tuple[int, float, bool]]:
         """Combinations of values, the share of rows alone with theirs (of no rows: 0), and whether both are exact."""
-        modulus = self.modulus if prod(f.distinct + 1 for f in facts) > SMALL_DOMAIN else 1
-        values = [countable(f.column) for f in facts]
-        sampled = in_part(self._engine, values, modulus)
-        distinct, unique = self._engine.query_one(
-            "profile/measure_uniqueness", relation=self._relation, values=values, sampled=sampled
-        )
-        share = min(1.0, unique * modulus / self._rows) if self._rows else 0.0
-        return distinct * modulus, share, modulus == 1
+        moduli = [self.modulus if prod(f.distinct + 1 for f in facts) > SMALL_DOMAIN else 1 for facts in groups]
+        values = [[countable(one.column) for one in facts] for facts in groups]
+        questions = [
+            {"relation": self._relation, "values": of, "sampled": in_part(self._engine, of, modulus)}
+            for of, modulus in zip(values, moduli, strict=True)
+        ]
+        counts = self._engine.query_each("profile/measure_uniqueness", questions)
+        return [
+            (distinct * modulus, min(1.0, unique * modulus / self._rows) if self._rows else 0.0, modulus == 1)
+            for ((distinct, unique),), modulus in zip(counts, moduli, strict=True)
+        ]
+
+
+def _with_share(facts: ColumnFacts, values: int, share: float, exact: bool) -> ColumnFacts:
+    """Note the share of unique rows, and an exact number of distinct values where there are few."""
+    if not exact:
+        return replace(facts, unique_share=share)
+    return replace(facts, unique_share=share, distinct=values - (facts.nulls > 0), exact=True)
+
+
+def _with_ends(facts: ColumnFacts, bottom: bool | None, top: bool | None, span: float | None) -> ColumnFacts:
+    """Note the width of a range; of few rows nothing is said of its ends."""
+    span = None if span is None or not math.isfinite(span) else float(span)
+    if facts.rows - facts.nulls < FEW_ROWS:
+        return replace(facts, span=span)
+    return replace(facts, rare_bottom=bool(bottom), rare_top=bool(top), span=span)
+
+
+def _known_words(
+    facts: ColumnFacts, vocabulary: Vocabulary, counts: Sequence[tuple[Any, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """The values that a vocabulary knows, with their groups; none where too few rows hold such.
+
+    counts: values that are made of its words, each with the rows that hold it.
+    """
+    known = {text: groups for text, _ in counts if (groups := vocabulary.groups_of(text)) is not None}
+    rows = sum(n for text, n in counts if text in known)
+    return known if len(known) >= LEAST_WORDS and rows >= KNOWN_SHARE * (facts.rows - facts.nulls) else {}

@@ -1,7 +1,8 @@
 """A drafted policy tried on a sample of its table: what each model and each column costs, before anybody decides.
 
 The sample is a temporary table of the session: it, and what is made of it, ends with the session. It holds a part of
-the table's combinations of values, or all where they are few; rows of frequent combinations are thinned out.
+the table's combinations of values, or all where they are few; rows of frequent combinations are thinned out. Searches
+are carried out where its rows are, which for Spark is a task of an executor.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from sqlanon.profile.costs import Attempt, DraftCosts
 from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.facts import Profile
 from sqlanon.sql import Identifier, Relation, free_name, macro
-from sqlanon.work.workspace import TemporaryWorkspace
+from sqlanon.work.workspace import TemporaryWorkspace, Workspace, carry_out_keeping
 
 MOST_TUPLES = 10_000  # combinations of values in a sample, about
 MOST_ROWS = 200_000  # that they are in, about
@@ -60,25 +61,21 @@ class _Sample:
     profile: Profile
 
     def tried(self) -> DraftCosts:
-        """Make the sample, code it once, and search it with the draft and with parts of it."""
+        """Make the sample, and try the draft on it where its rows are."""
         columns = [facts for facts in self.profile.columns if facts.name in self._looked_at()]
         table = TemporaryWorkspace(self.engine).table("sample")
-        policy = parse_policy(propose_policy(replace(self.profile, columns=tuple(columns)), MEMORY_URL, str(table)))
+        profile = replace(self.profile, columns=tuple(columns), reading=None)
+        policy = parse_policy(propose_policy(profile, MEMORY_URL, str(table)))
         modulus = max(1, -(-self.profile.tuples // MOST_TUPLES))
         with self.engine.transaction():
             hold_trusted(policy, self.engine, self.profile.relation)
             self._create(table, [facts.name for facts in columns], modulus)
-        self.engine.stay_small()
-        self.engine.analyze(table)
-        plan = resolve_source(policy, self.engine)
-        with self.engine.transaction():
-            coded = encode(self.engine, plan, TemporaryWorkspace(self.engine))
-        return _Attempts(self.engine, policy, coded).all(DraftCosts(plan.rows, modulus == 1, 0.0))
+        return self.engine.carry_out_with_rows((), (table,), _SampleSearch(policy, table, modulus == 1))
 
     def _looked_at(self) -> set[str]:
         """The columns that are generalized, and those that a model is about."""
         quasi = {facts.name for facts in self.profile.named(Role.QUASI_IDENTIFIER)}
-        drafted = parse_policy(propose_policy(self.profile, MEMORY_URL, "t"))
+        drafted = parse_policy(propose_policy(replace(self.profile, reading=None), MEMORY_URL, "t"))
         return quasi | {model.attribute for model in models_of(drafted) if model.attribute is not None}
 
     def _create(self, table: Relation, names: Sequence[str], modulus: int) -> None:
@@ -96,6 +93,28 @@ class _Sample:
             copies=copies,
             sampled=in_part(self.engine, [Markup(column) for column in columns], modulus),
         )
+
+
+@dataclass(frozen=True)
+class _SampleSearch:
+    """Searches of a sample in the session that holds it; see `DraftCosts`."""
+
+    policy: Policy
+    table: Relation
+    is_whole: bool
+
+    def __call__(self, engine: Engine) -> DraftCosts:
+        """Code the sample once, search it with the draft and with parts of it, and leave no table."""
+        workspace = TemporaryWorkspace(engine)
+        return carry_out_keeping(workspace, lambda: self._tried(engine, workspace))
+
+    def _tried(self, engine: Engine, workspace: Workspace) -> DraftCosts:
+        engine.stay_small()
+        engine.analyze(self.table)
+        plan = resolve_source(self.policy, engine)
+        with engine.transaction():
+            coded = encode(engine, plan, workspace)
+        return _Attempts(engine, self.policy, coded).all(DraftCosts(plan.rows, self.is_whole, 0.0))
 
 
 @dataclass(frozen=True)
@@ -137,6 +156,9 @@ class _Attempts:
 
     def _attempt(self, coded: CodedTable, models: Sequence[PrivacyModel]) -> Attempt:
         workspace = TemporaryWorkspace(self.engine)
+        return carry_out_keeping(workspace, lambda: self._searched(workspace, coded, models))
+
+    def _searched(self, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Attempt:
         algorithm = Mondrian()  # which drafts name
         tuples = count_tuples(self.engine, workspace, coded, groups_of(algorithm, models).fields(coded))
         release = mondrian.search(self.engine, workspace, coded, tuples, models, algorithm, lambda _: None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FILLERS = ("other", "and", "of", "the", "in", "for")  # of occupations; they say nothing
-PUNCTUATION = r"^[A-Za-z .,&()/_'-]+$"  # and letters; a value of these alone, and of known words, is no secret
+FOREIGN = r"[^A-Za-z .,&()/_'-]"  # no letter or punctuation; a value without such, of known words, is no secret
 
 
 @dataclass(frozen=True)

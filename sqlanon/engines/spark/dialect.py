@@ -50,13 +50,13 @@ class SparkSQL(Dialect):
     raw_literals = True
     numbers_cells = True
     places_work_tables = True
+    keeps_temporary_tables = True
+    asked_together = 20
 
     lacks_recodings: ClassVar[Mapping[str, Capability]] = {
         "clusters": Capability("clusters and condensation are not carried out on Spark; copy the table to DuckDB."),
     }
-    profiles_tables = Capability(
-        "Spark's tables are neither profiled nor compared with others; copy a part of the table to DuckDB for that."
-    )
+    compares_tables = Capability("Spark's tables are not compared with others; copy a part of both to DuckDB for that.")
     rehearses_runs = Capability(
         "a run on Spark has no dry run, as the place of its statements follows from what they make; `show --steps` has"
         " those of a run that was made."

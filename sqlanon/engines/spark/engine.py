@@ -281,7 +281,8 @@ class SparkEngine(Engine):
     ) -> list[_T]:
         from sqlanon.engines.spark.executors import carry_out_in_parts, pickled
 
-        made = Relation(f"{rows[0].name}_carried", self._tables.schema)
+        schema = self._tables.schema
+        made = None if schema is None else Relation(f"{rows[0].name}_carried", schema)
         frames = {one.name: self._tables.frame(one.name) for one in rows}
         self._guarded("carry_out", lambda: self._tables.bring([one.name for one in tables], Place.HOME))
         small = {one.name: read_table(self._tables.home, one) for one in tables}

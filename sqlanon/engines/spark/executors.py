@@ -36,7 +36,7 @@ from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.records import DELIVERY, Delivery, RecordLayout, RowTable, from_bytes, to_bytes
 from sqlanon.engines.spark.tasks import WHOLE_TYPES, ArrivingTable, CarriedWork, versions
 from sqlanon.engines.spark.twofold import Place, TakenHalf, half
-from sqlanon.errors import PolicyError
+from sqlanon.errors import EngineError, PolicyError
 from sqlanon.sql import Relation
 
 if TYPE_CHECKING:
@@ -73,13 +73,14 @@ def carry_out(
     rows: Mapping[str, DataFrame],
     tables: Mapping[str, pyarrow.Table],
     work: bytes,
-    place: Relation,
+    place: Relation | None,
 ) -> Outcome:
     """Carry out work in one task of an executor that holds all rows.
 
     rows, tables: what the work finds in its session as temporary tables of these names; there are rows of one at least.
     work: a call, pickled by `pyspark.cloudpickle`, that gets a `DuckDBEngine`; it may drop what it is given.
-    place: the name of the Parquet table to make, which the caller drops when it needs the rows no longer.
+    place: the name of the Parquet table to make, which the caller drops when it needs the rows no longer; None where
+        the work leaves no rows.
 
     Raises what the work raised, where that is an error of this program, else EngineError; errors of Spark as they are.
     """
@@ -92,7 +93,7 @@ def carry_out_in_parts(
     rows: Mapping[str, DataFrame],
     tables: Mapping[str, pyarrow.Table],
     works: Sequence[bytes],
-    place: Relation,
+    place: Relation | None,
 ) -> list[Outcome]:
     """Carry out each of some works in a task of its own, over the rows that are its part.
 
@@ -113,13 +114,22 @@ def carry_out_in_parts(
         _threads(session, len(works)),
         versions(),
     )
-    done = records.mapInArrow(carried.run, layout.schema).write.format("parquet")
-    done.option("maxRecordsPerFile", _ROWS_OF_FILE).saveAsTable(_name(place))
+    done = records.mapInArrow(carried.run, layout.schema)
+    if place is None:
+        return _without_rows(_read_outcomes(done, layout, len(works)))
+    done.write.format("parquet").option("maxRecordsPerFile", _ROWS_OF_FILE).saveAsTable(_name(place))
     try:
         return _read_outcomes(session.table(_name(place)), layout, len(works))
     except BaseException:
         session.sql(SparkSQL.renderer()("engine/drop_table", table=place).text)
         raise
+
+
+def _without_rows(outcomes: list[Outcome]) -> list[Outcome]:
+    """Return outcomes of work whose records are not kept. Raises EngineError where there are rows among them."""
+    if left := [name for outcome in outcomes for name in outcome.rows]:
+        raise EngineError(f"The rows of work table {left[0]} can't be kept: the session has no schema of work tables.")
+    return outcomes
 
 
 def _records(rows: Mapping[str, DataFrame], parts: int) -> tuple[DataFrame, list[ArrivingTable]]:
