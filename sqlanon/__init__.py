@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlanon.api.frames.result import Anonymized
     from sqlanon.api.granting import close_budget, grant_budget, list_budgets
     from sqlanon.api.labels.label_columns import read_labels
+    from sqlanon.api.risk import policy_risk, table_risk
     from sqlanon.catalog.budget_records import Budget
     from sqlanon.engines import connect
     from sqlanon.engines.base import EngineOptions
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from sqlanon.report.run_record.check import RecordCheck, check_record, read_record
     from sqlanon.results.masking import Masking
     from sqlanon.results.private import PrivateResult
+    from sqlanon.results.risk import PolicyRisk, TableRisk
     from sqlanon.results.run_result import RunResult
     from sqlanon.runs.auditing.findings import MechanismsAudit
     from sqlanon.runs.auditing.mechanisms_audit import audit_mechanisms
@@ -94,6 +96,7 @@ _HOMES = {
     "catalog.budget_records": ("Budget",),
     "api.frames.result": ("Anonymized",),
     "api.labels.label_columns": ("read_labels",),
+    "api.risk": ("policy_risk", "table_risk"),
     "work.journal": ("Observer",),
     "models": (
         "DistinctLDiversity",
@@ -111,6 +114,7 @@ _HOMES = {
     "results.masking": ("Masking",),
     "results.run_result": ("RunResult",),
     "results.private": ("PrivateResult",),
+    "results.risk": ("PolicyRisk", "TableRisk"),
     "runs.private_check": ("PrivateCheck", "check_private"),
     "runs.private_runs": ("run_private",),
     "runs.resuming": ("resume_run",),
@@ -147,6 +151,7 @@ __all__ = [
     "Plan",
     "Policy",
     "PolicyError",
+    "PolicyRisk",
     "PrivateCheck",
     "PrivateResult",
     "Profile",
@@ -156,6 +161,7 @@ __all__ = [
     "RunResult",
     "SqlanonError",
     "Sweep",
+    "TableRisk",
     "Utility",
     "VarianceDiversity",
     "Verification",
@@ -178,6 +184,7 @@ __all__ = [
     "list_budgets",
     "load_policy",
     "parse_policy",
+    "policy_risk",
     "profile_table",
     "read_labels",
     "read_record",
@@ -189,6 +196,7 @@ __all__ = [
     "run_report",
     "sweep",
     "table_loss",
+    "table_risk",
     "verify_release",
 ]
 

@@ -14,6 +14,7 @@ COMMANDS = {
     "policy": ("init", "check", "run"),
     "lattice": ("lattice",),
     "verify": ("verify",),
+    "risk": ("risk",),
     "audit": ("audit",),
     "schema": ("schema",),
     "registry": ("models", "algorithms", "qualities"),

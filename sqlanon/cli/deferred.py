@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from sqlanon.api import calls as calls
     from sqlanon.api import demo as demo
     from sqlanon.api import granting as granting
+    from sqlanon.api import risk as risk
     from sqlanon.catalog import location as location
     from sqlanon.cli import plans as plans
     from sqlanon.cli import private as private
     from sqlanon.cli import progress as progress
+    from sqlanon.cli import risk_text as risk_text
     from sqlanon.cli import summary as summary
     from sqlanon.cli import watch as watch
     from sqlanon.engines import base as base
@@ -119,6 +121,8 @@ MODULES = {
     "queries": "sqlanon.report.queries",
     "refusal": "sqlanon.algorithms.lattice.refusal",
     "resuming": "sqlanon.runs.resuming",
+    "risk": "sqlanon.api.risk",
+    "risk_text": "sqlanon.cli.risk_text",
     "runner": "sqlanon.runs.runner",
     "running": "sqlanon.jobs.running",
     "schedulers": "sqlanon.jobs.schedulers",

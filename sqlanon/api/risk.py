@@ -1,0 +1,81 @@
+"""Calls for programs that measure the risk of tables."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.errors import AccessError, PolicyError
+from sqlanon.measures.risk.measuring import THRESHOLDS, measure_risk
+from sqlanon.measures.risk.source import risk_source
+from sqlanon.plan.connecting import connect_to_table, open_release, open_source, release_columns
+from sqlanon.plan.lookup import require_columns
+from sqlanon.policy import Policy, Role
+from sqlanon.results.risk import PolicyRisk, TableRisk
+from sqlanon.sql import Relation
+
+
+def table_risk(
+    url: str | None,
+    table: str,
+    quasi_identifiers: Sequence[str],
+    *,
+    subject: str | None = None,
+    thresholds: Sequence[float] = THRESHOLDS,
+    options: EngineOptions | None = None,
+    trusts_owner: bool = False,
+) -> TableRisk:
+    """Measure the risk of any table (or, without a URL, of the file `table`). Nothing is changed.
+
+    quasi_identifiers: the columns by which somebody could be recognized; NULL is a value like others.
+    subject: the column that tells whose each row is: classes are counted in distinct persons then.
+    thresholds: of risks, above 0 and at most 1, for the shares of members at risk.
+    trusts_owner: whether code of the table's owner may run, on PostgreSQL, with the rights of the role that reads.
+
+    Raises PolicyError: there is no such table or column, or the subject is NULL in some row.
+    """
+    with connect_to_table(url, table, options, trusts_owner) as (engine, relation):
+        return _measure(engine, relation, quasi_identifiers, subject, thresholds)
+
+
+def policy_risk(
+    policy: Policy, *, thresholds: Sequence[float] = THRESHOLDS, options: EngineOptions | None = None
+) -> PolicyRisk:
+    """Measure the risk of a policy's source, and of its release if one is published. Nothing is changed.
+
+    Raises PolicyError: the source lacks a column.
+    """
+    names = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
+    with open_source(policy, options, read_only=policy.source.url is not None) as (engine, relation):
+        source = _measure(engine, relation, names, None, thresholds)
+    if policy.is_private:
+        return PolicyRisk(source, None, "The policy releases noisy counts, which have no classes of rows.")
+    if policy.algorithm.releases_clusters:
+        return PolicyRisk(source, None, "The policy releases clusters with their numbers of rows, not rows.")
+    with _published(policy, options) as opened:
+        if opened is None:
+            return PolicyRisk(source, None, "There is no release yet, or it can't be read.")
+        engine, relation = opened
+        columns = release_columns(policy, {column.name for column in engine.columns(relation)})
+        return PolicyRisk(source, _measure(engine, relation, columns, None, thresholds))
+
+
+@contextlib.contextmanager
+def _published(policy: Policy, options: EngineOptions | None) -> Iterator[tuple[Engine, Relation] | None]:
+    """The release of a policy; None where there is none that this session may read."""
+    with contextlib.ExitStack() as stack:
+        try:
+            opened = stack.enter_context(open_release(policy, options=options))
+        except (AccessError, PolicyError):
+            opened = None
+        yield opened
+
+
+def _measure(
+    engine: Engine, table: Relation, quasi_identifiers: Sequence[str], subject: str | None, thresholds: Sequence[float]
+) -> TableRisk:
+    if not all(0 < threshold <= 1 for threshold in thresholds):
+        raise PolicyError("A threshold of risk is above 0 and at most 1, such as 0.2.")
+    require_columns(engine, table, [*quasi_identifiers, *([] if subject is None else [subject])])
+    return measure_risk(risk_source(engine, table, quasi_identifiers, subject=subject), thresholds)

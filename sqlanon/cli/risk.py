@@ -1,0 +1,100 @@
+"""risk: how surely rows of a table, or persons, could be picked by their quasi-identifiers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sqlanon.cli.call import HERE, Call, Panel, TrustOwner, command, expanded, listed
+from sqlanon.cli.deferred import codec, files, loading, risk, risk_text
+from sqlanon.errors import PolicyError
+
+if TYPE_CHECKING:
+    from sqlanon.results.risk import TableRisk
+
+_About = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="POLICY|URL|FILE",
+        help="A policy (by default policy.yml), a database (with TABLE), or a data file.",
+    ),
+]
+_Other = Annotated[str | None, typer.Argument(metavar="TABLE", help="The table, after a URL.")]
+_Qi = Annotated[
+    list[str] | None,
+    typer.Option(help="Quasi-identifiers, separated by commas; repeat it for names with commas."),
+]
+_Subject = Annotated[
+    str | None, typer.Option(help="The column that tells whose each row is: persons are counted, not rows.")
+]
+_Threshold = Annotated[
+    list[float] | None, typer.Option(help="A risk above which members count as at risk, such as 0.2; may be repeated.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "risk", Panel.CHOICE, limits=True)(risk_command)
+
+
+def risk_command(
+    call: Call,
+    policy: _About = None,
+    other: _Other = None,
+    qi: _Qi = None,
+    subject: _Subject = None,
+    threshold: _Threshold = None,
+    trust_owner: TrustOwner = False,
+) -> None:
+    """Measure how surely rows of a table, or persons, could be picked by their quasi-identifiers. Nothing is changed.
+
+    With a policy: of its source, and of its release if one is published. docs/risk.md says what the measures mean.
+    """
+    if policy is None and HERE.is_file():
+        policy = str(HERE)
+    if policy is None:
+        raise PolicyError(f"Which table? Give a policy (there is no {HERE} here), a URL and a table, or a data file.")
+    place = expanded(policy)
+    more = {"thresholds": tuple(threshold)} if threshold else {}
+    if "://" not in place and not files.is_data_file(place):
+        given = {"TABLE": other, "--qi": qi, "--subject": subject, "--trust-owner": trust_owner or None}
+        _refuse([name for name, value in given.items() if value is not None])
+        both = risk.policy_risk(loading.load_policy(Path(place)), options=call.options, **more)
+        _tell(call, codec.to_json(both), risk_text.policy_text(both))
+        return
+    is_file = files.is_data_file(place)
+    if (other is None) != is_file:
+        raise PolicyError("Write URL TABLE or FILE, then the columns: sqlanon risk URL TABLE --qi age,zip,sex.")
+    what = other or place
+    measured: TableRisk = risk.table_risk(
+        None if is_file else place,
+        what,
+        _names(qi or []),
+        subject=subject,
+        options=call.options,
+        trusts_owner=trust_owner,
+        **more,
+    )
+    _tell(call, {"table": what, **codec.to_json(measured)}, risk_text.table_text(measured, what))
+
+
+def _refuse(given: list[str]) -> None:
+    if given:
+        raise PolicyError(f"A policy says all itself; leave {', '.join(given)} out.")
+
+
+def _names(given: list[str]) -> list[str]:
+    """The quasi-identifiers, of which there is one at least."""
+    names = listed(given)
+    if not names or not all(names):
+        raise PolicyError("--qi is missing: it names the quasi-identifiers, such as --qi age,zip.")
+    return names
+
+
+def _tell(call: Call, data: object, text: str) -> None:
+    if call.json:
+        call.emit(data)
+    else:
+        print(text)

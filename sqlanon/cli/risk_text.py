@@ -1,0 +1,44 @@
+"""Text of `risk`: the figures for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlanon.cli.layout import percent, table
+
+if TYPE_CHECKING:
+    from sqlanon.results.risk import Attack, PolicyRisk, TableRisk
+
+
+def policy_text(both: PolicyRisk) -> str:
+    """The risk of a policy's source and of its release."""
+    source = table_text(both.source, "Source")
+    release = both.note if both.release is None else table_text(both.release, "Release")
+    return f"{source}\n\n{release}"
+
+
+def table_text(risk: TableRisk, what: str) -> str:
+    """The risk of one table."""
+    members = f"{risk.member}s"
+    counted = f"{risk.rows:,} rows" if risk.persons is None else f"{risk.rows:,} rows of {risk.persons:,} persons"
+    head = f"{what}: {counted} in {risk.classes:,} classes of {', '.join(risk.quasi_identifiers)}."
+    lines = [
+        head,
+        f"Alone in their class: {risk.sample_uniques:,} {members}"
+        f" ({percent(risk.sample_uniques / max(1, risk.members))}).",
+        _attacks_text(risk),
+        *(f"Warning: {warning}" for warning in risk.warnings),
+    ]
+    return "\n".join(lines)
+
+
+def _attacks_text(risk: TableRisk) -> str:
+    """A line for each attacker: the greatest risk, the mean, and the share of the members above each threshold."""
+    headings = ["attacker", "greatest", "mean", *(f"above {percent(one.threshold)}" for one in risk.prosecutor.at_risk)]
+    rows: list[list[object]] = [_attack("knows who is in it (prosecutor)", risk.prosecutor)]
+    rows.append(["matches all (marketer)", None, percent(risk.marketer), *(None for _ in risk.prosecutor.at_risk)])
+    return table(headings, rows)
+
+
+def _attack(name: str, attack: Attack) -> list[object]:
+    return [name, percent(attack.max), percent(attack.mean), *(percent(one.share) for one in attack.at_risk)]

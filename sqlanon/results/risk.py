@@ -1,0 +1,73 @@
+"""Risk of a table: how surely its rows, or the persons they are about, can be picked by their quasi-identifiers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlanon.results.codec import optional
+from sqlanon.results.measures import SizeBucket
+
+VERSION = 1  # of the fields below
+
+
+@dataclass(frozen=True)
+class ShareAtRisk:
+    """The members whose risk is more than a threshold, and their share of all."""
+
+    threshold: float
+    members: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The chance of an attacker to pick a member rightly: the greatest, the mean over members, and who is at risk."""
+
+    max: float
+    mean: float
+    at_risk: tuple[ShareAtRisk, ...]
+
+
+@dataclass(frozen=True)
+class TableRisk:
+    """Risk of one table. Its members are its rows; with a subject, the persons of each class.
+
+    rows: of the table. persons: distinct values of the subject; None without one.
+    members: the sum of all class sizes; more than `persons` where the rows of a person are of several classes.
+    classes: equivalence classes; NULL is a value like others. sample_uniques: the classes of one member.
+    sizes: the distribution of class sizes.
+    prosecutor: of somebody who knows that a person is in the table. marketer: the expected share of the members that
+        are picked rightly when each is matched.
+    warnings: what a reader must know of the figures.
+    """
+
+    quasi_identifiers: tuple[str, ...]
+    rows: int
+    persons: int | None
+    members: int
+    classes: int
+    sample_uniques: int
+    sizes: tuple[SizeBucket, ...]
+    prosecutor: Attack
+    marketer: float
+    subject: str | None = optional()
+    warnings: tuple[str, ...] = ()
+    version: int = VERSION
+
+    @property
+    def member(self) -> str:
+        """The noun for members."""
+        return "row" if self.subject is None else "person"
+
+
+@dataclass(frozen=True)
+class PolicyRisk:
+    """Risk of a policy's source, and of its release; `release` is None where none is published that has classes.
+
+    note: the reason why there is no risk of a release.
+    """
+
+    source: TableRisk
+    release: TableRisk | None
+    note: str | None = optional()
+    version: int = VERSION
