@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     )
     from sqlanon.measures.workload.utility import Utility, release_utility
     from sqlanon.models import (
+        BetaLikeness,
+        DeltaDisclosure,
         DistinctLDiversity,
         EntropyLDiversity,
         KAnonymity,
@@ -99,6 +101,8 @@ _HOMES = {
     "api.risk": ("policy_risk", "table_risk"),
     "work.journal": ("Observer",),
     "models": (
+        "BetaLikeness",
+        "DeltaDisclosure",
         "DistinctLDiversity",
         "EntropyLDiversity",
         "KAnonymity",
@@ -131,10 +135,12 @@ __all__ = [
     "AccessError",
     "Anonymized",
     "Audit",
+    "BetaLikeness",
     "Budget",
     "BudgetError",
     "Cancelled",
     "ConflictError",
+    "DeltaDisclosure",
     "Difference",
     "DistinctLDiversity",
     "EngineError",

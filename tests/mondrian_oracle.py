@@ -125,6 +125,10 @@ def _meets(model: dict[str, Any], values: list[Any], table: list[Any], hair: flo
             return brute_force.recursive_ratio(values, model["l"]) < Fraction(str(model["c"]))
         case "variance-diversity", _:
             return brute_force.variance(values) >= model["v"] - hair
+        case "beta-likeness", _:
+            return brute_force.least_beta(values, table, form=model["form"]) <= model["beta"] + hair
+        case "delta-disclosure", _:
+            return brute_force.disclosed_delta(values, table) < model["delta"] + hair
         case _, "equal":
             return brute_force.equal_distance(values, table) <= model["t"] + hair
         case _, "kl":

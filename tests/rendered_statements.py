@@ -55,6 +55,10 @@ LEVELED = {
 _HIDDEN: dict[str, Any] = dict.fromkeys(COLUMNS, "identifier")
 NUMBERS = dict.fromkeys(("age", "cost", "income"), QUASI)
 DIVERSE = [{"model": "k-anonymity", "k": 3}, {"model": "distinct-l-diversity", "attribute": "disease", "l": 2}]
+SHARES = [
+    {"model": "beta-likeness", "attribute": "disease", "beta": 1.0},
+    {"model": "delta-disclosure", "attribute": "disease", "delta": 2.0},
+]
 ANONYMOUS = [{"model": "k-anonymity", "k": 8}]
 POLICIES: list[dict[str, Any]] = [
     {"attributes": KEPT | SHOWN, "privacy": DIVERSE},
@@ -95,6 +99,7 @@ POLICIES: list[dict[str, Any]] = [
         "privacy": DIVERSE[:1],
         "algorithm": {"name": "top-down", "quality": "information-gain", "target": "disease"},
     },
+    {"attributes": KEPT | SHOWN, "privacy": [*DIVERSE, *SHARES]},
 ]
 CLUSTERED: list[dict[str, Any]] = [
     {

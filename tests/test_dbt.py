@@ -48,6 +48,7 @@ ALL = [
     {"model": "t-closeness", "attribute": S, "t": 0.6},
     {"model": "t-closeness", "attribute": "x", "distance": "ordered", "t": 0.5},
     {"model": "t-closeness", "attribute": S, "distance": "kl", "t": 3.0},
+    {"model": "beta-likeness", "attribute": S, "beta": 9.0, "form": "basic"},
     {"model": "variance-diversity", "attribute": "x", "v": 0.5},
 ]
 

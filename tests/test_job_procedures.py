@@ -56,6 +56,10 @@ MODELS: dict[str, list[dict[str, Any]]] = {
         {"model": "entropy-l-diversity", "attribute": "s", "l": 1.5},
         {"model": "recursive-l-diversity", "attribute": "x", "c": 2, "l": 2},
     ],
+    "shares": [
+        {"model": "beta-likeness", "attribute": "s", "beta": 1.2},
+        {"model": "delta-disclosure", "attribute": "s", "delta": 2.0},
+    ],
 }
 
 

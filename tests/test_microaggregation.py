@@ -196,6 +196,7 @@ MODELS = [
     [{"model": "distinct-l-diversity", "attribute": "ill", "l": 3}],
     [{"model": "entropy-l-diversity", "attribute": "ill", "l": 2.5}],
     [{"model": "t-closeness", "attribute": "ill", "t": 0.3, "distance": "equal"}],
+    [{"model": "beta-likeness", "attribute": "ill", "beta": 0.7, "form": "enhanced"}],
     [{"model": "recursive-l-diversity", "attribute": "ill", "c": 2, "l": 2}],
 ]
 

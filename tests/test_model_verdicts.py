@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from sqlanon import policy
 from sqlanon.errors import PolicyError
 from sqlanon.models import (
+    BetaLikeness,
+    DeltaDisclosure,
     DistinctLDiversity,
     EntropyLDiversity,
     KAnonymity,
@@ -48,6 +50,12 @@ def test_a_threshold_with_small_terms_divides_the_ratios_of_counts_alike(
         ),
         (policy.TClosenessParameters(model="t-closeness", attribute="s", distance="ordered", t=0.2), "t: 17", 20.0),
         (policy.VarianceDiversityParameters(model="variance-diversity", attribute="s", v=2.5), "v: 17", 17.0),
+        (
+            policy.BetaLikenessParameters(model="beta-likeness", attribute="s", beta=2.5, form="basic"),
+            "beta: 17",
+            20.0,
+        ),
+        (policy.DeltaDisclosureParameters(model="delta-disclosure", attribute="s", delta=2.5), "delta: 17.01", 20.0),
     ],
 )
 def test_from_spec(spec: policy.Model, attainable: str, worst: float) -> None:
@@ -77,6 +85,10 @@ def test_attainable_is_rounded_to_the_safe_side() -> None:
         (RecursiveLDiversity("s", 0.8333333333333334, 2), 5 / 6, 6 / 7),
         (RecursiveLDiversity("s", 1e-9, 2), 1e-10, math.inf),
         (VarianceDiversity("s", 2 / 9), 2 / 9, 2 / 9 - 1e-9),
+        (BetaLikeness("s", 1.5), 1.5, 1.5 + 1e-8),
+        (BetaLikeness("s", 1.5), 0.0, math.inf),
+        (DeltaDisclosure("s", 1.5), 1.5 - 1e-8, 1.5),
+        (DeltaDisclosure("s", 1e9), 99.0, math.inf),
         *((distance("s", 0.3), 0.3, 0.3 + 1e-9) for distance in DISTANCES.values()),
     ],
 )
@@ -118,6 +130,10 @@ LIMITS: dict[str, Callable[[], PrivacyModel]] = {
     "l of c below 1": lambda: RecursiveLDiversity("s", 2.0, 0),
     "v below 0": lambda: VarianceDiversity("s", -1.0),
     "v no number": lambda: VarianceDiversity("s", math.nan),
+    "beta of 0": lambda: BetaLikeness("s", 0.0),
+    "form unknown": lambda: BetaLikeness("s", 1.0, "strict"),
+    "delta of 0": lambda: DeltaDisclosure("s", 0.0),
+    "delta no number": lambda: DeltaDisclosure("s", math.nan),
     "no attribute": lambda: DistinctLDiversity(None, 2),  # type: ignore[arg-type]
     **{f"t no number, {name}": lambda one=one: one("s", math.nan) for name, one in DISTANCES.items()},  # type: ignore[misc]
     **{f"t below 0, {name}": lambda one=one: one("s", -0.1) for name, one in DISTANCES.items()},  # type: ignore[misc]
@@ -130,7 +146,8 @@ def test_parameters_have_the_limits_of_the_grammar(name: str) -> None:
         LIMITS[name]()
 
 
-def test_closeness_alone_depends_on_suppressed_rows() -> None:
+def test_what_compares_with_the_table_depends_on_suppressed_rows() -> None:
     models: list[PrivacyModel] = [KAnonymity(2), DistinctLDiversity("s", 2), VarianceDiversity("s", 1.0)]
     assert all(model.monotone_under_suppression for model in models)
-    assert not any(distance.monotone_under_suppression for distance in DISTANCES.values())
+    compared = [*DISTANCES.values(), BetaLikeness, DeltaDisclosure]
+    assert not any(model.monotone_under_suppression for model in compared)

@@ -17,6 +17,8 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.models import (
+    BetaLikeness,
+    DeltaDisclosure,
     DistinctLDiversity,
     EntropyLDiversity,
     Groups,
@@ -25,6 +27,7 @@ from sqlanon.models import (
     RecursiveLDiversity,
     VarianceDiversity,
 )
+from sqlanon.models.base import Runs
 from sqlanon.models.closeness import DISTANCES
 from sqlanon.sql import Relation, Statement
 from tests.oracle import brute_force
@@ -233,6 +236,100 @@ def test_closeness(engine: Engine, distance: str, classes: Classes, t: float) ->
         assert violates == (float(distance_of(classes[c])) > t + 1e-9)
 
 
+@pytest.mark.variants(2)
+@pytest.mark.parametrize("form", ["basic", "enhanced"])
+@MANY
+@given(classes=partitions, beta=st.sampled_from([0.1, 0.5, 1.0, 2.5, 50.0]))
+@example(classes={0: [1, 1, 1, 2], 1: [1, 1, 1, 1]}, beta=1.0)
+def test_beta_likeness(engine: Engine, form: str, classes: Classes, beta: float) -> None:
+    table = table_of(classes)
+
+    def least(part: list[Any]) -> float:
+        return brute_force.least_beta(part, table, form=form)
+
+    found = check(engine, BetaLikeness("s", beta, form), classes, least)
+    for c, (_, violates) in found.items():
+        assert violates == (least(classes[c]) > beta * (1 + 1e-9))
+
+
+@MANY
+@given(classes=partitions, delta=st.sampled_from([0.1, 0.585, 1.0, 2.0, 5000.0]))
+@example(classes={0: [1, 1, 2, None], 1: [1, 2, 2, None]}, delta=1.0)
+def test_delta_disclosure(engine: Engine, classes: Classes, delta: float) -> None:
+    table = table_of(classes)
+
+    def disclosed(part: list[Any]) -> float:
+        return brute_force.disclosed_delta(part, table)
+
+    found = check(engine, DeltaDisclosure("s", delta), classes, disclosed)
+    for c, (_, violates) in found.items():
+        assert violates == (not disclosed(classes[c]) < delta * (1 - 1e-9))
+
+
+models_of_shares = st.sampled_from(
+    [BetaLikeness("s", 0.6, "basic"), BetaLikeness("s", 0.6), BetaLikeness("s", 2.0), DeltaDisclosure("s", 0.8)]
+)
+
+
+@MANY
+@given(classes=partitions, model=models_of_shares)
+@example(classes={0: [1, 1, 1, 2], 1: [1, 2, 2, 2]}, model=BetaLikeness("s", 0.2, "basic"))
+@example(classes={0: [1, 1, 1, 2], 1: [1, 2, 2, 2]}, model=DeltaDisclosure("s", 0.4))
+def test_no_part_that_satisfies_a_model_of_shares_has_more_rows_than_are_kept(
+    engine: Engine, classes: Classes, model: PrivacyModel
+) -> None:
+    """The least rows that a violating class must lose are a lower bound on what every part of it lost."""
+    groups = load(engine, classes)
+    statement = (
+        f"SELECT x.class, {model.min_suppressed()} FROM {groups.classes} AS x"
+        f" JOIN ({model.measure(engine.render, groups)}) AS m ON m.class = x.class WHERE m.violates"
+    )
+    table = table_of(classes)
+    for class_, lost in engine.fetch(Statement("test", statement)):
+        counts = Counter(classes[class_])
+        for sizes in itertools.product(*(range(n + 1) for n in counts.values())):
+            part = [value for value, n in zip(counts, sizes, strict=True) for _ in range(n)]
+            if part and _meets(model, part, table):
+                assert counts.total() - len(part) >= lost
+
+
+@MANY
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 9), st.one_of(st.none(), st.integers(1, 3))), min_size=2, max_size=30),
+    joined=st.lists(st.one_of(st.none(), st.integers(1, 4)), max_size=9),
+    model=models_of_shares,
+)
+def test_shares_are_followed_as_rows_join(
+    engine: Engine, rows: list[tuple[int, int | None]], joined: list[int | None], model: PrivacyModel
+) -> None:
+    """At every size of a run the model decides as the definition does, but for figures at the threshold itself."""
+    run = sorted(rows, key=lambda row: row[0])
+    table = [value for _, value in run] + joined
+    groups = load(engine, {0: table})
+    codes, upto, cells, sizes = codes_of(table), Counter[int | None](), [], {}
+    for _, group in itertools.groupby(run, key=lambda row: row[0]):
+        counts = Counter(value for _, value in group)
+        upto.update(counts)
+        sizes[upto.total()] = list(upto.elements())
+        cells.extend((0, upto.total(), codes[value], n, upto[value]) for value, n in counts.items())
+    engine.execute(Statement("test", "DROP TABLE IF EXISTS test_runs"))
+    engine.execute(Statement("test", "CREATE TABLE test_runs (run INT, size BIGINT, s BIGINT, n BIGINT, upto BIGINT)"))
+    insert(engine, "test_runs", ["run", "size", "s", "n", "upto"], cells)
+    assert isinstance(groups.domain, Markup)
+    followed = model.measure_prefixes(engine.render, Runs(Markup("test_runs"), groups.domain, groups.rows))
+    found = {size: violates for _, size, violates in engine.fetch(followed)}
+    for size, part in sizes.items():
+        assert found[size] in (None, not _meets(model, part, table))
+    assert sum(found[size] is None for size in sizes) <= 1 + isinstance(model, BetaLikeness)
+
+
+def _meets(model: PrivacyModel, part: list[Any], table: list[Any]) -> bool:
+    if isinstance(model, BetaLikeness):
+        return brute_force.least_beta(part, table, form=model.form) <= model.beta * (1 + 1e-9)
+    assert isinstance(model, DeltaDisclosure)
+    return brute_force.disclosed_delta(part, table) < model.delta * (1 - 1e-9)
+
+
 @MANY
 @given(classes=partitions, v=st.sampled_from([0.0, 1.0, 2.25, 10.0]))
 def test_variance_diversity(engine: Engine, classes: Classes, v: float) -> None:
@@ -259,6 +356,8 @@ def test_wide_tables_use_wide_integers(engine: Engine) -> None:
     for table in ("test_classes", "test_avs", "test_domain"):
         engine.execute(Statement("test", f"UPDATE {table} SET n = n * 4000000000"))
     wide = Groups(groups.classes, groups.avs, groups.domain, rows=24_000_000_000, height=HEIGHT)
+    assert measure(engine, BetaLikeness("s", 0.5, "basic"), wide)[0][0] == pytest.approx(1)
+    assert measure(engine, DeltaDisclosure("s", 0.5), wide)[0][0] == math.inf
     for distance, expected in {"equal": 0.5, "ordered": 0.3, "kl": math.log(2), "hierarchical": 7 / 18}.items():
         found = measure(engine, DISTANCES[distance]("s", 0.2), wide)
         assert found[0][0] == pytest.approx(expected), distance

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from sqlanon import policy
 from sqlanon.errors import PolicyError
 from sqlanon.models.base import Groups, PrivacyModel, SampleTest
+from sqlanon.models.beta_likeness import BetaLikeness
 from sqlanon.models.closeness import DISTANCES, TCloseness
+from sqlanon.models.delta_disclosure import DeltaDisclosure
 from sqlanon.models.diversity import DistinctLDiversity, EntropyLDiversity, RecursiveLDiversity
 from sqlanon.models.k_anonymity import KAnonymity, largest_k
 from sqlanon.models.variance import VarianceDiversity
@@ -19,6 +21,8 @@ __all__ = [
     "DISTANCES",
     "MECHANISMS",
     "OWN",
+    "BetaLikeness",
+    "DeltaDisclosure",
     "DistinctLDiversity",
     "EntropyLDiversity",
     "Groups",
@@ -44,6 +48,8 @@ OWN: Mapping[str, type[PrivacyModel]] = {
         RecursiveLDiversity,
         TCloseness,
         VarianceDiversity,
+        BetaLikeness,
+        DeltaDisclosure,
     )
 }
 """The program's own privacy models by name."""

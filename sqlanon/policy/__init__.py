@@ -27,6 +27,8 @@ from sqlanon.policy.lattice_algorithms import (
 )
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
 from sqlanon.policy.privacy import (
+    BetaLikenessParameters,
+    DeltaDisclosureParameters,
     DifferentialPrivacy,
     DistinctLDiversityParameters,
     EntropyLDiversityParameters,
@@ -49,12 +51,14 @@ __all__ = [
     "Algorithm",
     "AlgorithmParameters",
     "AttributeSection",
+    "BetaLikenessParameters",
     "BottomUp",
     "CatalogSection",
     "Clustering",
     "Condensation",
     "Contingency",
     "Datafly",
+    "DeltaDisclosureParameters",
     "DiffGen",
     "DifferentialPrivacy",
     "DistinctLDiversityParameters",

@@ -89,6 +89,30 @@ class VarianceDiversityParameters(ModelParameters):
     """The least variance, in the attribute's unit squared."""
 
 
+class BetaLikenessParameters(ModelParameters):
+    """No value of the sensitive attribute gains much in a class: (q - p) / p is at most beta, p being its share of the
+    table, and q that of the class."""
+
+    model: Literal["beta-likeness"]
+    attribute: str
+    """The sensitive attribute."""
+    beta: Number = Field(gt=0)
+    """The greatest gain: 1 lets a value be twice as frequent in a class as in the table."""
+    form: Literal["enhanced", "basic"] = "enhanced"
+    """`enhanced` bounds the gain by -ln(p) too, so that no value of the table becomes certain; `basic` does not."""
+
+
+class DeltaDisclosureParameters(ModelParameters):
+    """The share of every sensitive value in a class differs from that in the table by less than a factor of 2 to the
+    delta, upwards or downwards; no class lacks a value of the table."""
+
+    model: Literal["delta-disclosure"]
+    attribute: str
+    """The sensitive attribute."""
+    delta: Number = Field(gt=0)
+    """The bound of the binary logarithm of the ratio of the shares, which stays below it."""
+
+
 MOST_EPSILON = 100  # beyond it nothing is protected, and noise is below one row
 
 
@@ -163,6 +187,8 @@ _Own = Annotated[
     | RecursiveLDiversityParameters
     | TClosenessParameters
     | VarianceDiversityParameters
+    | BetaLikenessParameters
+    | DeltaDisclosureParameters
     | DifferentialPrivacy,
     Field(discriminator="model"),
 ]

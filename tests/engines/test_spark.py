@@ -50,6 +50,8 @@ MODELS: list[dict[str, Any]] = [
     {"model": "t-closeness", "attribute": "illness", "t": 0.4},
     {"model": "t-closeness", "attribute": "pay", "t": 0.2, "distance": "ordered"},
     {"model": "t-closeness", "attribute": "pay", "t": 0.3, "distance": "kl"},
+    {"model": "beta-likeness", "attribute": "illness", "beta": 0.8},
+    {"model": "delta-disclosure", "attribute": "illness", "delta": 0.9},
     {"model": "variance-diversity", "attribute": "pay", "v": 2.0},
 ]
 

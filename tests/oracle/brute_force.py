@@ -96,6 +96,23 @@ def kl_divergence(values: Sequence[Hashable], table: Sequence[Hashable]) -> floa
     return math.fsum(float(share) * math.log(share / q[s]) for s, share in p.items())
 
 
+def least_beta(values: Sequence[Hashable], table: Sequence[Hashable], *, form: str) -> float:
+    """The least beta of the likeness of a class; infinite where a value gains more than enhanced likeness allows."""
+    p, q = distribution(table), distribution(values)
+    gains = {value: (share - p[value]) / p[value] for value, share in q.items() if share > p[value]}
+    if form == "enhanced" and any(float(gain) > -math.log(p[value]) * (1 + 1e-9) for value, gain in gains.items()):
+        return math.inf
+    return float(max(gains.values(), default=Fraction(0)))
+
+
+def disclosed_delta(values: Sequence[Hashable], table: Sequence[Hashable]) -> float:
+    """The greatest |log2(q / p)| over the values of the table; infinite where the class lacks one."""
+    p, q = distribution(table), distribution(values)
+    if p.keys() != q.keys():
+        return math.inf
+    return max(abs(math.log2(q[value] / p[value])) for value in p)
+
+
 def variance(values: Sequence[float | None]) -> Fraction:
     """The population variance of the values that are known; 0 where none is."""
     known = [Fraction(value) for value in values if value is not None]

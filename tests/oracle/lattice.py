@@ -190,6 +190,10 @@ def _violates(model: Model, values: list[Any], table: list[Any]) -> bool:
             return not brute_force.recursive_ratio(values, model["l"]) < Fraction(str(model["c"]))
         case "variance-diversity":
             return float(brute_force.variance(values)) < model["v"] * (1 - _SLACK)
+        case "beta-likeness":
+            return brute_force.least_beta(values, table, form=model["form"]) > model["beta"] * (1 + _SLACK)
+        case "delta-disclosure":
+            return not brute_force.disclosed_delta(values, table) < model["delta"] * (1 - _SLACK)
     return float(_distance(model["distance"], values, table)) > model["t"] * (1 + _SLACK)
 
 
@@ -219,6 +223,9 @@ MODELS: tuple[Model, ...] = (
     {"model": "t-closeness", "attribute": "s", "distance": "ordered", "t": 0.2},
     {"model": "t-closeness", "attribute": "s", "distance": "hierarchical", "t": 0.2},
     {"model": "t-closeness", "attribute": "s", "distance": "kl", "t": 0.4},
+    {"model": "beta-likeness", "attribute": "s", "form": "enhanced", "beta": 1.3},
+    {"model": "beta-likeness", "attribute": "s", "form": "basic", "beta": 0.9},
+    {"model": "delta-disclosure", "attribute": "s", "delta": 1.7},
 )
 
 

@@ -27,6 +27,9 @@ TEXTS: list[dict[str, Any]] = [
     {"model": "t-closeness", "distance": "equal", "t": 0.25},
     {"model": "t-closeness", "distance": "kl", "t": 0.25},
     {"model": "t-closeness", "distance": "hierarchical", "t": 0.2},
+    {"model": "beta-likeness", "form": "basic", "beta": 1.3},
+    {"model": "beta-likeness", "form": "enhanced", "beta": 1.1},
+    {"model": "delta-disclosure", "delta": 1.05},
 ]
 NUMBERS: list[dict[str, Any]] = [
     {"model": "variance-diversity", "v": 4.0},
