@@ -129,6 +129,11 @@ CLUSTERED: list[dict[str, Any]] = [
         "algorithm": {"name": "condensation", "groups": "nearest", "blocks": 40, "target": "ward"},
     },
 ]
+SURROGATES: dict[str, Any] = {
+    "attributes": KEPT | NUMBERS | {"ward": {"role": "identifier", "show": "surrogate"}},
+    "privacy": ANONYMOUS,
+    "subject": "none",
+}
 _PUBLIC: dict[str, Any] = {
     "age": QUASI | {"domain": {"from": 20, "below": 80, "step": 20}},
     "job": QUASI | {"hierarchy": {"mapping": JOBS, "unknown": "OTHER"}},
@@ -168,7 +173,7 @@ def statements_of_runs(database: Database) -> Rendered:
     private = [database.policy(small, **shared, algorithm=algorithm) for algorithm in PRIVATE]
     runs = [
         *(search(policy, again=number in (0, 2, 5)) for number, policy in enumerate(POLICIES)),
-        *(search(policy, small) for policy in CLUSTERED),
+        *(search(policy, small) for policy in (*CLUSTERED, SURROGATES)),
         *(functools.partial(draw, policy) for policy in private),
     ]
     return [_rendered_by(run) for run in runs]

@@ -30,7 +30,13 @@ def _place(name: str | None, file: str | None, url: str | None) -> str:
 def plan_text(plan: Plan) -> str:
     """The plan: what becomes of which column, under which models, and what is worth a warning."""
     rows = [
-        [a.name, a.column.type, a.role.value, a.hierarchy.kind if a.hierarchy else "", _shown(plan, a.name)]
+        [
+            a.name,
+            a.column.type,
+            plan.policy.attributes[a.name].role.value,
+            a.hierarchy.kind if a.hierarchy else "",
+            _shown(plan, a.name),
+        ]
         for a in plan.attributes
     ]
     rows += [[name, "", Role.IDENTIFIER.value, "", "left out"] for name in plan.identifiers]
@@ -47,7 +53,8 @@ def plan_text(plan: Plan) -> str:
 
 def _shown(plan: Plan, name: str) -> str:
     attribute = plan.attribute(name)
-    return attribute.show.value if attribute.role is Role.QUASI_IDENTIFIER else "kept"
+    shown = attribute.role is Role.QUASI_IDENTIFIER or attribute.show.is_pseudonym
+    return attribute.show.value if shown else "kept"
 
 
 def spec_text(values: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ _OUTCOMES = {
     "counts_add_up": "every cluster has as many values of each kept column as rows",
     "regions_contain": "labels are true of the raw values",
     "classes_equal": "classes hold the kept values of their own rows",
+    "pseudonyms_distinct": "each value of an identifier has a pseudonym of its own",
     "labels_fit": "labels are no wider than the algorithm makes them",
 }
 UNKNOWN = "Rows are counted. The source can't be read here, so whether a person has several rows was not looked at."

@@ -105,6 +105,8 @@ def encode(
     row_filter: a condition on rows `s` of the source; others are left out.
     whole: whether all rows are witnesses, however many there are.
     """
+    if plan.pseudonyms:  # or identifiers would be kept as they are
+        raise ValueError("Pseudonyms must be made before the source is coded.")
     plan = replace(plan, attributes=tuple(_limited(engine, plan, attribute) for attribute in plan.attributes))
     if row_filter is None:
         return _encode(engine, plan, workspace, _measure_source(engine, plan), whole=whole)

@@ -101,6 +101,8 @@ class Dialect:
     """Locks of its sessions keep all others out, whatever process they are of."""
     tells_other_types_apart: ClassVar[Capability] = CAPABLE
     """Values of types of kind OTHER that differ have texts that differ."""
+    makes_pseudonyms: ClassVar[Capability] = CAPABLE
+    """Secret keys can be used in its statements, so that nobody else sees them."""
     keeps_catalog: ClassVar[Capability] = CAPABLE
     """The catalog can be in its databases."""
     reads_files: ClassVar[Capability] = CAPABLE

@@ -14,6 +14,7 @@ from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.hierarchies.limits import limit_problem, limits_of
 from sqlanon.models import largest_k, models_of
 from sqlanon.plan.clustered import cluster_problems, cluster_warnings
+from sqlanon.plan.pseudonyms import is_omitted, key_problems, pseudonym_problems, pseudonym_warnings
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import (
     AttributeSection,
@@ -58,6 +59,7 @@ def problems(subject: PlanSubject) -> Iterator[str]:
         yield from _limit_problems(place, column, attribute)
         if attribute.sets != "list" and (attribute.hierarchy is not None or not column.kind.is_nominal):
             yield f"{place}: sets is for texts without a hierarchy, and this column shows no sets; leave it out."
+    yield from pseudonym_problems(subject)
     yield from _algorithm_problems(subject)
     yield from cluster_problems(
         subject.policy, list(subject.attributes), subject.rows, subject.uncountable, subject.strata
@@ -67,10 +69,11 @@ def problems(subject: PlanSubject) -> Iterator[str]:
 
 
 def subject_problems(subject: PlanSubject) -> Iterator[str]:
-    """List the reasons why a release of rows can't be published as one of persons."""
+    """List the reasons why a release can't be published: its rows are no persons, or a key of pseudonyms is missing."""
     problem = subject.repetition.problem
     if problem is not None and subject.policy.subject is None:
         yield problem
+    yield from key_problems(subject.policy)
 
 
 def _place(column: str) -> str:
@@ -117,7 +120,7 @@ def _show_problems(
     place: str, column: Column, attribute: AttributeSection, dialects: Sequence[type[Dialect]]
 ) -> Iterator[str]:
     show = attribute.show
-    if show is Show.LABEL or show.is_centre:
+    if show is Show.LABEL or show.is_centre or show.is_pseudonym:
         return
     kinds, needed = _SHOWN[show]
     if column.kind not in kinds:
@@ -215,7 +218,7 @@ def _model_problems(subject: PlanSubject) -> Iterator[str]:
 
 def released_names(name: str, attribute: AttributeSection) -> list[str]:
     """The names in the release of the column `name` of the source."""
-    if attribute.role is Role.IDENTIFIER:
+    if is_omitted(attribute):
         return []
     if attribute.show is Show.BOUNDS:
         return [f"{name}_min", f"{name}_max"]
@@ -252,6 +255,7 @@ def warnings(subject: PlanSubject) -> Iterator[str]:
         name = subject.policy.algorithm.name
         yield f"suppression: {name} puts every row into a class and leaves none out, so nothing will be suppressed."
     yield from cluster_warnings(subject.policy)
+    yield from pseudonym_warnings(subject.policy, [one.column for one in subject.repetition.columns])
     for column, attribute in subject.attributes:
         place = _place(column.name)
         if column.name in subject.unique and attribute.role in (Role.SENSITIVE, Role.INSENSITIVE):

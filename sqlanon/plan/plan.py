@@ -16,10 +16,11 @@ from sqlanon.hierarchies.limits import NO_LIMITS, Limits, limits_of
 from sqlanon.models import model_class
 from sqlanon.plan.checks import problems, subject_problems, warnings
 from sqlanon.plan.lookup import is_of_a_catalog, unknown_table
+from sqlanon.plan.pseudonyms import is_omitted, shown_column
 from sqlanon.plan.repeating import NO_REPETITION, Repetition
 from sqlanon.plan.subject import PlanSubject, inspect_table
 from sqlanon.plan.trust import hold_trusted
-from sqlanon.policy import SET_LIMITS, Hierarchy, Policy, Role, Show
+from sqlanon.policy import SET_LIMITS, AttributeSection, Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.results.source import Origin
 from sqlanon.sql import Identifier, Relation, short_hash
@@ -32,6 +33,8 @@ from sqlanon.work.session import carried_to, catalog_place
 @dataclass(frozen=True)
 class Attribute:
     """A column of the source that the release keeps or generalizes (identifiers are not among them).
+
+    An identifier that is shown as a pseudonym is one too, with the column of the release.
 
     limits: of a number that is top or bottom coded; those that are quantiles are not known before the source is coded.
     hides_nulls: whether classes that hold NULL show nothing but NULL.
@@ -61,7 +64,8 @@ class Plan:
 
     `attributes` keeps the order of the source's columns; the quasi-identifiers' order breaks ties.
     `source` and `release` are fully qualified as the engine knows them; a release that is a file has its path as name.
-    `repetition` is of the source's identifiers.
+    `identifiers` are left out. `pseudonyms` are the attributes whose values have yet to be made, by `show`, of the
+    source's identifiers of their names; `repetition` is of the source's identifiers.
     `base_directory` is what relative file names of hierarchies are relative to.
     `reading` is how a source file was read; None for a table.
     """
@@ -73,6 +77,7 @@ class Plan:
     attributes: tuple[Attribute, ...]
     identifiers: tuple[str, ...]
     warnings: tuple[str, ...]
+    pseudonyms: tuple[Attribute, ...] = ()
     repetition: Repetition = NO_REPETITION
     base_directory: Path = Path()
     reading: FileReading | None = None
@@ -102,6 +107,11 @@ class Plan:
     def kept(self) -> tuple[Attribute, ...]:
         """Sensitive and insensitive attributes, in the source's order."""
         return tuple(a for a in self.attributes if a.role is not Role.QUASI_IDENTIFIER)
+
+    @property
+    def read(self) -> tuple[Attribute, ...]:
+        """The attributes whose values are the source's own."""
+        return tuple(a for a in self.attributes if not a.show.is_pseudonym)
 
     def attribute(self, name: str) -> Attribute:
         return next(a for a in self.attributes if a.name == name)
@@ -195,15 +205,16 @@ def _inspect(policy: Policy, engine: Engine, source: Relation, pinned: Origin | 
 
 
 def _plan(subject: PlanSubject, source: Relation, release: Relation, reading: FileReading | None) -> Plan:
-    policy = subject.policy
+    policy, attributes = subject.policy, _attributes(subject)
     return Plan(
         policy=policy,
         source=source,
         release=release,
         rows=subject.rows,
-        attributes=_attributes(subject),
-        identifiers=tuple(c.name for c, a in subject.attributes if a.role is Role.IDENTIFIER),
+        attributes=attributes,
+        identifiers=tuple(c.name for c, a in subject.attributes if is_omitted(a)),
         warnings=tuple(warnings(subject)),
+        pseudonyms=tuple(a for a in attributes if a.show.is_pseudonym),
         repetition=subject.repetition,
         reading=reading,
     )
@@ -218,7 +229,9 @@ def _together(wrong: list[str], errors: Sequence[SqlanonError]) -> SqlanonError:
 
 def _attributes(subject: PlanSubject) -> tuple[Attribute, ...]:
     return tuple(
-        Attribute(
+        _pseudonym(subject, column, attribute)
+        if attribute.show.is_pseudonym
+        else Attribute(
             column,
             attribute.role,
             attribute.hierarchy,
@@ -230,8 +243,16 @@ def _attributes(subject: PlanSubject) -> tuple[Attribute, ...]:
             distinct=subject.distinct.get(column.name, 0.0),
         )
         for column, attribute in subject.attributes
-        if attribute.role is not Role.IDENTIFIER
+        if not is_omitted(attribute)
     )
+
+
+def _pseudonym(subject: PlanSubject, column: Column, attribute: AttributeSection) -> Attribute:
+    """The column that the release has in place of an identifier."""
+    repeating = {one.column: one.values / max(1, one.rows) for one in subject.repetition.columns}
+    shown = shown_column(subject.dialect, column.name, attribute.show)
+    distinct = repeating.get(column.name, 1.0)
+    return Attribute(shown, Role.INSENSITIVE, None, attribute.show, distinct=distinct)
 
 
 def _reading(policy: Policy, engine: Engine) -> FileReading | None:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard
 from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator, create_model, model_validator
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
+from sqlanon.policy.keys import Key
 from sqlanon.policy.part import Number, Part, Reference, Whole, broken
 from sqlanon.support.plugins import HIERARCHIES, find_plugins, load_parameters
 
@@ -45,6 +46,13 @@ class Show(StrEnum):
     MEDIAN = "median"  # of clusters, as all that follow: of categories in an order
     CONVEX_MEDIAN = "convex-median"
     MODE = "mode"
+    PSEUDONYM = "pseudonym"  # of identifiers, as the last one
+    SURROGATE = "surrogate"
+
+    @property
+    def is_pseudonym(self) -> bool:
+        """Tell whether only identifiers are shown by it."""
+        return self in (Show.PSEUDONYM, Show.SURROGATE)
 
     @property
     def is_centre(self) -> bool:
@@ -264,7 +272,11 @@ class AttributeSection(Part):
     show: Show = Show.LABEL
     """The form of a region in the release: `label` as text, `bounds` as two columns `<name>_min` and `<name>_max`,
     `mean` and `midpoint` as a number, `range` as a range type of PostgreSQL. Microaggregation shows centres of
-    clusters: the `mean` of numbers, the `median` or `convex-median` of categories in an `order`, or else the `mode`."""
+    clusters: the `mean` of numbers, the `median` or `convex-median` of categories in an `order`, or else the `mode`. An
+    identifier is left out, or shown as a `pseudonym` by a secret key, or as a `surrogate`, a number at random."""
+    key: Key = None
+    """Pseudonyms: the place of the secret key of at least 16 bytes, `"${NAME}"` in the environment or `{file: …}`. One
+    value has one pseudonym in every release by one key."""
     order: Annotated[tuple[str, ...] | None, BeforeValidator(_order)] = None
     """Microaggregation: all values of a column of categories, from the least to the greatest, as `[A, B, C, D]`."""
     nulls: Literal["allow", "unknown", "nothing", "value", "refuse"] = "allow"
@@ -319,8 +331,7 @@ class AttributeSection(Part):
             raise broken("has nulls: unknown, which is for numbers: labels say themselves whether a class holds NULL.")
         if self.hierarchy is not None and self.role not in (Role.QUASI_IDENTIFIER, Role.SENSITIVE):
             raise broken(f"has a hierarchy, which an attribute with role {self.role.value} does not use.")
-        if self.show is not Show.LABEL and self.role is not Role.QUASI_IDENTIFIER:
-            raise broken(f"has show, which an attribute with role {self.role.value} does not use.")
+        self._check_show()
         if self.order is not None and self.role is not Role.QUASI_IDENTIFIER:
             raise broken(f"has an order, which an attribute with role {self.role.value} does not use.")
         if self.sets != "list" and (self.role is not Role.QUASI_IDENTIFIER or self.show is not Show.LABEL):
@@ -332,3 +343,14 @@ class AttributeSection(Part):
         if all(isinstance(end, (int, float)) for end in ends) and not self.bottom < self.top:  # type: ignore[operator]
             raise broken("has a bottom that is not below its top.")
         return self
+
+    def _check_show(self) -> None:
+        identifies = self.role is Role.IDENTIFIER
+        if self.show.is_pseudonym and not identifies:
+            raise broken(f"has show: {self.show.value}, which is for role identifier, not {self.role.value}.")
+        if self.show is not Show.LABEL and self.role is not Role.QUASI_IDENTIFIER and not self.show.is_pseudonym:
+            raise broken(f"has show, which an attribute with role {self.role.value} does not use.")
+        if self.show is Show.PSEUDONYM and self.key is None:
+            raise broken('has show: pseudonym and no key; name the place of one, as key: "${SQLANON_KEY}".')
+        if self.show is not Show.PSEUDONYM and self.key is not None:
+            raise broken("has a key, which only show: pseudonym uses.")

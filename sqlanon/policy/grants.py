@@ -56,10 +56,14 @@ def grant_script(policy: Policy, roles: Roles, *, pg_cron: bool = False) -> str:
 
 
 def _read_columns(policy: Policy) -> list[str]:
-    """Name the columns that a run reads: no identifier, but for the one that tells persons apart whose rows count."""
+    """Name the columns that a run reads: no identifier, but for those that are shown, or tell persons apart."""
     asked = mechanism_of(policy)
     persons = None if asked is None else asked.persons
-    return [name for name, one in policy.attributes.items() if one.role is not Role.IDENTIFIER or name == persons]
+    return [
+        name
+        for name, one in policy.attributes.items()
+        if one.role is not Role.IDENTIFIER or one.show.is_pseudonym or name == persons
+    ]
 
 
 def _relation(text: str) -> Relation:

@@ -131,6 +131,9 @@ class _Preparation:
             if isinstance(attribute, dict) and "hierarchy" in attribute:
                 path: Path = ("attributes", name, "hierarchy")
                 attribute["hierarchy"] = self._hierarchy(attribute["hierarchy"], path)
+            if isinstance(attribute, dict) and isinstance(attribute.get("key"), dict):
+                attribute["key"] = dict(attribute["key"])
+                self._locate(attribute["key"], "file", ("attributes", name, "key", "file"))
 
     def _hierarchy(self, given: Any, path: Path) -> Any:
         if isinstance(given, str):

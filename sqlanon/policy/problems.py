@@ -14,6 +14,7 @@ from sqlanon.policy import AttributeSection, Domain, Hierarchy, Policy
 from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
 from sqlanon.policy.attributes import hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.document import Document, Path
+from sqlanon.policy.keys import KeyFile
 from sqlanon.policy.privacy import MODELS, ModelParameters, model_names, parameters_of_model
 from sqlanon.support.suggest import any_of, did_you_mean
 
@@ -23,6 +24,9 @@ _TYPES = {
     "tuple_type": "a list",
     "dict_type": "a mapping of names",
 }
+
+
+_PARTS_OF_COLUMN: Mapping[str | int, type[BaseModel]] = {"domain": Domain, "key": KeyFile}
 
 
 def problems_of(error: ValidationError, document: Document) -> list[str]:
@@ -96,7 +100,7 @@ def _owner(path: Path, data: Any) -> type[BaseModel]:
 
 
 def _part_of_column(path: Path) -> type[BaseModel]:
-    return Domain if path[2] == "domain" else Hierarchy
+    return _PARTS_OF_COLUMN.get(path[2], Hierarchy)
 
 
 def _sentence(detail: ErrorDetails, path: Path, owner: type[BaseModel], document: Document) -> str:

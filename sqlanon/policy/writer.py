@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlanon.engines.urls import redacted
 from sqlanon.policy import Policy
+from sqlanon.policy.keys import KeyFile
 from sqlanon.policy.part import Part
 from sqlanon.support.environment import Expanded, written
 
@@ -25,13 +26,16 @@ def policy_text(policy: Policy) -> str:
             data[name]["url"] = redacted(data[name]["url"])
     for name, attribute in policy.attributes.items():
         _write(data["attributes"][name].get("hierarchy", {}), attribute.hierarchy, "csv")
+        if isinstance(attribute.key, KeyFile):
+            _write(data["attributes"][name]["key"], attribute.key, "file")
     return json.dumps(data, ensure_ascii=False, indent=2)
 
 
 def put_back(text: str, policy: Policy) -> str:
     """A statement or message that names a policy's files, and what is beside them, as the policy writes their names."""
     csvs = (a.hierarchy.csv for a in policy.attributes.values() if a.hierarchy is not None)
-    for file in (policy.source.file, policy.release.file, *csvs):
+    keys = (a.key.file for a in policy.attributes.values() if isinstance(a.key, KeyFile))
+    for file in (policy.source.file, policy.release.file, *csvs, *keys):
         if isinstance(file, Expanded):
             text = text.replace(str(file), file.written)
             text = text.replace(f"{dirname(file)}{sep}", f"{dirname(file.written)}{sep}")

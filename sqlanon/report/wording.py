@@ -67,6 +67,7 @@ CHECKS = {
     "groups_spread": "The synthetic numbers of every group are spread about its means as the source's are.",
     "groups_equal": "Every group has as many synthetic rows as rows, with just their categories and kept values.",
     "rows_new": "No synthetic row has the numbers of a row of the source.",
+    "pseudonyms_distinct": "As many pseudonyms as identifiers have as many rows, and none of them is an identifier.",
     "classes_equal": "Every class holds just the kept values of the source rows that went to it.",
 }
 _CLASSES = ": classes are the groups of equal values in the rows as they were to be published."

@@ -13,8 +13,11 @@ from sqlanon.values.expressions import hashable
 
 
 def fingerprint(engine: Engine, plan: Plan) -> str:
-    """Digest the rows of all columns that a release shows, whatever their order; by this version of the database."""
-    columns = [hashable(engine, one.column, Markup(Identifier(one.name))) for one in plan.attributes]
+    """Digest the rows of all columns that a release shows, whatever their order; by this version of the database.
+
+    Identifiers are not among them, whatever the release shows in their place.
+    """
+    columns = [hashable(engine, one.column, Markup(Identifier(one.name))) for one in plan.read]
     (source,) = engine.query_one("encoding/digest_source", source=plan.source, columns=columns)
-    names = [(one.name, one.column.type) for one in plan.attributes]
+    names = [(one.name, one.column.type) for one in plan.read]
     return hashlib.sha256(f"{names} {source}".encode()).hexdigest()

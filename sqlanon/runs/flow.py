@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from sqlanon.catalog import RunStart, Status
 from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.pseudonyms import pseudonymized, without_pseudonyms
 from sqlanon.encoding.source_copy import unchanging
 from sqlanon.engines import redacted
 from sqlanon.errors import Cancelled, SqlanonError
@@ -90,7 +91,7 @@ def _make_plan(run: RunExecution, source: ReleaseSource, sink: Sink) -> tuple[in
         version = run.engine.file_version(run.policy.source.file)
         plan = sink.plan(run, source)
     source.require_plan(run, plan)
-    run.plan = plan
+    run.plan = plan if sink.publishes else without_pseudonyms(plan)
     return version
 
 
@@ -163,16 +164,16 @@ def _snapshot(run: RunExecution, source: ReleaseSource, sink: Sink, version: tup
     run.files = FilesRead(engine, run.policy, version, hierarchies)
     with run.files.must_stay(), engine.transaction():
         hold_trusted(run.policy, engine, plan.source, source.pinned)
-        run.snapshot = unchanging(engine, plan, run.workspace)
+        read = unchanging(engine, plan, run.workspace)
+        run.snapshot = pseudonymized(engine, read, run.workspace)
         encoded = source.encode(run)
         outcome.columns = columns_of(engine, plan.source)
         outcome.origin = None if run.policy.source.file else origin_of(engine, plan.source)
         if sink.publishes and source.search_options is not None:
-            encoded = dataclasses.replace(encoded, basis=basis_of(engine, run.snapshot, source.search_options))
+            encoded = dataclasses.replace(encoded, basis=basis_of(engine, read, source.search_options))
         if sink.publishes:
-            outcome.fingerprint = fingerprint(engine, run.snapshot)
-    if run.snapshot is not plan:
-        run.workspace.drop(run.snapshot.source)
+            outcome.fingerprint = fingerprint(engine, read)
+    run.workspace.drop(*{copy.source for copy in (read, run.snapshot) if copy.source != plan.source})
     coded = encoded.coded
     outcome.source_rows = coded.source_rows + encoded.unmatched_rows
     heights = {one.attribute.name: one.coding.hierarchy for one in (*coded.fields, *coded.judged)}

@@ -22,6 +22,7 @@ from sqlanon.sql import Relation
 from sqlanon.staging.labels import EVERYTHING
 from sqlanon.staging.staging import Staged
 from sqlanon.verification.model_hierarchies import checked_hierarchies
+from sqlanon.verification.pseudonyms import check_pseudonyms
 from sqlanon.verification.verify import verify_table
 from sqlanon.work.workspace import release_lock
 
@@ -83,7 +84,7 @@ class Publish(Sink):
                 rules = _keep_rules(run, source, encoded, release)
                 staged = self._stage(run, release, stack)
                 with run.journal.during("verify"):
-                    _verify(run, release, staged)
+                    _verify(run, release, staged, encoded.unmatched_rows)
                     run.outcome.masking = release.measure_masking(run.engine, run.workspace)
             if run.policy.digest == "run":
                 with run.journal.during("verify"):
@@ -110,10 +111,13 @@ def _keep_rules(run: RunExecution, source: ReleaseSource, encoded: Encoded, rele
         return rules
 
 
-def _verify(run: RunExecution, release: Release, staged: Staged) -> None:
+def _verify(run: RunExecution, release: Release, staged: Staged, unmatched_rows: int) -> None:
     """Check the staged release on its own; raises VerificationError, and then nothing is published."""
     outcome, policy = run.outcome, run.policy
-    outcome.checks = release.check_claims(run.engine, run.workspace, run.plan, staged)
+    outcome.checks = {
+        **release.check_claims(run.engine, run.workspace, run.plan, staged),
+        **check_pseudonyms(run.engine, run.workspace, run.plan, staged, release.omitted + unmatched_rows),
+    }
     with (
         release.judged(run.engine, run.workspace, run.plan, staged) as judged,
         checked_hierarchies(judged.engine, policy, run.models, judged.relation) as hierarchies,

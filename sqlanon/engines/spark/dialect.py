@@ -68,6 +68,10 @@ class SparkSQL(Dialect):
         "Spark writes different arrays, structs and maps as the same text, and bytes or collated texts that differ may"
         " look alike; use a view that has their fields as columns of simple types."
     )
+    makes_pseudonyms = Capability(
+        "pseudonyms are not made on Spark, whose plans, event logs and files of tables would hold the key; copy the"
+        " table to DuckDB or PostgreSQL, or leave show out."
+    )
     keeps_catalog = Capability("Spark cannot keep the catalog; name a database that can (catalog: {url: …}).")
     copies_rows = Capability(
         "rows are not carried over between Spark and another database; release a table where the source is, or a file."

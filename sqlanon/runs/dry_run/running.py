@@ -14,6 +14,7 @@ from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import Step
 from sqlanon.engines.base import EngineOptions
 from sqlanon.plan.plan import Plan, with_word_of_release
+from sqlanon.plan.pseudonyms import refuse_pseudonyms
 from sqlanon.policy import Policy
 from sqlanon.runs.dry_run.answers import FakeAnswers
 from sqlanon.runs.dry_run.script import Script
@@ -61,6 +62,7 @@ def run_dry(
 
     A release that exists is taken to be replaced; without `replace` a warning of the plan says what a run needs.
     """
+    refuse_pseudonyms(policy, "a dry run reads no identifiers (`show --steps` has the statements of a run), and")
     search_options = search_options or SearchOptions()
     policy = search_options.applied_to(policy)
     answers = FakeAnswers(Script())

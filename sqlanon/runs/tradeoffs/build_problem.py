@@ -79,7 +79,8 @@ def _without_kept_columns(plan: Plan) -> Plan:
     """The plan without the columns that neither the lattice nor a model looks at: there is no release to keep them."""
     looked_at = {model.attribute for model in models_of(plan.policy)}
     quasi = plan.quasi_identifiers
-    return replace(plan, attributes=tuple(a for a in plan.attributes if a in quasi or a.name in looked_at))
+    seen = tuple(a for a in plan.attributes if a in quasi or a.name in looked_at)
+    return replace(plan, attributes=seen, pseudonyms=())
 
 
 @contextlib.contextmanager
