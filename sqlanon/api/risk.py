@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import AccessError, PolicyError
-from sqlanon.measures.risk.measuring import THRESHOLDS, measure_risk
+from sqlanon.measures.risk.measuring import THRESHOLDS, RiskOptions, measure_risk
 from sqlanon.measures.risk.source import risk_source
 from sqlanon.plan.connecting import connect_to_table, open_release, open_source, release_columns
 from sqlanon.plan.lookup import require_columns
@@ -22,6 +23,7 @@ def table_risk(
     quasi_identifiers: Sequence[str],
     *,
     subject: str | None = None,
+    sample_of: float | None = None,
     thresholds: Sequence[float] = THRESHOLDS,
     options: EngineOptions | None = None,
     trusts_owner: bool = False,
@@ -30,25 +32,37 @@ def table_risk(
 
     quasi_identifiers: the columns by which somebody could be recognized; NULL is a value like others.
     subject: the column that tells whose each row is: classes are counted in distinct persons then.
+    sample_of: the fraction of a population that the table is a random sample of, above 0 and at most 1: for the
+        journalist's risk, and for uniqueness in the population.
     thresholds: of risks, above 0 and at most 1, for the shares of members at risk.
     trusts_owner: whether code of the table's owner may run, on PostgreSQL, with the rights of the role that reads.
 
     Raises PolicyError: there is no such table or column, or the subject is NULL in some row.
     """
+    asked = RiskOptions(tuple(thresholds), sample_of)
     with connect_to_table(url, table, options, trusts_owner) as (engine, relation):
-        return _measure(engine, relation, quasi_identifiers, subject, thresholds)
+        return _measure(engine, relation, quasi_identifiers, asked, subject)
 
 
 def policy_risk(
-    policy: Policy, *, thresholds: Sequence[float] = THRESHOLDS, options: EngineOptions | None = None
+    policy: Policy,
+    *,
+    sample_of: float | None = None,
+    thresholds: Sequence[float] = THRESHOLDS,
+    options: EngineOptions | None = None,
 ) -> PolicyRisk:
     """Measure the risk of a policy's source, and of its release if one is published. Nothing is changed.
 
+    sample_of: the fraction of a population that the source is a random sample of; the release's is less in proportion
+        to its rows.
+    thresholds: as in `table_risk`.
+
     Raises PolicyError: the source lacks a column.
     """
+    asked = RiskOptions(tuple(thresholds), sample_of)
     names = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
     with open_source(policy, options, read_only=policy.source.url is not None) as (engine, relation):
-        source = _measure(engine, relation, names, None, thresholds)
+        source = _measure(engine, relation, names, asked)
     if policy.is_private:
         return PolicyRisk(source, None, "The policy releases noisy counts, which have no classes of rows.")
     if policy.algorithm.releases_clusters:
@@ -58,7 +72,7 @@ def policy_risk(
             return PolicyRisk(source, None, "There is no release yet, or it can't be read.")
         engine, relation = opened
         columns = release_columns(policy, {column.name for column in engine.columns(relation)})
-        return PolicyRisk(source, _measure(engine, relation, columns, None, thresholds))
+        return PolicyRisk(source, _measure(engine, relation, columns, _of_release(asked, engine, relation, source)))
 
 
 @contextlib.contextmanager
@@ -72,10 +86,20 @@ def _published(policy: Policy, options: EngineOptions | None) -> Iterator[tuple[
         yield opened
 
 
+def _of_release(asked: RiskOptions, engine: Engine, release: Relation, source: TableRisk) -> RiskOptions:
+    """The same for a release, which is a smaller sample where rows were left out."""
+    if asked.sample_of is None or not source.rows:
+        return asked
+    (rows,) = engine.query_one("count_rows", table=release)
+    return replace(asked, sample_of=asked.sample_of * min(1.0, rows / source.rows) or asked.sample_of)
+
+
 def _measure(
-    engine: Engine, table: Relation, quasi_identifiers: Sequence[str], subject: str | None, thresholds: Sequence[float]
+    engine: Engine,
+    table: Relation,
+    quasi_identifiers: Sequence[str],
+    asked: RiskOptions,
+    subject: str | None = None,
 ) -> TableRisk:
-    if not all(0 < threshold <= 1 for threshold in thresholds):
-        raise PolicyError("A threshold of risk is above 0 and at most 1, such as 0.2.")
     require_columns(engine, table, [*quasi_identifiers, *([] if subject is None else [subject])])
-    return measure_risk(risk_source(engine, table, quasi_identifiers, subject=subject), thresholds)
+    return measure_risk(risk_source(engine, table, quasi_identifiers, subject=subject), asked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +29,10 @@ _Qi = Annotated[
 _Subject = Annotated[
     str | None, typer.Option(help="The column that tells whose each row is: persons are counted, not rows.")
 ]
+_SampleOf = Annotated[
+    float | None,
+    typer.Option(help="Fraction of a population that the table is a random sample of, such as 0.02."),
+]
 _Threshold = Annotated[
     list[float] | None, typer.Option(help="A risk above which members count as at risk, such as 0.2; may be repeated.")
 ]
@@ -45,6 +49,7 @@ def risk_command(
     other: _Other = None,
     qi: _Qi = None,
     subject: _Subject = None,
+    sample_of: _SampleOf = None,
     threshold: _Threshold = None,
     trust_owner: TrustOwner = False,
 ) -> None:
@@ -57,11 +62,13 @@ def risk_command(
     if policy is None:
         raise PolicyError(f"Which table? Give a policy (there is no {HERE} here), a URL and a table, or a data file.")
     place = expanded(policy)
-    more = {"thresholds": tuple(threshold)} if threshold else {}
+    more: dict[str, Any] = {"sample_of": sample_of, "options": call.options}
+    if threshold:
+        more["thresholds"] = tuple(threshold)
     if "://" not in place and not files.is_data_file(place):
         given = {"TABLE": other, "--qi": qi, "--subject": subject, "--trust-owner": trust_owner or None}
         _refuse([name for name, value in given.items() if value is not None])
-        both = risk.policy_risk(loading.load_policy(Path(place)), options=call.options, **more)
+        both = risk.policy_risk(loading.load_policy(Path(place)), **more)
         _tell(call, codec.to_json(both), risk_text.policy_text(both))
         return
     is_file = files.is_data_file(place)
@@ -73,7 +80,6 @@ def risk_command(
         what,
         _names(qi or []),
         subject=subject,
-        options=call.options,
         trusts_owner=trust_owner,
         **more,
     )

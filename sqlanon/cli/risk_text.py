@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlanon.cli.layout import percent, table
+from sqlanon.cli.layout import WHOLE, number, percent, table
 
 if TYPE_CHECKING:
-    from sqlanon.results.risk import Attack, PolicyRisk, TableRisk
+    from sqlanon.results.risk import Attack, PolicyRisk, PopulationUniqueness, TableRisk, UniquenessEstimate
 
 
 def policy_text(both: PolicyRisk) -> str:
@@ -27,6 +27,7 @@ def table_text(risk: TableRisk, what: str) -> str:
         f"Alone in their class: {risk.sample_uniques:,} {members}"
         f" ({percent(risk.sample_uniques / max(1, risk.members))}).",
         _attacks_text(risk),
+        *([] if risk.population_uniqueness is None else [uniqueness_text(risk.population_uniqueness, risk.member)]),
         *(f"Warning: {warning}" for warning in risk.warnings),
     ]
     return "\n".join(lines)
@@ -36,9 +37,32 @@ def _attacks_text(risk: TableRisk) -> str:
     """A line for each attacker: the greatest risk, the mean, and the share of the members above each threshold."""
     headings = ["attacker", "greatest", "mean", *(f"above {percent(one.threshold)}" for one in risk.prosecutor.at_risk)]
     rows: list[list[object]] = [_attack("knows who is in it (prosecutor)", risk.prosecutor)]
+    if risk.journalist is not None:
+        rows.append(_attack("knows who is in the population (journalist)", risk.journalist))
     rows.append(["matches all (marketer)", None, percent(risk.marketer), *(None for _ in risk.prosecutor.at_risk)])
-    return table(headings, rows)
+    return table(headings, rows, widest=WHOLE)
 
 
 def _attack(name: str, attack: Attack) -> list[object]:
     return [name, percent(attack.max), percent(attack.mean), *(percent(one.share) for one in attack.at_risk)]
+
+
+_ESTIMATORS = {"zayatz": "Zayatz", "pitman": "Pitman", "snb": "slide negative binomial"}
+
+
+def uniqueness_text(measured: PopulationUniqueness, member: str) -> str:
+    """The estimates of uniqueness in the population, that to trust marked."""
+    head = (
+        f"Alone in a population of {measured.population:,} {member}s, of which {percent(measured.fraction)} are here:"
+    )
+    rows = [
+        [name, *_estimate(getattr(measured, field)), "to trust (Dankar et al.)" if field == measured.trusted else ""]
+        for field, name in _ESTIMATORS.items()
+    ]
+    return f"{head}\n{table(['estimate', f'{member}s', 'share', ''], rows, widest=WHOLE)}"
+
+
+def _estimate(one: UniquenessEstimate) -> list[str]:
+    if one.uniques is None or one.share is None:
+        return [one.problem or "", ""]
+    return [number(round(one.uniques, 1)), percent(one.share)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -27,8 +28,12 @@ def journalist_risk(rows: int, fraction: float) -> float:
     if rows == 1:
         return math.log1p(odds) / odds
     if rows < _MANY:  # v = s^4 draws the nodes to 0, where large odds bend the curve
-        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        nodes, weights = _legendre(_NODES)
         s = (nodes + 1) / 2
         return float(np.sum(2 * weights * s ** (4 * rows - 1) / (1 + odds * s**4)))
-    nodes, weights = np.polynomial.laguerre.laggauss(_MANY)  # v = exp(-x / rows) draws them to 1
+    nodes, weights = _laguerre(_MANY)  # v = exp(-x / rows) draws them to 1
     return float(np.sum(weights / (1 + odds * np.exp(-nodes / rows)))) / rows
+
+
+_legendre = functools.cache(np.polynomial.legendre.leggauss)
+_laguerre = functools.cache(np.polynomial.laguerre.laggauss)

@@ -29,6 +29,46 @@ class Attack:
 
 
 @dataclass(frozen=True)
+class Journalist(Attack):
+    """The risk that somebody picks a member rightly who does not know who is in the table, but in its population.
+
+    by: `population`, a table of it; or `fraction`, estimated from how much of it the table is a random sample of.
+    """
+
+    by: str
+
+
+@dataclass(frozen=True)
+class UniquenessEstimate:
+    """The members of the population that are alone in their class there, and their share of all.
+
+    Both are None where the model could not be fitted to the sample; `problem` says why.
+    """
+
+    uniques: float | None
+    share: float | None
+    problem: str | None = optional()
+
+
+@dataclass(frozen=True)
+class PopulationUniqueness:
+    """Uniqueness in the population of which the table is a random sample.
+
+    fraction: of the population that the sample is. population: the members of it.
+    zayatz, pitman, snb: the estimates of three models; dankar: the one to trust by the rule of Dankar et al. (2012);
+    trusted: its name, or `sample` where nothing had to be estimated.
+    """
+
+    fraction: float
+    population: int
+    zayatz: UniquenessEstimate
+    pitman: UniquenessEstimate
+    snb: UniquenessEstimate
+    dankar: UniquenessEstimate
+    trusted: str
+
+
+@dataclass(frozen=True)
 class TableRisk:
     """Risk of one table. Its members are its rows; with a subject, the persons of each class.
 
@@ -38,6 +78,7 @@ class TableRisk:
     sizes: the distribution of class sizes.
     prosecutor: of somebody who knows that a person is in the table. marketer: the expected share of the members that
         are picked rightly when each is matched.
+    journalist, population_uniqueness: where something is known of the population.
     warnings: what a reader must know of the figures.
     """
 
@@ -51,6 +92,8 @@ class TableRisk:
     prosecutor: Attack
     marketer: float
     subject: str | None = optional()
+    journalist: Journalist | None = optional()
+    population_uniqueness: PopulationUniqueness | None = optional()
     warnings: tuple[str, ...] = ()
     version: int = VERSION
 

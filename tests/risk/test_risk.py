@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from sqlanon import PolicyError, policy_risk, table_risk
+from sqlanon.measures.population import journalist_risk
+from sqlanon.measures.risk.uniqueness import count_zayatz
 from sqlanon.results.codec import to_json
 from sqlanon.results.risk import TableRisk
 from tests.cli.support import call, execute, only_object, query
-from tests.risk.brute_force import COLUMNS, QUASI_IDENTIFIERS, class_sizes, create, people
+from tests.risk.brute_force import COLUMNS, QUASI_IDENTIFIERS, class_sizes, create, histogram, people
 from tests.run_support import Row, anonymize, open_database
 
 
@@ -124,3 +126,27 @@ def test_the_command_prints_the_same_as_the_call(database_url: str) -> None:
 def test_wrong_command_lines_are_refused(database_url: str) -> None:
     for arguments in ([database_url, "--qi", "age"], [database_url, "people"], ["policy.yml", "--qi", "age"]):
         assert call("risk", *arguments).exit_code == 2
+
+
+@pytest.mark.either_engine
+def test_a_sample_has_a_journalist_and_uniques_of_its_population(database_url: str) -> None:
+    rows = people(8)
+    table = create(database_url, rows)
+    risk = table_risk(database_url, table, QUASI_IDENTIFIERS, sample_of=0.3)
+    sizes = class_sizes(rows)
+    risks = [journalist_risk(size, 0.3) for size in sizes.values() for _ in range(size)]
+    assert risk.journalist is not None
+    assert risk.journalist.by == "fraction"
+    assert (risk.journalist.max, risk.journalist.mean) == (max(risks), pytest.approx(sum(risks) / len(risks)))
+    assert [one.members for one in risk.journalist.at_risk] == [
+        sum(risk > one.threshold for risk in risks) for one in risk.journalist.at_risk
+    ]
+    assert risk.population_uniqueness is not None
+    assert risk.population_uniqueness.population == 500
+    tallies = sorted(histogram(sizes).items())
+    assert risk.population_uniqueness.zayatz.uniques == pytest.approx(count_zayatz(tallies, 500))
+    text = call("risk", database_url, table, "--qi", "age,zip,sex", "--sample-of", "0.3").stdout
+    for part in ("(journalist)", "Alone in a population of 500 rows", "Zayatz", "Pitman", "to trust"):
+        assert part in text
+    with pytest.raises(PolicyError, match="A sampling fraction"):
+        table_risk(database_url, table, QUASI_IDENTIFIERS, sample_of=1.5)

@@ -3,35 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from sqlanon.errors import PolicyError
 from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.measures.population import journalist_risk
 from sqlanon.measures.risk.classes import Members, count_members
 from sqlanon.measures.risk.source import RiskSource
-from sqlanon.results.risk import Attack, ShareAtRisk, TableRisk
+from sqlanon.measures.risk.uniqueness import estimate_uniqueness
+from sqlanon.results.risk import Attack, Journalist, ShareAtRisk, TableRisk
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5)  # of risks, from which members are counted as at risk
 
 
-def measure_risk(source: RiskSource, thresholds: Sequence[float] = THRESHOLDS) -> TableRisk:
+@dataclass(frozen=True)
+class RiskOptions:
+    """Questions to a table, beside its classes.
+
+    thresholds: of risks, for the members at risk.
+    sample_of: the fraction of a population that the table is a random sample of.
+    """
+
+    thresholds: tuple[float, ...] = THRESHOLDS
+    sample_of: float | None = None
+
+    def __post_init__(self) -> None:
+        if not all(0 < threshold <= 1 for threshold in self.thresholds):
+            raise PolicyError("A threshold of risk is above 0 and at most 1, such as 0.2.")
+        if self.sample_of is not None and not 0 < self.sample_of <= 1:
+            raise PolicyError("A sampling fraction is above 0 and at most 1, such as 0.02 for every fiftieth row.")
+
+
+DEFAULT = RiskOptions()
+
+
+def measure_risk(source: RiskSource, options: RiskOptions = DEFAULT) -> TableRisk:
     """Measure a table: one GROUP BY of its quasi-identifiers, whose classes are counted by their size.
 
     Raises PolicyError where the subject is NULL in some row.
     """
     members = count_members(source)
-    statistics = members.statistics
-    sizes = dict(statistics.sizes)
+    statistics, fraction = members.statistics, options.sample_of
     return TableRisk(
-        tuple(column.name for column in source.quasi_identifiers),
-        members.rows,
-        members.persons,
-        statistics.rows,
-        statistics.classes,
-        sizes.get(1, 0),
-        statistics.buckets(),
-        _prosecutor(statistics, thresholds),
-        statistics.marketer,
-        None if source.subject is None else source.subject.name,
-        tuple(_warnings(source, members)),
+        quasi_identifiers=tuple(column.name for column in source.quasi_identifiers),
+        rows=members.rows,
+        persons=members.persons,
+        members=statistics.rows,
+        classes=statistics.classes,
+        sample_uniques=dict(statistics.sizes).get(1, 0),
+        sizes=statistics.buckets(),
+        prosecutor=_prosecutor(statistics, options.thresholds),
+        marketer=statistics.marketer,
+        subject=None if source.subject is None else source.subject.name,
+        journalist=None if fraction is None else _journalist(statistics, fraction, options.thresholds),
+        population_uniqueness=None if fraction is None else estimate_uniqueness(statistics, fraction),
+        warnings=tuple(_warnings(source, members)),
     )
 
 
@@ -40,6 +66,14 @@ def _prosecutor(statistics: ClassStatistics, thresholds: Sequence[float]) -> Att
     Information", 2013, chapter 16)."""
     at_risk = count_at_risk(statistics, thresholds, lambda size: 1 / size)
     return Attack(statistics.prosecutor_max, statistics.prosecutor_mean, at_risk)
+
+
+def _journalist(statistics: ClassStatistics, fraction: float, thresholds: Sequence[float]) -> Journalist:
+    """The mean of 1/size over the sizes that a class may have in the population, see `journalist_risk`."""
+    risks = {size: journalist_risk(size, fraction) for size, _ in statistics.sizes}
+    total = sum(size * classes * risks[size] for size, classes in statistics.sizes)
+    at_risk = count_at_risk(statistics, thresholds, risks.__getitem__)
+    return Journalist(max(risks.values(), default=0.0), total / max(1, statistics.rows), at_risk, "fraction")
 
 
 def count_at_risk(

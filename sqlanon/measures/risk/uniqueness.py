@@ -1,0 +1,85 @@
+"""Uniqueness in a population of which a table is a random sample, estimated from the sample's class sizes.
+
+Rows that are alone in the sample need not be alone in the population. Three models say how many are; none is best
+for all samples, and a rule says which to trust (Dankar, El Emam, Neisa, Roffey, "Estimating the re-identification risk
+of clinical data sets", BMC Medical Informatics and Decision Making 12:66, 2012).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.measures.risk.pitman import fit_pitman
+from sqlanon.measures.risk.slide_negative_binomial import fit_slide_negative_binomial
+from sqlanon.results.risk import PopulationUniqueness, UniquenessEstimate
+
+SMALL_FRACTION = 0.1  # of the population, up to which Dankar's rule takes Pitman's estimate
+_EXACT = 1_000  # rows of a class up to which probabilities are multiplied one by one
+
+
+def estimate_uniqueness(statistics: ClassStatistics, fraction: float) -> PopulationUniqueness:
+    """Estimate how many members of the population are alone in their class there.
+
+    fraction: members of the sample over those of the population, above 0 and at most 1. At 1 the sample is the
+        population, and every estimate the number of its uniques.
+    """
+    population = round(statistics.rows / fraction)
+    uniques = dict(statistics.sizes).get(1, 0)
+    if uniques == 0 or population <= statistics.rows:
+        known = _estimate(uniques if population <= statistics.rows else 0, population)
+        return PopulationUniqueness(fraction, population, known, known, known, known, "sample")
+    zayatz = _estimate(count_zayatz(statistics.sizes, population), population)
+    pitman = _fitted(fit_pitman(statistics.sizes, population), population)
+    snb = _fitted(fit_slide_negative_binomial(statistics.sizes, fraction), population)
+    trusted = _trusted(fraction, {"zayatz": zayatz, "pitman": pitman, "snb": snb})
+    chosen = {"zayatz": zayatz, "pitman": pitman, "snb": snb}[trusted]
+    return PopulationUniqueness(fraction, population, zayatz, pitman, snb, chosen, trusted)
+
+
+def _estimate(uniques: float, population: int) -> UniquenessEstimate:
+    return UniquenessEstimate(uniques, uniques / population if population else 0.0)
+
+
+def _fitted(uniques: float | str, population: int) -> UniquenessEstimate:
+    """The estimate of a model that was fitted; or the reason why it was not."""
+    if isinstance(uniques, str):
+        return UniquenessEstimate(None, None, uniques)
+    return _estimate(min(uniques, population), population)
+
+
+def _trusted(fraction: float, estimates: dict[str, UniquenessEstimate]) -> str:
+    """Choose the estimate by the rule of Dankar et al.: of small samples Pitman's, of others the lesser of two.
+
+    Where the model that it names could not be fitted, that is Zayatz's.
+    """
+    if fraction <= SMALL_FRACTION:
+        return "pitman" if estimates["pitman"].uniques is not None else "zayatz"
+    snb, zayatz = estimates["snb"].uniques, estimates["zayatz"].uniques
+    assert zayatz is not None
+    return "snb" if snb is not None and snb <= zayatz else "zayatz"
+
+
+def count_zayatz(sizes: Sequence[tuple[int, int]], population: int) -> float:
+    """Estimate the uniques of the population by Bayes's rule, as if its classes had the sizes of the sample's.
+
+    A row that is alone in the sample is of a class of size j with a probability in proportion to the share of classes
+    of that size, and to the hypergeometric probability that just one of j is drawn (Zayatz, "Estimation of the number
+    of unique population elements using a sample", 1991).
+    """
+    rows = sum(size * classes for size, classes in sizes)
+    weights = {size: classes * _probability_of_one(size, rows, population) for size, classes in sizes}
+    alone = dict(sizes)[1]
+    return alone * weights[1] / math.fsum(weights.values()) * population / rows
+
+
+def _probability_of_one(size: int, rows: int, population: int) -> float:
+    """The probability that a sample of `rows` holds just one of `size` in the population, drawn without replacement."""
+    if population - rows < size - 1:
+        return 0.0
+    first = size * rows / population
+    if size <= _EXACT:
+        return first * math.prod((population - rows - i) / (population - 1 - i) for i in range(size - 1))
+    log = math.lgamma(population - rows + 1) - math.lgamma(population - rows - size + 2)
+    return first * math.exp(log - math.lgamma(population) + math.lgamma(population - size + 1))
