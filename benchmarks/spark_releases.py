@@ -28,6 +28,8 @@ from tests.spark_support import SparkTables, open_spark
 
 TELL_OTHERWISE = ("run", "seconds", "catalog", "engine", "source", "statements", "release", "warnings")
 """Keys of `run --json` that speak of the engine, its tables and the time."""
+OF_THE_TABLE = ("table", "kind", "owner", "columns", "digest")
+"""Keys of its source that do so."""
 
 
 def release_of(database: Database | SparkTables, table: str, case: dict[str, Any]) -> dict[str, Any]:
@@ -42,8 +44,10 @@ def release_of(database: Database | SparkTables, table: str, case: dict[str, Any
 
 def figures(outcome: RunResult) -> dict[str, Any]:
     """The figures of a run that do not depend on where it was carried out."""
-    told = {name: value for name, value in outcome.as_json().items() if name not in TELL_OTHERWISE}
-    return told | {"algorithm": {**told["algorithm"], "statements": None}}
+    whole = outcome.as_json()
+    told = {name: value for name, value in whole.items() if name not in TELL_OTHERWISE}
+    source = {name: value for name, value in whole["source"].items() if name not in OF_THE_TABLE}
+    return told | {"algorithm": {**told["algorithm"], "statements": None}, "source": source}
 
 
 def text_of(value: Any) -> str | None:

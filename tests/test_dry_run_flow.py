@@ -12,7 +12,6 @@ import pytest
 
 from sqlanon.errors import PolicyError
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs import flow
 from sqlanon.runs.dry_run import run_dry, script_lines
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
@@ -134,8 +133,8 @@ def test_a_dry_run_has_no_steps_of_its_own(tmp_path: Path, monkeypatch: pytest.M
     """A dry run leaves out the steps that the flow of runs leaves out."""
     with open_database(f"duckdb:///{tmp_path}/one.duckdb") as database:
         policy = database.policy(database.create(COLUMNS, ROWS), ROLES)
-        monkeypatch.setattr(flow, "measure_combinations", lambda *_: None)
-        monkeypatch.setattr(flow, "count_values", lambda *_: {})
+        monkeypatch.setattr("sqlanon.measures.coded_figures.measure_combinations", lambda *_: None)
+        monkeypatch.setattr("sqlanon.measures.coded_figures.count_values", lambda *_: {})
         names = [step.name for step in run_dry(policy, OPTIONS).steps if step.phase == "encode"]
     assert "encoding/count_unique" not in names
     assert "encoding/digest_source" in names

@@ -1,4 +1,6 @@
-"""Searches in another database, which holds nothing but what they say that they read, come out the same."""
+"""Searches and measurements in another database, which holds nothing but what they say that they read, come out the
+same.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,13 @@ from typing import Any, TypeVar
 import pytest
 
 from sqlanon.algorithms.placement import search_with_rows
+from sqlanon.encoding.axes import measured_axes
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.errors import PolicyError
-from sqlanon.sql import Relation, Statement
+from sqlanon.measures.coded_figures import CodedMeasurement
+from sqlanon.measures.witness_columns import ColumnCount, witness_columns
+from sqlanon.sql import Identifier, Relation, Statement
 from tests.carried_searches import PEOPLE, SEARCHES, DividingEngine, facts_of, request_of, tables_of
 
 compute = pytest.importorskip("pyarrow.compute", reason="takes pyarrow")
@@ -35,6 +40,21 @@ class CarryingEngine(DividingEngine):
     ) -> T:
         given = {one.name: exchange.read_table(self, one) for one in tables}
         return self._carry_out(given | {one.name: shuffled(exchange.read_table(self, one)) for one in rows}, work)
+
+    def measure_with_rows(
+        self,
+        tables: Sequence[Relation],
+        rows: Sequence[Relation],
+        columns: Sequence[Identifier],
+        count: int,
+        measure: Callable[[Engine], T],
+    ) -> T:
+        given = {one.name: exchange.read_table(self, one) for one in tables}
+        for one in rows:
+            table = shuffled(exchange.read_table(self, one))
+            assert table.num_rows <= count
+            given[one.name] = table.select([column.name for column in columns if column.name in table.column_names])
+        return self._carry_out(given, measure)
 
     def carry_out_in_parts(
         self, tables: Sequence[Relation], rows: Relation, works: Sequence[Callable[[Engine], T]]
@@ -100,6 +120,28 @@ def test_sub_trees_that_grow_in_tasks_are_the_same(
         assert all(size(leaf) == n for leaf, n, *_ in leaves)
     assert decisions[0].rounds == decisions[1].rounds
     assert f"done_{tasks - 1}_" in decisions[1].assigned
+
+
+@pytest.mark.parametrize("name", ["mondrian", "rothko-t", "optimal", "top-down"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_measurements_read_what_they_say(
+    engines: tuple[DuckDBEngine, CarryingEngine], name: str, sampled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Figures of the source and parts of its columns, of a whole table and of one that is counted by samples."""
+    monkeypatch.setattr("sqlanon.encoding.dictionaries.UNCODED_ROWS", 1000)  # notes are not coded
+    if sampled:
+        monkeypatch.setattr("sqlanon.measures.combinations.EXACT_ROWS", 1400)
+        monkeypatch.setattr("sqlanon.measures.before.FIRST_ROWS", 1400)
+    results: list[Any] = []
+    for engine in engines:
+        _, request = request_of(engine, name)
+        coded = request.coded
+        figures = CodedMeasurement(coded, request.tuples, is_whole=True, k=5).with_rows(engine)
+        columns = tuple(witness_columns(coded, measured_axes(engine, coded)))
+        results.append((figures, ColumnCount(coded, columns, least=5).with_rows(engine)))
+        assert figures.combinations is not None
+        assert (figures.combinations.counted < 1) is sampled
+    assert results[0] == results[1]
 
 
 def test_types_are_kept() -> None:

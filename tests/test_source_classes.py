@@ -13,7 +13,6 @@ from sqlanon.measures import before
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.policy import Policy
 from sqlanon.report.queries import run_report
-from sqlanon.runs import flow
 from tests.run_support import Database, anonymize
 
 pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
@@ -60,7 +59,7 @@ def measured(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> ClassStatistics
         sizes.append(before.source_statistics(*arguments))
         return sizes[-1]
 
-    monkeypatch.setattr(flow, "source_statistics", measure)
+    monkeypatch.setattr("sqlanon.measures.coded_figures.source_statistics", measure)
     anonymize(policy)
     return sizes[0]
 

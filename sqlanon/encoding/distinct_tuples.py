@@ -11,12 +11,14 @@ from markupsafe import Markup
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Relation, macro
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 WORTH_SHARE = 0.35  # distinct tuples per row at which grouping them pays for itself
 OFTEN_READ_SHARE = 0.7  # the same where a search reads them for every candidate
 SAMPLE_ROWS = 100_000
+WEIGHT = Identifier("w")
+"""The column of frequency sets that counts rows."""
 
 
 @dataclass(frozen=True)

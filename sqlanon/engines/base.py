@@ -482,6 +482,21 @@ class Engine(ABC):
         """
         return work(self)
 
+    def measure_with_rows(
+        self,
+        tables: Sequence[Relation],  # noqa: ARG002 - this session has them
+        rows: Sequence[Relation],  # noqa: ARG002
+        columns: Sequence[Identifier],  # noqa: ARG002
+        count: int,  # noqa: ARG002
+        measure: Callable[[Engine], _T],
+    ) -> _T:
+        """Measure rows in the session that holds them, as `carry_out_with_rows`; no table is left by that.
+
+        columns: of the rows, those that are read.
+        count: how many rows there are; too many to be carried are measured by statements of this session.
+        """
+        return measure(self)
+
     def tasks_for(self, rows: int) -> int:  # noqa: ARG002
         """Say into how many tasks elsewhere work on so many rows is to be divided; 0 where it is not carried out so."""
         return 0

@@ -17,8 +17,7 @@ from sqlanon.encoding.source_copy import unchanging
 from sqlanon.engines import redacted
 from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.hierarchies.digests import describe_hierarchies
-from sqlanon.measures.before import count_values, source_statistics
-from sqlanon.measures.combinations import measure_combinations
+from sqlanon.measures.coded_figures import CodedMeasurement
 from sqlanon.plan.trust import hold_trusted, origin_of
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
@@ -147,14 +146,12 @@ def _encode(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple
         encoded = _snapshot(run, source, sink, version)
         coded, searches = encoded.coded, source.search_options is not None
         tuples = source.distinct_tuples(run, coded)
-        if not encoded.unmatched_rows:  # otherwise these are not all rows of the source
-            run.outcome.before = source_statistics(run.engine, coded, tuples)
-            if sink.publishes:
-                run.outcome.combinations = measure_combinations(run.engine, coded, tuples, run.outcome.k)
-        values = count_values(run.engine, coded, tuples)
+        k = run.outcome.k if sink.publishes else None
+        figures = CodedMeasurement(coded, tuples, not encoded.unmatched_rows, k).with_rows(run.engine)
+        run.outcome.before, run.outcome.combinations = figures.classes, figures.combinations
         if searches:
             _record_hierarchies(run, coded)
-    return dataclasses.replace(encoded, tuples=tuples, values=values)
+    return dataclasses.replace(encoded, tuples=tuples, values=figures.values)
 
 
 def _snapshot(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple[int, ...] | None) -> Encoded:

@@ -60,6 +60,19 @@ def test_the_release_is_that_of_duckdb(databases: tuple[Database, SparkTables], 
     assert left_behind(databases[1]) == []
 
 
+def test_a_table_too_large_for_a_task_is_measured_by_spark(
+    databases: tuple[Database, SparkTables], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sqlanon.engines.spark.executors.MOST_ROWS", 1000)
+    one, other = (release_of(database, "patients", cases()["mondrian, hierarchies"]) for database in databases)
+    assert one == other
+    assert left_behind(databases[1]) == []
+    with open_database(databases[1].catalog) as catalog:
+        (last,) = catalog.sql("SELECT max(run) FROM sqlanon.steps")[0]
+        sent = {name for (name,) in catalog.sql(f"SELECT name FROM sqlanon.steps WHERE run = '{last}'")}
+    assert {"encoding/count_unique", "measures/measure_spread"} <= sent
+
+
 def relations_of(spark: SparkTables) -> list[str]:
     """All tables and views that there are, in any schema."""
     schemas = [name for (name,) in spark.sql("SHOW SCHEMAS")]

@@ -261,7 +261,22 @@ class SparkEngine(Engine):
         self, tables: Sequence[Relation], rows: Sequence[Relation], work: Callable[[Engine], _T]
     ) -> _T:
         """Carry out work in an executor that holds the rows in an embedded database; see `executors`."""
-        (value,) = self._carry_out(tables, rows, [work])
+        (value,) = self._carry_out_keeping(tables, rows, [work])
+        return value
+
+    def measure_with_rows(
+        self,
+        tables: Sequence[Relation],
+        rows: Sequence[Relation],
+        columns: Sequence[Identifier],
+        count: int,
+        measure: Callable[[Engine], _T],
+    ) -> _T:
+        """Measure rows in an executor, which gets these columns alone; too many for one task by statements of Spark."""
+        if self.tasks_for(count):
+            return measure(self)
+        frames = {one.name: self._tables.frame(one.name, columns) for one in rows}
+        (value,) = self._carry_out(tables, frames, [measure], None)
         return value
 
     def tasks_for(self, rows: int) -> int:
@@ -274,16 +289,25 @@ class SparkEngine(Engine):
         self, tables: Sequence[Relation], rows: Relation, works: Sequence[Callable[[Engine], _T]]
     ) -> list[_T]:
         """Carry out each part in a task of its own, which holds its rows."""
-        return self._carry_out(tables, [rows], works)
+        return self._carry_out_keeping(tables, [rows], works)
+
+    def _carry_out_keeping(
+        self, tables: Sequence[Relation], rows: Sequence[Relation], works: Sequence[Callable[[Engine], _T]]
+    ) -> list[_T]:
+        """Carry out parts of a work, whose rows are kept where there is a schema for them."""
+        schema = self._tables.schema
+        made = None if schema is None else Relation(f"{rows[0].name}_carried", schema)
+        return self._carry_out(tables, {one.name: self._tables.frame(one.name) for one in rows}, works, made)
 
     def _carry_out(
-        self, tables: Sequence[Relation], rows: Sequence[Relation], works: Sequence[Callable[[Engine], _T]]
+        self,
+        tables: Sequence[Relation],
+        frames: Mapping[str, DataFrame],
+        works: Sequence[Callable[[Engine], _T]],
+        made: Relation | None,
     ) -> list[_T]:
         from sqlanon.engines.spark.executors import carry_out_in_parts, pickled
 
-        schema = self._tables.schema
-        made = None if schema is None else Relation(f"{rows[0].name}_carried", schema)
-        frames = {one.name: self._tables.frame(one.name) for one in rows}
         self._guarded("carry_out", lambda: self._tables.bring([one.name for one in tables], Place.HOME))
         small = {one.name: read_table(self._tables.home, one) for one in tables}
         parts = [pickled(work) for work in works]

@@ -128,7 +128,7 @@ def carry_out_in_parts(
 def _without_rows(outcomes: list[Outcome]) -> list[Outcome]:
     """Return outcomes of work whose records are not kept. Raises EngineError where there are rows among them."""
     if left := [name for outcome in outcomes for name in outcome.rows]:
-        raise EngineError(f"The rows of work table {left[0]} can't be kept: the session has no schema of work tables.")
+        raise EngineError(f"The rows of work table {left[0]} can't be kept: there is no place for them.")
     return outcomes
 
 

@@ -7,7 +7,7 @@ else decisions are made by; Spark keeps what has a line for each row of the sour
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlanon.engines.duckdb.engine import DuckDBEngine
@@ -153,9 +153,13 @@ class WorkTables:
         """Name a relation as Spark does: a work table by its own place, all others as they are."""
         return self._named_by_spark(relation.name) if relation.parts[:2] == _HOME else relation
 
-    def frame(self, name: str) -> DataFrame:
-        """Return a table of Spark's."""
-        return self._session.sql(self._renderer("engine/select_table", table=self._named_by_spark(name)).text)
+    def frame(self, name: str, columns: Sequence[Identifier] | None = None) -> DataFrame:
+        """Return a table of Spark's, or those of its columns that are listed."""
+        frame = self._session.sql(self._renderer("engine/select_table", table=self._named_by_spark(name)).text)
+        if columns is None:
+            return frame
+        listed = {column.name for column in columns}
+        return frame[[name for name in frame.columns if name in listed]]
 
     def fetch_home(self, name: str) -> pyarrow.Table:
         """Return a table that is at home."""

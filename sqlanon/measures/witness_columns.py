@@ -1,0 +1,200 @@
+"""Columns of the witness in parts that may have a bar: bands between round numbers or dates, or frequent values.
+
+They are counted in whatever session holds the rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding.axes import Axis
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Field
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.hierarchies import HierarchyTable
+from sqlanon.measures import bands
+from sqlanon.measures.bands import Band, BandGrid
+from sqlanon.sql import Identifier, RedactedValue, macro
+from sqlanon.values.expressions import double_of
+
+FREQUENT = 8  # values that have a bar of their own
+COMMON = 0.02  # of the rows, that such a value has
+ENDS = (0.025, 0.975)  # shares of the rows below and above which there is one band
+
+
+@dataclass(frozen=True)
+class BarredValues:
+    """Values that share a bar: its label, their rows in the witness, and the positions from the first to the last."""
+
+    label: str
+    rows: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class WitnessColumn:
+    """A column of the witness. Positions are codes, and leaves of a hierarchy."""
+
+    field: Field
+    name: Identifier
+    axis: Axis | None  # of a quasi-identifier
+
+    @property
+    def kind(self) -> Kind:
+        return self.field.attribute.column.kind
+
+    @property
+    def ordered(self) -> bool:
+        return self.kind.is_numeric or self.kind.has_day
+
+    @property
+    def raw(self) -> Markup:
+        """The value as it is in the source."""
+        return Markup(self.name)
+
+    @property
+    def reads_raw(self) -> bool:
+        """Tell whether statements about it read more than codes."""
+        return self.ordered or self.field.coding.is_aside
+
+    @property
+    def code(self) -> Markup:
+        return self.field.code(Identifier("w"))
+
+    @property
+    def hierarchy(self) -> HierarchyTable | None:
+        return None if self.axis is None else self.field.coding.hierarchy
+
+    @property
+    def read(self) -> dict[str, Any]:
+        """Return the values for statements that read positions."""
+        if self.field.coding.is_aside:  # the code is the number of the row
+            position, table = macro("measures.position_aside", self.raw, self.code), None
+        elif self.hierarchy is None:
+            position, table = macro("measures.position", self.code), None
+        else:
+            position, table = Markup(Identifier("leaf")), self.hierarchy.stored
+        return {"position": position, "code": self.code, "hierarchy": table}
+
+    def number(self, engine: Engine) -> Markup:
+        """The value as a double, a date as months; NULL for what is none."""
+        attribute = self.field.attribute
+        if self.kind.has_day:
+            return engine.render.macro("measures.months", self.raw)
+        value = attribute.limits.coded(engine.render, self.raw, attribute.column)
+        finite = engine.render.macro("is_finite_number", self.raw, self.kind.value)
+        return macro("measures.number", double_of(engine.render, value, self.kind), finite)
+
+    def grid(self, low: float | None, high: float | None) -> BandGrid | None:
+        if low is None or high is None:
+            return None
+        if self.kind.has_day:
+            return bands.grid_of_months(float(low), float(high))
+        return bands.grid_of_numbers(float(low), float(high), whole=self.kind is Kind.INTEGER)
+
+    def label(self, grid: BandGrid, band: Band) -> str:
+        if self.kind.has_day:
+            return bands.label_of_months(grid, band)
+        return bands.label_of_numbers(grid, band, whole=self.kind is Kind.INTEGER)
+
+
+def witness_columns(coded: CodedTable, axes: Sequence[Axis]) -> Iterator[WitnessColumn]:
+    """List the columns of a witness, quasi-identifiers first."""
+    for number, axis in enumerate(axes):
+        yield WitnessColumn(axis.field, Identifier(f"r{number}"), axis)
+    for number, field in enumerate(coded.kept):
+        yield WitnessColumn(field, Identifier(f"v{number}"), None)
+
+
+@dataclass(frozen=True)
+class CountedColumn:
+    """A column of the witness in parts, by bands or by the most frequent values, and its rows without a value."""
+
+    basis: str
+    parts: Sequence[BarredValues]
+    nulls: int
+
+
+@dataclass(frozen=True)
+class ColumnCount:
+    """A count of some columns of the witness, for any session that holds it."""
+
+    coded: CodedTable
+    columns: Sequence[WitnessColumn]
+    least: int
+
+    def with_rows(self, engine: Engine) -> tuple[int, list[CountedColumn]]:
+        """Count in the session that holds the witness."""
+        expected = int(self.coded.source_rows * self.coded.witness_share)
+        tables = dict.fromkeys(one.hierarchy.stored for one in self.columns if one.hierarchy is not None)
+        read = [*self.coded.word_columns, *(one.name for one in self.columns if one.reads_raw)]
+        return engine.measure_with_rows(tuple(tables), [self.coded.witness], read, expected, self)
+
+    def __call__(self, engine: Engine) -> tuple[int, list[CountedColumn]]:
+        """Count the rows of the witness, and each column, by statements of this session."""
+        (rows,) = engine.query_one("count_rows", table=self.coded.witness)
+        grids = self._grids(engine)
+        return int(rows), [self._count(engine, int(rows), one, grids.get(one.field.number)) for one in self.columns]
+
+    def _grids(self, engine: Engine) -> dict[int, BandGrid]:
+        """The bands of every column that has an order and several values, by the number of its field."""
+        ordered = [column for column in self.columns if column.ordered]
+        if not ordered:
+            return {}
+        low, high = ENDS
+        values = [column.number(engine) for column in ordered]
+        asked = {"values": values, "low": low, "high": high}
+        ends = engine.query_one("measures/measure_spread", witness=self.coded.witness, **asked)
+        pairs = ((column, *(pair or (None, None))) for column, pair in zip(ordered, ends, strict=True))
+        grids = {column.field.number: column.grid(low, high) for column, low, high in pairs}
+        return {number: grid for number, grid in grids.items() if grid is not None}
+
+    def _count(self, engine: Engine, rows: int, column: WitnessColumn, grid: BandGrid | None) -> CountedColumn:
+        banded = None if grid is None else self._banded(engine, rows, column, grid)
+        return banded or self._frequent(engine, rows, column)
+
+    def _banded(self, engine: Engine, rows: int, column: WitnessColumn, grid: BandGrid) -> CountedColumn | None:
+        """The bands of a column; None where positions are in another order."""
+        counted = engine.query(
+            "measures/count_bands",
+            witness=self.coded.witness,
+            value=column.number(engine),
+            low=RedactedValue(grid.low),
+            high=RedactedValue(grid.high),
+            factor=grid.factor,
+            divisor=RedactedValue(grid.divisor),
+            **column.read,
+        )
+        narrow = [Band(int(number), int(number), *map(int, rest)) for number, *rest in counted]
+        in_order = all(a.high < b.low for a, b in itertools.pairwise(narrow))
+        if not in_order and not column.field.coding.is_aside:
+            return None
+        shown = bands.merged(narrow, self.least)
+        inner = [band.low for band in shown[1:]]
+        ends = zip([1, *inner], [*(low - 1 for low in inner), column.field.coding.leaves], strict=True)
+        parts = [
+            BarredValues(column.label(grid, band), band.rows, low, high)
+            for band, (low, high) in zip(shown, ends, strict=False)
+        ]
+        return CountedColumn("bands", parts, rows - sum(band.rows for band in narrow))
+
+    def _frequent(self, engine: Engine, rows: int, column: WitnessColumn) -> CountedColumn:
+        """The most frequent values of a column."""
+        asked = {"witness": self.coded.witness, "limit": FREQUENT + 1}
+        counted = engine.query("measures/count_frequent", **asked, **column.read)
+        enough = max(self.least, COMMON * rows)
+        known = [(int(place), int(n)) for place, n in counted if place is not None and n >= enough][:FREQUENT]
+        parts = [BarredValues(_ordinal(rank), n, place, place) for rank, (place, n) in enumerate(known, start=1)]
+        return CountedColumn("frequency", parts, sum(int(n) for place, n in counted if place is None))
+
+
+def _ordinal(rank: int) -> str:
+    """The label of a value that is not named."""
+    ending = {1: "", 2: "2nd ", 3: "3rd "}.get(rank, f"{rank}th ")
+    return f"{ending}most frequent"
