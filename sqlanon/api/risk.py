@@ -9,7 +9,9 @@ from dataclasses import replace
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.measures.risk.measuring import THRESHOLDS, RiskOptions, measure_risk
+from sqlanon.measures.risk.singling import Singling, measure_singling
 from sqlanon.measures.risk.source import risk_source
+from sqlanon.measures.risk.suda import FRACTION
 from sqlanon.plan.connecting import connect_to_table, open_release, open_source, release_columns
 from sqlanon.plan.lookup import require_columns
 from sqlanon.policy import Policy, Role
@@ -25,6 +27,8 @@ def table_risk(
     subject: str | None = None,
     sample_of: float | None = None,
     thresholds: Sequence[float] = THRESHOLDS,
+    subsets: int | None = None,
+    suda: int | None = None,
     options: EngineOptions | None = None,
     trusts_owner: bool = False,
 ) -> TableRisk:
@@ -33,15 +37,18 @@ def table_risk(
     quasi_identifiers: the columns by which somebody could be recognized; NULL is a value like others.
     subject: the column that tells whose each row is: classes are counted in distinct persons then.
     sample_of: the fraction of a population that the table is a random sample of, above 0 and at most 1: for the
-        journalist's risk, and for uniqueness in the population.
+        journalist's risk, for uniqueness in the population, and for DIS-SUDA scores.
     thresholds: of risks, above 0 and at most 1, for the shares of members at risk.
+    subsets: distinction and separation are measured of all subsets of up to so many of these columns.
+    suda: minimal sample uniques of up to so many of these columns are counted, and scored.
     trusts_owner: whether code of the table's owner may run, on PostgreSQL, with the rights of the role that reads.
 
     Raises PolicyError: there is no such table or column, or the subject is NULL in some row.
     """
-    asked = RiskOptions(tuple(thresholds), sample_of)
-    with connect_to_table(url, table, options, trusts_owner) as (engine, relation):
-        return _measure(engine, relation, quasi_identifiers, asked, subject)
+    asked, singling = RiskOptions(tuple(thresholds), sample_of), Singling(subsets, suda, fraction=sample_of or FRACTION)
+    with connect_to_table(url, table, options, trusts_owner, makes_tables=singling.is_wanted) as (engine, relation):
+        measured = _measure(engine, relation, quasi_identifiers, asked, subject)
+        return measure_singling(risk_source(engine, relation, quasi_identifiers), measured, singling)
 
 
 def policy_risk(
@@ -49,6 +56,8 @@ def policy_risk(
     *,
     sample_of: float | None = None,
     thresholds: Sequence[float] = THRESHOLDS,
+    subsets: int | None = None,
+    suda: int | None = None,
     options: EngineOptions | None = None,
 ) -> PolicyRisk:
     """Measure the risk of a policy's source, and of its release if one is published. Nothing is changed.
@@ -56,13 +65,16 @@ def policy_risk(
     sample_of: the fraction of a population that the source is a random sample of; the release's is less in proportion
         to its rows.
     thresholds: as in `table_risk`.
+    subsets, suda: as in `table_risk`; of the source alone.
 
     Raises PolicyError: the source lacks a column.
     """
-    asked = RiskOptions(tuple(thresholds), sample_of)
+    asked, singling = RiskOptions(tuple(thresholds), sample_of), Singling(subsets, suda, fraction=sample_of or FRACTION)
     names = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
-    with open_source(policy, options, read_only=policy.source.url is not None) as (engine, relation):
+    read_only = policy.source.url is not None and not singling.is_wanted
+    with open_source(policy, options, read_only=read_only) as (engine, relation):
         source = _measure(engine, relation, names, asked)
+        source = measure_singling(risk_source(engine, relation, names), source, singling)
     if policy.is_private:
         return PolicyRisk(source, None, "The policy releases noisy counts, which have no classes of rows.")
     if policy.algorithm.releases_clusters:

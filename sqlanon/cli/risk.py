@@ -36,6 +36,12 @@ _SampleOf = Annotated[
 _Threshold = Annotated[
     list[float] | None, typer.Option(help="A risk above which members count as at risk, such as 0.2; may be repeated.")
 ]
+_Subsets = Annotated[
+    int | None, typer.Option(min=1, help="Measure distinction and separation of all subsets of up to so many columns.")
+]
+_Suda = Annotated[
+    int | None, typer.Option(min=1, help="Count and score minimal sample uniques (SUDA) of up to so many columns.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -51,6 +57,8 @@ def risk_command(
     subject: _Subject = None,
     sample_of: _SampleOf = None,
     threshold: _Threshold = None,
+    subsets: _Subsets = None,
+    suda: _Suda = None,
     trust_owner: TrustOwner = False,
 ) -> None:
     """Measure how surely rows of a table, or persons, could be picked by their quasi-identifiers. Nothing is changed.
@@ -62,7 +70,7 @@ def risk_command(
     if policy is None:
         raise PolicyError(f"Which table? Give a policy (there is no {HERE} here), a URL and a table, or a data file.")
     place = expanded(policy)
-    more: dict[str, Any] = {"sample_of": sample_of, "options": call.options}
+    more: dict[str, Any] = {"sample_of": sample_of, "subsets": subsets, "suda": suda, "options": call.options}
     if threshold:
         more["thresholds"] = tuple(threshold)
     if "://" not in place and not files.is_data_file(place):

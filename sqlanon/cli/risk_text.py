@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sqlanon.cli.layout import WHOLE, number, percent, table
+from sqlanon.cli.singling_text import singling_lines
 
 if TYPE_CHECKING:
     from sqlanon.results.risk import Attack, PolicyRisk, PopulationUniqueness, TableRisk, UniquenessEstimate
@@ -28,6 +29,7 @@ def table_text(risk: TableRisk, what: str) -> str:
         f" ({percent(risk.sample_uniques / max(1, risk.members))}).",
         _attacks_text(risk),
         *([] if risk.population_uniqueness is None else [uniqueness_text(risk.population_uniqueness, risk.member)]),
+        *singling_lines(risk),
         *(f"Warning: {warning}" for warning in risk.warnings),
     ]
     return "\n".join(lines)

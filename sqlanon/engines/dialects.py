@@ -115,6 +115,8 @@ class Dialect:
     """There are types for ranges of values."""
     has_procedures: ClassVar[Capability] = CAPABLE
     """Jobs may be procedures that the database runs by itself."""
+    codes_columns: ClassVar[Capability] = CAPABLE
+    """Subsets of a table's columns can be counted, over temporary tables of codes."""
     has_roles: ClassVar[Capability] = CAPABLE
     """Roles and grants decide on the acts that a run is free to do."""
 

@@ -74,15 +74,29 @@ def release_columns(policy: Policy, there: set[str]) -> list[str]:
 
 @contextlib.contextmanager
 def connect_to_table(
-    url: str | None, table: str, options: EngineOptions | None, trusts_owner: bool
+    url: str | None,
+    table: str,
+    options: EngineOptions | None,
+    trusts_owner: bool,
+    *,
+    makes_tables: bool = False,
 ) -> Iterator[tuple[Engine, Relation]]:
-    """A table, or without a URL a file, for reading only."""
-    with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
+    """A table, or without a URL a file, for reading only.
+
+    makes_tables: whether the session must be able to make temporary tables, where one for reading only is not.
+    """
+    with connect(url or MEMORY_URL, options, read_only=_is_read_only(url, makes_tables)) as engine:
         if url is None:
             yield engine, view_file(engine, table)
         else:
             with open_table(engine, table, trusts_owner=trusts_owner) as relation:
                 yield engine, relation
+
+
+def _is_read_only(url: str | None, makes_tables: bool) -> bool:
+    """Tell whether the session with a database is to be one for reading only."""
+    dialect = None if url is None else find_dialect(url)
+    return url is not None and not (makes_tables and dialect is not None and not dialect.keeps_temporary_tables)
 
 
 def names_file(url: str | None, table: str) -> bool:

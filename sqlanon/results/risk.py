@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlanon.results.codec import optional
 from sqlanon.results.measures import SizeBucket
+from sqlanon.results.singling import SubsetRisk, SudaRisk
 
 VERSION = 1  # of the fields below
 
@@ -79,6 +80,7 @@ class TableRisk:
     prosecutor: of somebody who knows that a person is in the table. marketer: the expected share of the members that
         are picked rightly when each is matched.
     journalist, population_uniqueness: where something is known of the population.
+    suda, subsets: minimal sample uniques, and subsets of the quasi-identifiers, where these were asked for.
     warnings: what a reader must know of the figures.
     """
 
@@ -95,6 +97,8 @@ class TableRisk:
     journalist: Journalist | None = optional()
     population_uniqueness: PopulationUniqueness | None = optional()
     warnings: tuple[str, ...] = ()
+    suda: SudaRisk | None = optional()
+    subsets: tuple[SubsetRisk, ...] | None = optional()
     version: int = VERSION
 
     @property

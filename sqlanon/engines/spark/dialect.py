@@ -82,4 +82,7 @@ class SparkSQL(Dialect):
     )
     has_ranges = Capability("Spark has no types for ranges; use show: bounds.")
     has_procedures = Capability("Spark has no procedures.")
+    codes_columns = Capability(
+        "subsets of columns and minimal sample uniques are not counted on Spark; copy the columns to DuckDB for that."
+    )
     has_roles = Capability("roles are PostgreSQL's; the metastore of Spark decides who reads a table.")

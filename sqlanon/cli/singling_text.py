@@ -1,0 +1,43 @@
+"""Text of `risk` about what singles rows out: subsets of columns, and minimal sample uniques."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlanon.cli.layout import number, percent, table
+
+if TYPE_CHECKING:
+    from sqlanon.results.risk import TableRisk
+    from sqlanon.results.singling import SubsetRisk, SudaRisk
+
+SHOWN = 5  # subsets of each size
+
+
+def singling_lines(risk: TableRisk) -> list[str]:
+    """Tables of what was asked for."""
+    lines = [] if risk.subsets is None else [_subsets_text(risk.subsets)]
+    return lines if risk.suda is None else [*lines, _suda_text(risk.suda, risk.rows)]
+
+
+def _subsets_text(subsets: tuple[SubsetRisk, ...]) -> str:
+    """The most distinct subsets of each size."""
+    sizes = sorted({len(one.columns) for one in subsets})
+    shown = [one for size in sizes for one in [one for one in subsets if len(one.columns) == size][:SHOWN]]
+    rows: list[list[object]] = [
+        [", ".join(one.columns), percent(one.distinction), percent(one.separation)] for one in shown
+    ]
+    head = f"Of {len(subsets):,} subsets of columns, the {SHOWN} most distinct of each size:\n"
+    return head + table(["columns", "distinction", "separation"], rows)
+
+
+def _suda_text(suda: SudaRisk, rows: int) -> str:
+    """The minimal sample uniques by their size, and what each column contributes to their scores."""
+    sizes = ", ".join(f"{count:,} of {size}" for size, count in suda.minimal_uniques_by_size.items())
+    head = (
+        f"Minimal sample uniques, by how many columns they need: {sizes}. {suda.rows:,} rows"
+        f" ({percent(suda.rows / max(1, rows))}) have one.\n"
+        f"Greatest SUDA score {number(suda.score_max)}, greatest DIS-SUDA score {number(suda.dis_max)}"
+        f" (sampling fraction {number(suda.fraction)}).\n"
+    )
+    shares = sorted(suda.contribution_by_column.items(), key=lambda one: -one[1])
+    return head + table(["column", "of the scores"], [[name, percent(share / 100)] for name, share in shares])

@@ -1,0 +1,65 @@
+"""Subsets of columns and minimal sample uniques that single rows out, over columns that are coded once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlanon.errors import PolicyError
+from sqlanon.measures.risk.coded_columns import code_columns
+from sqlanon.measures.risk.source import RiskSource
+from sqlanon.measures.risk.subsets import ENOUGH, measure_subsets, require_few
+from sqlanon.measures.risk.suda import FRACTION, measure_suda
+from sqlanon.results.risk import TableRisk
+from sqlanon.work.workspace import TemporaryWorkspace
+
+
+@dataclass(frozen=True)
+class Singling:
+    """Measures to take: subsets of up to so many columns, minimal sample uniques of up to so many; None for neither.
+
+    enough: the distinction from which on the supersets of a subset are left out.
+    fraction: rows of the table over those of the population that it samples.
+    """
+
+    subsets: int | None = None
+    suda: int | None = None
+    enough: float = ENOUGH
+    fraction: float = FRACTION
+
+    @property
+    def is_wanted(self) -> bool:
+        """Tell whether anything is to be measured, for which the session must make temporary tables."""
+        return self.subsets is not None or self.suda is not None
+
+    def require(self, columns: int) -> None:
+        """Raise PolicyError where something can't be measured of so many columns."""
+        for name, most in (("subsets", self.subsets), ("suda", self.suda)):
+            if most is not None and most < 1:
+                raise PolicyError(f"{name}: a subset has 1 column at least.")
+            if most is not None:
+                require_few(columns, most)
+
+
+def measure_singling(source: RiskSource, risk: TableRisk, singling: Singling) -> TableRisk:
+    """Add to the risk of a table what singles its rows out; rows are counted, whosever they are.
+
+    The session makes temporary tables, which end with it.
+
+    Raises PolicyError where there are too many subsets, or the engine does not measure them.
+    """
+    if not singling.is_wanted:
+        return risk
+    engine = source.engine
+    singling.require(len(source.quasi_identifiers))
+    engine.traits.codes_columns.require()
+    workspace = TemporaryWorkspace(engine)
+    with engine.transaction():
+        coded = code_columns(engine, workspace, source.table, source.quasi_identifiers)
+        if singling.subsets is not None:
+            risk = replace(risk, subsets=measure_subsets(engine, coded, singling.subsets, singling.enough))
+        if singling.suda is not None:
+            suda, scores = measure_suda(engine, workspace, coded, singling.suda, singling.fraction)
+            workspace.drop(scores.table)
+            risk = replace(risk, suda=suda)
+        workspace.drop(coded.rows, coded.tuples)
+    return risk

@@ -1,0 +1,57 @@
+"""The command and the calls that measure what singles rows out: the same, beside the risk of classes."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlanon import PolicyError, policy_risk, table_risk
+from sqlanon.results.codec import to_json
+from tests.cli.support import call, only_object, query
+from tests.risk.brute_force import COLUMNS, QUASI_IDENTIFIERS, create, people
+from tests.run_support import open_database
+
+pytestmark = pytest.mark.either_engine
+
+
+def test_the_command_prints_what_the_call_measures(database_url: str) -> None:
+    table = create(database_url, people(1))
+    before = query(database_url, "SELECT count(*) FROM information_schema.tables")
+    risk = table_risk(database_url, table, QUASI_IDENTIFIERS, subsets=3, suda=2)
+    assert query(database_url, "SELECT count(*) FROM information_schema.tables") == before
+    arguments = ("risk", database_url, table, "--qi", ",".join(QUASI_IDENTIFIERS), "--subsets", "3", "--suda", "2")
+    result = call(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    data = only_object(result.stdout)
+    assert data == {"table": table, **to_json(risk), "suda": data["suda"]}
+    assert risk.subsets is not None
+    assert risk.suda is not None
+    assert len(data["subsets"]) == len(risk.subsets) == 7
+    assert set(data["subsets"][0]) == {"columns", "distinction", "separation"}
+    assert data["suda"]["minimal_uniques_by_size"] == {
+        str(size): n for size, n in risk.suda.minimal_uniques_by_size.items()
+    }
+    assert set(data["suda"]["contribution_by_column"]) == set(QUASI_IDENTIFIERS)
+    text = call(*arguments).stdout
+    assert "Of 7 subsets of columns" in text
+    assert "Minimal sample uniques" in text
+
+
+def test_what_was_not_asked_for_is_not_measured(database_url: str) -> None:
+    risk = to_json(table_risk(database_url, create(database_url, people(2)), QUASI_IDENTIFIERS))
+    assert not {"suda", "subsets"} & set(risk)
+
+
+def test_a_policy_is_measured_by_its_source(database_url: str) -> None:
+    roles = {"person": "identifier", **dict.fromkeys(QUASI_IDENTIFIERS, "quasi-identifier")}
+    with open_database(database_url) as database:
+        table = database.create(COLUMNS, people(3))
+        policy = database.policy(table, roles, subject="none", privacy=[{"model": "k-anonymity", "k": 5}])
+    both = policy_risk(policy, subsets=2, suda=3)
+    alone = table_risk(database_url, table, QUASI_IDENTIFIERS, subsets=2, suda=3)
+    assert both.source == alone
+
+
+def test_wrong_sizes_are_refused(database_url: str) -> None:
+    table = create(database_url, people(4, rows=5))
+    with pytest.raises(PolicyError, match="a subset has 1 column at least"):
+        table_risk(database_url, table, QUASI_IDENTIFIERS, suda=0)
