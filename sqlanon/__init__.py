@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from sqlanon.measures.workload.utility import Utility, release_utility
     from sqlanon.models import (
+        AlphaK,
         BetaLikeness,
         DeltaDisclosure,
         DistinctLDiversity,
@@ -101,6 +102,7 @@ _HOMES = {
     "api.risk": ("policy_risk", "table_risk"),
     "work.journal": ("Observer",),
     "models": (
+        "AlphaK",
         "BetaLikeness",
         "DeltaDisclosure",
         "DistinctLDiversity",
@@ -133,6 +135,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AccessError",
+    "AlphaK",
     "Anonymized",
     "Audit",
     "BetaLikeness",

@@ -129,6 +129,9 @@ def _meets(model: dict[str, Any], values: list[Any], table: list[Any], hair: flo
             return brute_force.least_beta(values, table, form=model["form"]) <= model["beta"] + hair
         case "delta-disclosure", _:
             return brute_force.disclosed_delta(values, table) < model["delta"] + hair
+        case "alpha-k", _:
+            share = brute_force.greatest_share(values, model["k"], model.get("values"))
+            return share <= Fraction(str(model["alpha"]))
         case _, "equal":
             return brute_force.equal_distance(values, table) <= model["t"] + hair
         case _, "kl":

@@ -58,6 +58,7 @@ DIVERSE = [{"model": "k-anonymity", "k": 3}, {"model": "distinct-l-diversity", "
 SHARES = [
     {"model": "beta-likeness", "attribute": "disease", "beta": 1.0},
     {"model": "delta-disclosure", "attribute": "disease", "delta": 2.0},
+    {"model": "alpha-k", "attribute": "disease", "alpha": 0.6, "k": 3, "values": ["flu"]},
 ]
 ANONYMOUS = [{"model": "k-anonymity", "k": 8}]
 POLICIES: list[dict[str, Any]] = [

@@ -59,6 +59,7 @@ MODELS: dict[str, list[dict[str, Any]]] = {
     "shares": [
         {"model": "beta-likeness", "attribute": "s", "beta": 1.2},
         {"model": "delta-disclosure", "attribute": "s", "delta": 2.0},
+        {"model": "alpha-k", "attribute": "s", "alpha": 0.7, "k": 3, "values": ["a"]},
     ],
 }
 

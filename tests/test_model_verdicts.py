@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sqlanon import policy
 from sqlanon.errors import PolicyError
 from sqlanon.models import (
+    AlphaK,
     BetaLikeness,
     DeltaDisclosure,
     DistinctLDiversity,
@@ -55,13 +56,18 @@ def test_a_threshold_with_small_terms_divides_the_ratios_of_counts_alike(
             "beta: 17",
             20.0,
         ),
+        (
+            policy.AlphaKParameters(model="alpha-k", attribute="s", alpha=0.5, k=2, values=["x"]),
+            "alpha: 17",
+            20.0,
+        ),
         (policy.DeltaDisclosureParameters(model="delta-disclosure", attribute="s", delta=2.5), "delta: 17.01", 20.0),
     ],
 )
 def test_from_spec(spec: policy.Model, attainable: str, worst: float) -> None:
     model = from_spec(spec)
     assert model.name == spec.model
-    assert model.parameters == {key: value for key, value in spec.model_dump().items() if key != "model"}
+    assert model.parameters == {key: value for key, value in spec.model_dump(mode="json").items() if key != "model"}
     assert model.attainable(17.0) == attainable
     assert model.worst_of((17.0, 20.0)) == worst
     assert model.monotone_under_generalization
@@ -88,6 +94,8 @@ def test_attainable_is_rounded_to_the_safe_side() -> None:
         (BetaLikeness("s", 1.5), 1.5, 1.5 + 1e-8),
         (BetaLikeness("s", 1.5), 0.0, math.inf),
         (DeltaDisclosure("s", 1.5), 1.5 - 1e-8, 1.5),
+        (AlphaK("s", 0.1, 2), 0.1, 1 / 9),
+        (AlphaK("s", 1.0, 2), 1.0, math.inf),
         (DeltaDisclosure("s", 1e9), 99.0, math.inf),
         *((distance("s", 0.3), 0.3, 0.3 + 1e-9) for distance in DISTANCES.values()),
     ],
@@ -132,6 +140,11 @@ LIMITS: dict[str, Callable[[], PrivacyModel]] = {
     "v no number": lambda: VarianceDiversity("s", math.nan),
     "beta of 0": lambda: BetaLikeness("s", 0.0),
     "form unknown": lambda: BetaLikeness("s", 1.0, "strict"),
+    "alpha of 0": lambda: AlphaK("s", 0.0, 2),
+    "alpha above 1": lambda: AlphaK("s", 1.5, 2),
+    "k of none, beside alpha": lambda: AlphaK("s", 0.5, 0),
+    "values of none": lambda: AlphaK("s", 0.5, 2, ()),
+    "values twice": lambda: AlphaK("s", 0.5, 2, ("x", "x")),
     "delta of 0": lambda: DeltaDisclosure("s", 0.0),
     "delta no number": lambda: DeltaDisclosure("s", math.nan),
     "no attribute": lambda: DistinctLDiversity(None, 2),  # type: ignore[arg-type]

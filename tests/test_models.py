@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.models import (
+    AlphaK,
     BetaLikeness,
     DeltaDisclosure,
     DistinctLDiversity,
@@ -70,7 +71,8 @@ def load(engine: Engine, classes: Classes, scale: float = 1.0) -> Groups:
     for table, columns in {
         "test_classes": "class BIGINT, n BIGINT",
         "test_avs": "class BIGINT, s BIGINT, n BIGINT",
-        "test_domain": "s BIGINT, position BIGINT, value FLOAT8, n BIGINT, g1 BIGINT, g2 BIGINT, g3 BIGINT",
+        "test_domain": "s BIGINT, position BIGINT, value FLOAT8, n BIGINT, g1 BIGINT, g2 BIGINT, g3 BIGINT,"
+        " text VARCHAR(9)",
     }.items():
         engine.execute(Statement("test", f"DROP TABLE IF EXISTS {table}"))
         engine.execute(Statement("test", f"CREATE TABLE {table} ({columns})"))
@@ -86,11 +88,12 @@ def load(engine: Engine, classes: Classes, scale: float = 1.0) -> Groups:
             None if value is None else value * scale,
             counts[value],
             *ancestors(value),
+            None if value is None else str(value),
         )
         for value, code in codes.items()
         if value in counts
     ]
-    insert(engine, "test_domain", ["s", "position", "value", "n", "g1", "g2", "g3"], domain)
+    insert(engine, "test_domain", ["s", "position", "value", "n", "g1", "g2", "g3", "text"], domain)
     names = (Markup("test_classes"), Markup("(SELECT * FROM test_avs)"), Markup("test_domain"))
     return Groups(*names, rows=len(table_of(classes)), height=HEIGHT)
 
@@ -266,8 +269,44 @@ def test_delta_disclosure(engine: Engine, classes: Classes, delta: float) -> Non
         assert violates == (not disclosed(classes[c]) < delta * (1 - 1e-9))
 
 
+@MANY
+@given(
+    classes=partitions,
+    alpha=st.sampled_from([0.1, 0.3, 0.5, 1 / 3, 0.7, 1.0, 1e-300]) | st.floats(1e-3, 1),
+    k=st.integers(1, 4),
+    named=st.none() | st.sets(st.integers(-3, 5), min_size=1, max_size=2),
+    counts_null=st.booleans(),
+)
+@example(classes={0: [1] * 3 + [2] * 7}, alpha=0.3, k=1, named={1}, counts_null=False)
+@example(classes={0: [1] * 3 + [2] * 7}, alpha=0.29999999999999993, k=1, named={1}, counts_null=False)
+@example(classes={0: [None, None]}, alpha=0.5, k=1, named=None, counts_null=False)
+def test_alpha_k(
+    engine: Engine, classes: Classes, alpha: float, k: int, named: set[int] | None, counts_null: bool
+) -> None:
+    """Violated beyond alpha as it is written, or below k rows."""
+    values = None if named is None else tuple(str(value) for value in sorted(named))
+    model = AlphaK("s", alpha, k, values, counts_null=counts_null)
+
+    def share(part: list[Any]) -> Fraction | float:
+        return brute_force.greatest_share(part, k, None if named is None else sorted(named), counts_null=counts_null)
+
+    found = check(engine, model, classes, lambda part: float(share(part)))
+    for c, (_, violates) in found.items():
+        assert violates == (share(classes[c]) > Fraction(str(alpha)))
+        assert violates or len(classes[c]) >= model.least_rows
+
+
 models_of_shares = st.sampled_from(
-    [BetaLikeness("s", 0.6, "basic"), BetaLikeness("s", 0.6), BetaLikeness("s", 2.0), DeltaDisclosure("s", 0.8)]
+    [
+        BetaLikeness("s", 0.6, "basic"),
+        BetaLikeness("s", 0.6),
+        BetaLikeness("s", 2.0),
+        DeltaDisclosure("s", 0.8),
+        AlphaK("s", 0.4, 2),
+        AlphaK("s", 1.0, 3),
+        AlphaK("s", 0.3, 2, ("1", "3")),
+        AlphaK("s", 0.5, 1, ("2",), counts_null=True),
+    ]
 )
 
 
@@ -320,12 +359,20 @@ def test_shares_are_followed_as_rows_join(
     found = {size: violates for _, size, violates in engine.fetch(followed)}
     for size, part in sizes.items():
         assert found[size] in (None, not _meets(model, part, table))
-    assert sum(found[size] is None for size in sizes) <= 1 + isinstance(model, BetaLikeness)
+    open_sizes = [part for size, part in sizes.items() if found[size] is None]
+    if isinstance(model, AlphaK):
+        assert all(_meets(replace(model, alpha=model.alpha - 1e-9), part, table) is False for part in open_sizes)
+    else:
+        assert len(open_sizes) <= 2
 
 
 def _meets(model: PrivacyModel, part: list[Any], table: list[Any]) -> bool:
     if isinstance(model, BetaLikeness):
         return brute_force.least_beta(part, table, form=model.form) <= model.beta * (1 + 1e-9)
+    if isinstance(model, AlphaK):
+        named = None if model.values is None else [int(text) for text in model.values]
+        share = brute_force.greatest_share(part, model.k, named, counts_null=model.counts_null)
+        return share <= Fraction(str(model.alpha))
     assert isinstance(model, DeltaDisclosure)
     return brute_force.disclosed_delta(part, table) < model.delta * (1 - 1e-9)
 

@@ -14,6 +14,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.values.expressions import text_of
 from sqlanon.work.workspace import Workspace
 
 
@@ -26,6 +27,7 @@ class Sensitive:
     mask: int
     domain: Relation
     height: int
+    texts: bool = False
 
 
 def create_domains(
@@ -38,7 +40,11 @@ def create_domains(
     """The domain of every sensitive attribute that a model looks at, counted over the table or some rows of it."""
     counted = coded.rows if rows is None else rows
     fields = judged_fields(coded, models)
-    return tuple(create_domain(engine, workspace, counted, f"domain_{n}", field) for n, field in enumerate(fields))
+    named = {model.attribute for model in models if model.named_values}
+    return tuple(
+        create_domain(engine, workspace, counted, f"domain_{n}", field, texts=field.attribute.name in named)
+        for n, field in enumerate(fields)
+    )
 
 
 def judged_fields(coded: CodedTable, models: Sequence[PrivacyModel]) -> list[Field]:
@@ -47,10 +53,16 @@ def judged_fields(coded: CodedTable, models: Sequence[PrivacyModel]) -> list[Fie
     return [coded.judged_field(name) for name in names]
 
 
-def create_domain(engine: Engine, workspace: Workspace, rows: Relation | Markup, name: str, field: Field) -> Sensitive:
-    """The values of one field, counted over some rows, in a work table of this name."""
+def create_domain(
+    engine: Engine, workspace: Workspace, rows: Relation | Markup, name: str, field: Field, *, texts: bool = False
+) -> Sensitive:
+    """The values of one field, counted over some rows, in a work table of this name; with their `texts` if asked."""
     domain = workspace.table(name)
-    hierarchy = field.coding.hierarchy
+    hierarchy, column = field.coding.hierarchy, field.attribute.column
+    code = macro("codes.of_group", field.shift)
+    value = (
+        macro("codes.in_dictionary", Identifier("value")) if field.coding.is_looked_up else field.coding.value_of(code)
+    )
     engine.run(
         "encoding/create_domain",
         domain=domain,
@@ -61,6 +73,7 @@ def create_domain(engine: Engine, workspace: Workspace, rows: Relation | Markup,
         dictionary=field.coding.dictionary,
         kind=field.attribute.column.kind,
         before=field.coding.before,
+        text=text_of(engine.render, value, column.kind, column.type) if texts else None,
         is_nested=hierarchy is not None,
         groups=[
             {"name": Identifier(f"g{level}"), "shift": field.shift + shift}
@@ -68,7 +81,8 @@ def create_domain(engine: Engine, workspace: Workspace, rows: Relation | Markup,
             if level > 0
         ],
     )
-    return Sensitive(field.attribute.name, field.column, field.mask, domain, hierarchy.height if hierarchy else 0)
+    height = hierarchy.height if hierarchy else 0
+    return Sensitive(field.attribute.name, field.column, field.mask, domain, height, texts)
 
 
 def require_attainable(

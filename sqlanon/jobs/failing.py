@@ -10,7 +10,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column, Engine
 from sqlanon.models import PrivacyModel
 from sqlanon.sql import Identifier
-from sqlanon.values.expressions import as_sensitive, double_of
+from sqlanon.values.expressions import as_sensitive, double_of, text_of_sensitive
 from sqlanon.verification.verify import NO_NUMBER, CountedRows, named_groups
 
 
@@ -57,18 +57,19 @@ def _failing_by(
         times=staging[0].times,
         class_column=staging[1],
         measures=[Markup(model.measure(engine.render, groups).text) for model in models],
-        **sensitive_values(engine, column),
+        **sensitive_values(engine, column, models),
     ).text
 
 
-def sensitive_values(engine: Engine, column: Column | None) -> dict[str, Any]:
-    """Return the values that templates interpolate of a sensitive attribute, if there is one."""
+def sensitive_values(engine: Engine, column: Column | None, models: Sequence[PrivacyModel]) -> dict[str, Any]:
+    """Return the values that templates interpolate of a sensitive attribute that models look at, if there is one."""
     if column is None:
         return {"sensitive": None}
-    numeric = column.kind.is_numeric
+    numeric, texts = column.kind.is_numeric, any(model.named_values for model in models)
     return {
         "sensitive": as_sensitive(engine, column, Markup(Identifier(column.name))),
         "value": double_of(engine.render, Markup(Identifier("v")), column.kind) if numeric else NO_NUMBER,
+        "text": text_of_sensitive(engine, column) if texts else None,
         "levels": [],
         "hierarchy": None,
     }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sqlanon import policy
 from sqlanon.errors import PolicyError
+from sqlanon.models.alpha_k import AlphaK
 from sqlanon.models.base import Groups, PrivacyModel, SampleTest
 from sqlanon.models.beta_likeness import BetaLikeness
 from sqlanon.models.closeness import DISTANCES, TCloseness
@@ -21,6 +22,7 @@ __all__ = [
     "DISTANCES",
     "MECHANISMS",
     "OWN",
+    "AlphaK",
     "BetaLikeness",
     "DeltaDisclosure",
     "DistinctLDiversity",
@@ -50,6 +52,7 @@ OWN: Mapping[str, type[PrivacyModel]] = {
         VarianceDiversity,
         BetaLikeness,
         DeltaDisclosure,
+        AlphaK,
     )
 }
 """The program's own privacy models by name."""

@@ -33,6 +33,7 @@ class Groups:
         (NULL elsewhere, or for NULL), `n` its count in the whole table. For an attribute with a hierarchy there are
         also columns g1..gh, the group at each level as an integer, from the leaf's parent up to the single root;
         NULL is in groups of its own below the root.
+        Where a model names values there is a column `text` too, the value as text (NULL for NULL).
     height: the number h of those levels (0 without a hierarchy).
     rows: the number of rows of the whole table.
     counted: SQL for that number where it isn't known yet; `rows` is then the most there may be, which types depend on.
@@ -116,6 +117,16 @@ class PrivacyModel(ABC):
     def least_rows(self) -> int:
         """A class with fewer rows violates the model, whatever is in it."""
         return 1
+
+    @property
+    def promised_rows(self) -> int | None:
+        """The rows that the model promises of every class, as the k of k-anonymity; None where it promises none."""
+        return None
+
+    @property
+    def named_values(self) -> tuple[str, ...]:
+        """The texts of the values of its attribute that the model tells from others; it gets the texts of all."""
+        return ()
 
     @property
     @abstractmethod

@@ -84,8 +84,8 @@ class BetaLikeness(PrivacyModel):
         return {"greatest": self.greatest, "enhanced": self.form == "enhanced", "tolerance": 1 + RELATIVE_TOLERANCE}
 
     def min_suppressed(self) -> Markup:
-        """A value may have a share c: a part of the class, with at most its m rows of other values, has m / (1 - c) rows
-        at most, if c < 1."""
+        """A value may have a share c: if c < 1, no part of the class, in which other values have m rows, has more than
+        m / (1 - c) rows."""
         return macro("models.all_but_kept")
 
     def worst_of(self, measures: tuple[float, float]) -> float:

@@ -34,6 +34,10 @@ class KAnonymity(PrivacyModel):
         return self.k
 
     @property
+    def promised_rows(self) -> int:
+        return self.k
+
+    @property
     def parameters(self) -> dict[str, Any]:
         return {"k": self.k}
 
@@ -61,5 +65,5 @@ class KAnonymity(PrivacyModel):
 
 
 def largest_k(models: Sequence[PrivacyModel]) -> int:
-    """The k that sizes of classes are compared with: the largest that is asked for, or 1."""
-    return max((model.k for model in models if isinstance(model, KAnonymity)), default=1)
+    """The k that sizes of classes are compared with: the largest that a model promises, or 1."""
+    return max((model.promised_rows or 1 for model in models), default=1)

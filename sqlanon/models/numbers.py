@@ -27,7 +27,7 @@ def integer_type(render: Renderer, greatest: int) -> Markup:
     return macro("values.whole_type", False) if greatest <= _BIGINT else render.macro("wide_integer")
 
 
-def threshold_of_ratios(value: float, rows: int) -> Fraction:
+def threshold_of_ratios(value: float | Fraction, rows: int) -> Fraction:
     """Find a fraction of small terms: ratios of two counts of at most `rows` are below the fraction as below `value`.
 
     It is the decimal number that `value` is written as (0.1 is a tenth, whatever the nearest double is), or where its

@@ -211,6 +211,8 @@ def _model_problems(subject: PlanSubject) -> Iterator[str]:
         attribute = None if column is None else subject.policy.attributes[column.name]
         for problem in model.problems(column, attribute, subject.rows):
             yield f"{place}: {problem}"
+        for text in subject.absent.get(position, ()):
+            yield f"{place}: no row of {model.attribute} has the value '{text}'; correct it, or leave it out."
         if subject.policy.algorithm.samples and not model.testable:
             name = subject.policy.algorithm.name
             yield f"{place}: {name} judges classes by samples, and the model has no test on samples; use rothko-t."
@@ -269,7 +271,7 @@ def warnings(subject: PlanSubject) -> Iterator[str]:
 
 def _protection_warnings(subject: PlanSubject) -> Iterator[str]:
     models = models_of(subject.policy)
-    if not any(model.decided_by_size for model in models):
+    if all(model.promised_rows is None for model in models):
         yield "No k-anonymity is asked for: a class may be as small as the other models let it."
     elif largest_k(models) == 1:
         yield "k-anonymity with k = 1 protects nobody's identity."

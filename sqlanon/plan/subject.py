@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.engines.dialects import Dialect, find_dialect
 from sqlanon.engines.embedded import EMBEDDED
+from sqlanon.models import models_of
 from sqlanon.plan.clustered import Strata, Uncountable, measure_strata, measure_uncountable
 from sqlanon.plan.column_names import names_a_person
 from sqlanon.plan.measuring import Measured, countable, in_part, measure_source, portions
 from sqlanon.plan.repeating import Repetition, find_repeating
 from sqlanon.policy import AttributeSection, Policy, Role, Show
-from sqlanon.sql import Relation
+from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.support.environment import named
+from sqlanon.values.expressions import text_of
 
 SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique
 UNIQUE = 0.99  # from this share of distinct values on, a column is said to be unique
@@ -30,6 +34,7 @@ class PlanSubject:
     repetition: the identifiers that repeat, declared ones and those that are named like the key of a person.
     uncountable: of quasi-identifiers whose rows are to be gathered in clusters, the values that are no finite numbers.
     strata: the values of the target that clusters may not mix.
+    absent: of the models, by their place in the policy, the values that they name and no row has.
     """
 
     policy: Policy
@@ -42,6 +47,7 @@ class PlanSubject:
     repetition: Repetition
     uncountable: Mapping[str, Uncountable]
     strata: Strata | None = None
+    absent: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def unique(self) -> frozenset[str]:
@@ -112,7 +118,25 @@ def inspect_table(policy: Policy, engine: Engine, source: Relation) -> PlanSubje
         repetition=find_repeating(engine, source, identifying(policy, columns)),
         uncountable=measure_uncountable(engine, source, policy, columns),
         strata=measure_strata(engine, source, policy, columns),
+        absent=find_absent(engine, source, policy, columns),
     )
+
+
+def find_absent(
+    engine: Engine, source: Relation, policy: Policy, columns: Sequence[Column]
+) -> dict[int, tuple[str, ...]]:
+    """Find the values that models name and no row has: one statement for each model that names some."""
+    absent, listed = {}, {column.name: column for column in columns}
+    models = models_of(policy)
+    for place, model in enumerate(models):
+        column = listed.get(model.attribute or "")
+        if column is None or not model.named_values:
+            continue
+        value = text_of(engine.render, Markup(Identifier(column.name)), column.kind, column.type)
+        texts = [RedactedValue(text) for text in model.named_values]
+        present = {text for (text,) in engine.query("plan/find_named_values", source=source, text=value, texts=texts)}
+        absent[place] = tuple(text for text in model.named_values if text not in present)
+    return absent
 
 
 def _name(policy: Policy, source: Relation) -> str:

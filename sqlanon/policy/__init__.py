@@ -27,6 +27,7 @@ from sqlanon.policy.lattice_algorithms import (
 )
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
 from sqlanon.policy.privacy import (
+    AlphaKParameters,
     BetaLikenessParameters,
     DeltaDisclosureParameters,
     DifferentialPrivacy,
@@ -50,6 +51,7 @@ __all__ = [
     "WEIGHTED",
     "Algorithm",
     "AlgorithmParameters",
+    "AlphaKParameters",
     "AttributeSection",
     "BetaLikenessParameters",
     "BottomUp",

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator, crea
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
 from sqlanon.policy.keys import Key
-from sqlanon.policy.part import Number, Part, Reference, Whole, broken
+from sqlanon.policy.part import Number, Part, Reference, Whole, broken, different
 from sqlanon.support.plugins import HIERARCHIES, find_plugins, load_parameters
 
 DATE_LEVELS = ("day", "week", "month", "quarter", "year", "decade")
@@ -189,26 +189,12 @@ Limit = Annotated[Whole | Number | Quantile | None, BeforeValidator(_limit)]
 
 def _order(given: object) -> object:
     """Take the texts of at least two different values, in their order."""
-    return _different(given, 2, MOST_ORDERED)
+    return different(given, 2, MOST_ORDERED)
 
 
 def _values(given: object) -> object:
     """Take the texts of different values; their order has no meaning."""
-    return _different(given, 1, MOST_VALUES)
-
-
-def _different(given: object, least: int, most: int) -> tuple[str, ...] | None:
-    if given is None:
-        return None
-    plain = isinstance(given, (list, tuple)) and all(isinstance(one, (str, int, float)) for one in given)
-    texts = [_text_of(one) for one in given] if plain else []  # type: ignore[attr-defined]
-    if not least <= len(texts) == len(set(texts)) <= most:
-        raise broken(f"must be a list of {least} to {most:,} different values.")
-    return tuple(texts)
-
-
-def _text_of(given: object) -> str:
-    return str(given).lower() if isinstance(given, bool) else str(given)
+    return different(given, 1, MOST_VALUES)
 
 
 def _is_finite(value: Any) -> bool:

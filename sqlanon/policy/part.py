@@ -30,3 +30,18 @@ class Part(BaseModel):
 def broken(rule: str) -> PydanticCustomError:
     """A rule between the keys of one part is broken; `rule` is the sentence that says so."""
     return PydanticCustomError("rule", "{sentence}", {"sentence": rule})
+
+
+def different(given: object, least: int, most: int) -> tuple[str, ...] | None:
+    """Take the texts of different values; None for None."""
+    if given is None:
+        return None
+    plain = isinstance(given, (list, tuple)) and all(isinstance(one, (str, int, float)) for one in given)
+    texts = [_text_of(one) for one in given] if plain else []  # type: ignore[attr-defined]
+    if not least <= len(texts) == len(set(texts)) <= most:
+        raise broken(f"must be a list of {least} to {most:,} different values.")
+    return tuple(texts)
+
+
+def _text_of(given: object) -> str:
+    return str(given).lower() if isinstance(given, bool) else str(given)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator
 
-from sqlanon.policy.part import Number, Part, Whole, broken
+from sqlanon.policy.part import Number, Part, Whole, broken, different
 from sqlanon.policy.registry import Registry
 from sqlanon.support.plugins import GUARANTEES
 
@@ -113,6 +113,28 @@ class DeltaDisclosureParameters(ModelParameters):
     """The bound of the binary logarithm of the ratio of the shares, which stays below it."""
 
 
+MOST_NAMED = 1000  # values that a model names
+
+
+def different_values(given: object) -> object:
+    """Take the texts of values that a model names."""
+    return different(given, 1, MOST_NAMED)
+
+
+class AlphaKParameters(ModelParameters):
+    """Every class holds at least k rows, of which each value of the sensitive attribute has at most the share alpha."""
+
+    model: Literal["alpha-k"]
+    attribute: str
+    """The sensitive attribute."""
+    alpha: Number = Field(gt=0, le=1)
+    """The greatest share of a class that may have a value in common."""
+    k: Whole = Field(ge=1)
+    """The least rows of a class."""
+    values: Annotated[tuple[str, ...] | None, BeforeValidator(different_values)] = None
+    """The values that alpha is about, as `[HIV, cancer]`; if not given, all values."""
+
+
 MOST_EPSILON = 100  # beyond it nothing is protected, and noise is below one row
 
 
@@ -189,6 +211,7 @@ _Own = Annotated[
     | VarianceDiversityParameters
     | BetaLikenessParameters
     | DeltaDisclosureParameters
+    | AlphaKParameters
     | DifferentialPrivacy,
     Field(discriminator="model"),
 ]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.sql import Renderer, macro
+from sqlanon.sql import Identifier, Renderer, macro
 
 _HALF_WORDS = ("SMALLINT", "INTEGER")
 _HASHED_WHOLLY = (Kind.TEXT, Kind.FLOAT, Kind.UUID, Kind.ENUM)
@@ -74,6 +74,12 @@ def as_sensitive(engine: Engine, column: Column, value: Markup) -> Markup:
     if column.kind is Kind.OTHER and column.compares:
         return value
     return _as_distinct(engine, column, value)
+
+
+def text_of_sensitive(engine: Engine, column: Column) -> Markup:
+    """Write the text of a sensitive value `p.v`, as `as_sensitive` gives it."""
+    value = macro("relations.column", Identifier("p"), Identifier("v"))
+    return value if column.kind is Kind.TEXT else text_of(engine.render, value, column.kind, column.type)
 
 
 def _as_distinct(engine: Engine, column: Column, value: Markup) -> Markup:

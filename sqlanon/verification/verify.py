@@ -23,7 +23,7 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.results.measures import Disclosure, ModelResult
 from sqlanon.sql import Identifier, Relation, Statement, Text, macro
-from sqlanon.values.expressions import as_sensitive, double_of, shown
+from sqlanon.values.expressions import as_sensitive, double_of, shown, text_of_sensitive
 
 _DIGITS = 12
 NO_NUMBER = None  # for a sensitive value that is none
@@ -239,9 +239,10 @@ class _Check:
         groups = named_groups(attribute is not None, rows, hierarchy.height if hierarchy else 0, counted)
         measures = [Markup(model.measure(self.engine.render, groups)) for model in models]
         template = "verify/measure_classes" if attribute is None else "verify/measure_avs"
-        return self.engine.render(template, measures=measures, **self._values(attribute, hierarchy))
+        texts = any(model.named_values for model in models)
+        return self.engine.render(template, measures=measures, **self._values(attribute, hierarchy, texts))
 
-    def _values(self, attribute: str | None, hierarchy: HierarchyTable | None) -> dict[str, Any]:
+    def _values(self, attribute: str | None, hierarchy: HierarchyTable | None, texts: bool) -> dict[str, Any]:
         """Return the values that the template of the statement interpolates."""
         columns: list[Markup | int] = [part for parts in self._shown for part in parts] or [0]
         values: dict[str, Any] = {
@@ -261,6 +262,7 @@ class _Check:
             "value": double_of(self.engine.render, Markup(Identifier("v")), column.kind)
             if column.kind.is_numeric
             else NO_NUMBER,
+            "text": text_of_sensitive(self.engine, column) if texts else None,
             "hierarchy": hierarchy.table if hierarchy else None,
             "leaf": as_sensitive(self.engine, column, Markup(Identifier("value"))),
             "levels": list(range(1, hierarchy.height + 1)) if hierarchy else [],

@@ -52,6 +52,7 @@ MODELS: list[dict[str, Any]] = [
     {"model": "t-closeness", "attribute": "pay", "t": 0.3, "distance": "kl"},
     {"model": "beta-likeness", "attribute": "illness", "beta": 0.8},
     {"model": "delta-disclosure", "attribute": "illness", "delta": 0.9},
+    {"model": "alpha-k", "attribute": "illness", "alpha": 0.4, "k": 3, "values": ["flu", "'"]},
     {"model": "variance-diversity", "attribute": "pay", "v": 2.0},
 ]
 

@@ -113,6 +113,18 @@ def disclosed_delta(values: Sequence[Hashable], table: Sequence[Hashable]) -> fl
     return max(abs(math.log2(q[value] / p[value])) for value in p)
 
 
+def greatest_share(
+    values: Sequence[Hashable], k: int, named: Sequence[Hashable] | None = None, *, counts_null: bool = False
+) -> Fraction | float:
+    """The greatest share that a value, or a named one, can have, whatever its Nones are; infinite below k rows."""
+    if len(values) < k:
+        return math.inf
+    bounded = {value for value in values if value is not None or counts_null} if named is None else set(named)
+    known = Counter(values)
+    most = max((known[value] for value in bounded), default=0)
+    return Fraction(most + (0 if counts_null else known[None]), len(values))
+
+
 def variance(values: Sequence[float | None]) -> Fraction:
     """The population variance of the values that are known; 0 where none is."""
     known = [Fraction(value) for value in values if value is not None]

@@ -192,6 +192,9 @@ def _violates(model: Model, values: list[Any], table: list[Any]) -> bool:
             return float(brute_force.variance(values)) < model["v"] * (1 - _SLACK)
         case "beta-likeness":
             return brute_force.least_beta(values, table, form=model["form"]) > model["beta"] * (1 + _SLACK)
+        case "alpha-k":
+            share = brute_force.greatest_share(values, model["k"])
+            return share > Fraction(str(model["alpha"]))
         case "delta-disclosure":
             return not brute_force.disclosed_delta(values, table) < model["delta"] * (1 - _SLACK)
     return float(_distance(model["distance"], values, table)) > model["t"] * (1 + _SLACK)
@@ -226,6 +229,7 @@ MODELS: tuple[Model, ...] = (
     {"model": "beta-likeness", "attribute": "s", "form": "enhanced", "beta": 1.3},
     {"model": "beta-likeness", "attribute": "s", "form": "basic", "beta": 0.9},
     {"model": "delta-disclosure", "attribute": "s", "delta": 1.7},
+    {"model": "alpha-k", "attribute": "s", "alpha": 0.6, "k": 2},
 )
 
 

@@ -30,6 +30,7 @@ TEXTS: list[dict[str, Any]] = [
     {"model": "beta-likeness", "form": "basic", "beta": 1.3},
     {"model": "beta-likeness", "form": "enhanced", "beta": 1.1},
     {"model": "delta-disclosure", "delta": 1.05},
+    {"model": "alpha-k", "alpha": 0.5, "k": 3},
 ]
 NUMBERS: list[dict[str, Any]] = [
     {"model": "variance-diversity", "v": 4.0},

@@ -213,6 +213,7 @@ class FrequencySets:
             column=sensitive_column(number),
             table=self.base.table,
             levels=list(range(1, one.height + 1)),
+            texts=one.texts,
         )
         self.engine.analyze(recounted)
         return replace(one, domain=recounted)
@@ -230,6 +231,7 @@ class FrequencySets:
             excluded=excluded,
             keys=self.keys.of_node(node),
             levels=list(range(1, one.height + 1)),
+            texts=one.texts,
         )
         self.engine.analyze(narrowed)
         return replace(one, domain=narrowed)

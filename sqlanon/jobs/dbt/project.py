@@ -155,7 +155,7 @@ class ProjectText:
             suppressed=False,
             keyed=True,
             measure=Markup(model.measure(self.engine.render, groups).text),
-            **sensitive_values(self.engine, sensitive),
+            **sensitive_values(self.engine, sensitive, [model]),
         ).text
 
     def _rows_test(self) -> str:
