@@ -47,7 +47,11 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from sqlanon.engines.spark.urls import SparkAddress
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors have no tests
-    settings = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark")), "spark.sql.shuffle.partitions": "2"}
+    settings = {
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark")),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.catalogImplementation": "in-memory",  # the JVM keeps the settings of the first session in it
+    }
     opened = open_session(SparkAddress("local[2,3]", settings))
     yield opened
     close_session(opened)
@@ -150,7 +154,7 @@ def test_a_tree_over_more_rows_than_a_task_holds(engines: tuple[DuckDBEngine, Ex
     with SparkEngine(SparkAddress("local[2,3]"), EngineOptions()) as spark:
         assert isinstance(spark, SparkEngine)
         spark.driver_connection.read.parquet(str(path)).write.saveAsTable("people")
-        spark.prepare_work("default")
+        spark.prepare_work("sqlanon")
         spark.driver_connection.conf.set("spark.sqlanon.rows", "800")
         results = []
         for engine in (engines[0], spark):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ import pytest
 
 from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.engines.spark.new_tables import ends_its_quotes, name_for_methods, table_and_query
 from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
 from sqlanon.engines.spark.work_tables import WorkTables, creates, query_of, written_by
 from sqlanon.errors import EngineError
@@ -95,3 +97,36 @@ def test_the_table_that_a_statement_makes_is_told_from_those_that_it_reads() -> 
     assert written_by(text) == work("new").name
     assert query_of(text) == f"SELECT 1 AS a FROM {work('rows')} AS r"
     assert written_by(f"SELECT * FROM {work('rows')}") is None
+
+
+@pytest.mark.parametrize("name", ["rows", 'o"d', "of a AS\n", "it's.", "`", "\\", "CREATE TABLE"])
+def test_a_new_table_of_a_query_is_taken_apart(name: str) -> None:
+    table = Relation(name, "s q", "c")
+    query = f'SELECT 1 AS "USING PARQUET AS\n" FROM {table} AS t'
+    assert table_and_query(f"CREATE TABLE {table} USING PARQUET AS\n{query}") == (table, query)
+    assert name_for_methods(table) == f"`c`.`s q`.`{name.replace('`', '``')}`"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'CREATE TABLE "a" USING PARQUET (b INT)',
+        'CREATE TABLE "a" USING delta AS\nSELECT 1',
+        "SELECT 'CREATE TABLE \"a\" USING PARQUET AS\n'",
+        'CREATE VIEW "a" AS\nSELECT 1',
+    ],
+)
+def test_other_statements_are_sent_as_they_are(text: str) -> None:
+    assert table_and_query(text) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "ends"),
+    [("a", False), ("a\\b", False), ("a\\\\", False), ('a"b', False), ("a\\", True), ('a\\"b', True), ("\\\\\\", True)],
+)
+def test_a_backslash_before_a_quote_goes_with_it(name: str, ends: bool) -> None:
+    """Held against the rule of Spark's lexer: within quotes any character but these two, a doubled quote, or a pair."""
+    written = f'{Identifier(name)} AS "b"'
+    token = re.match(r'"(?:[^"\\]|""|\\.)*"', written)
+    assert (token is None or token[0] != str(Identifier(name))) is ends
+    assert ends_its_quotes(name) is ends

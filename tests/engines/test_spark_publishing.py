@@ -358,6 +358,32 @@ def test_gc_drops_versions_that_no_release_shows(spark: SparkEngine, release: Re
     assert versions(spark, release) == 1
 
 
+def test_gc_drops_tables_that_were_made_and_not_filled(
+    spark: SparkEngine, release: Relation, home: Path, tmp_path: Path
+) -> None:
+    """A table is in the metastore before its first row is written, and what was written goes with it."""
+    url = f"duckdb:///{tmp_path / 'catalog.duckdb'}"
+    sql(
+        spark,
+        "CREATE VIEW clinic.broken AS SELECT CASE WHEN id < 900 THEN id ELSE raise_error('') END AS n FROM range(1000)",
+    )
+    with Catalog.open(spark, url=url) as catalog:
+        run = catalog.start_run(RunStart(str(release), str(release), "privacy: []\n", "mondrian", "1.0"))
+        space = Workspace(spark, catalog, run, "work")
+        made = [space.table("rows"), space.staging(release)]
+        for table in made:
+            with pytest.raises(EngineError):
+                spark.execute(
+                    Statement("create", f'CREATE TABLE {table} USING PARQUET AS\nSELECT n FROM "clinic"."broken"')
+                )
+        directories = [home / "tables" / f"{one.parts[-2].replace('main', 'work')}.db" / one.name for one in made]
+        assert all(directory.exists() for directory in directories)
+    with Catalog.open(spark, url=url) as catalog:
+        done = gc(spark, catalog)
+    assert [any(one.name in line for line in done) for one in made] == [True, True]
+    assert not any(directory.exists() for directory in directories)
+
+
 def test_rows_are_not_carried_over_to_another_database(spark: SparkEngine, url: str, tmp_path: Path) -> None:
     """Neither there nor from there; the plan says so."""
     other = f"duckdb:///{tmp_path / 'other.duckdb'}"

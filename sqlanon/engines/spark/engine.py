@@ -15,6 +15,7 @@ from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import statement_error
 from sqlanon.engines.spark.files import FilesOfSpark, write_directory
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
+from sqlanon.engines.spark.new_tables import create_filled, ends_its_quotes, table_and_query
 from sqlanon.engines.spark.session import FILE_MASK, close_session, open_session
 from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
 from sqlanon.engines.spark.urls import SparkAddress, address_of
@@ -81,7 +82,7 @@ class SparkEngine(Engine):
     def __init__(self, address: SparkAddress, options: EngineOptions) -> None:
         self._address = address
         self._options = options
-        self._session: SparkSession = open_session(address)
+        self._session: SparkSession = open_session(address, options.statement_timeout)
         self._worker = StatementWorker("spark", options.statement_timeout, self._interrupt)
         self._tables = WorkTables(self._session)
         self._renderer = TwofoldRenderer(self._tables.home.render, SparkSQL.renderer())
@@ -172,8 +173,17 @@ class SparkEngine(Engine):
             name = statement.writes or ""
             self._guarded(statement.name, lambda: self._tables.cache(name, statement.text))
             return -1
-        self._fetch(statement)
+        if new := table_and_query(statement.text):
+            self._create_filled(statement, *new)
+        else:
+            self._fetch(statement)
         return -1
+
+    def _create_filled(self, statement: Statement, table: Relation, query: str) -> None:
+        """Make a table of a query; a work table is known before its rows are there, so that its name can be dropped."""
+        if isinstance(statement, _Placed) and statement.writes is not None:
+            self._tables.note_written(statement.writes, Place.SPARK)
+        self._guarded(statement.name, lambda: create_filled(self._session, table, self._session.sql(query)))
 
     def _fetch_home(self, statement: _Placed) -> int:
         """Keep at home what a statement would make a table of; the number of its rows."""
@@ -398,7 +408,13 @@ class SparkEngine(Engine):
     def columns(self, relation: Relation) -> list[Column]:
         if self._tables.is_at_home(relation):
             return self._tables.home.columns(relation)
-        return [column_of(column) for column in self._known(self._tables.with_spark(relation))["columns"]]
+        known = self._known(self._tables.with_spark(relation))["columns"]
+        if unread := next((one["name"] for one in known if ends_its_quotes(one["name"])), None):
+            raise PolicyError(
+                f"column {unread}: Spark reads no quoted name that has a backslash before a quote or at its end; use a"
+                " view that calls the column otherwise."
+            )
+        return [column_of(column) for column in known]
 
     def unique_columns(self, relation: Relation) -> frozenset[str]:
         """None: constraints of Spark's tables are not enforced."""

@@ -33,6 +33,7 @@ from markupsafe import Markup
 from pyspark import cloudpickle
 
 from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.engines.spark.new_tables import create_filled, name_for_methods, quoted_for_methods
 from sqlanon.engines.spark.records import DELIVERY, Delivery, RecordLayout, RowTable, from_bytes, to_bytes
 from sqlanon.engines.spark.tasks import WHOLE_TYPES, ArrivingTable, CarriedWork, versions
 from sqlanon.engines.spark.twofold import Place, TakenHalf, half
@@ -117,9 +118,9 @@ def carry_out_in_parts(
     done = records.mapInArrow(carried.run, layout.schema)
     if place is None:
         return _without_rows(_read_outcomes(done, layout, len(works)))
-    done.write.format("parquet").option("maxRecordsPerFile", _ROWS_OF_FILE).saveAsTable(_name(place))
     try:
-        return _read_outcomes(session.table(_name(place)), layout, len(works))
+        create_filled(session, place, done, _ROWS_OF_FILE)
+        return _read_outcomes(session.table(name_for_methods(place)), layout, len(works))
     except BaseException:
         session.sql(SparkSQL.renderer()("engine/drop_table", table=place).text)
         raise
@@ -172,7 +173,7 @@ def _columns_of(table: ArrivingTable, slots: Sequence[str]) -> list[Column]:
     columns = []
     for place, kind in enumerate(slots):
         name = sources.get(f"c{place}")
-        value = f.lit(None).cast(kind) if name is None else f.col(_quoted(name))
+        value = f.lit(None).cast(kind) if name is None else f.col(quoted_for_methods(name))
         columns.append(value.alias(f"c{place}"))
     return columns
 
@@ -232,15 +233,6 @@ def _threads(session: SparkSession, parts: int) -> int | None:
         return None
     cores = {None: 1, "*": os.cpu_count() or 1}.get(local[1]) or int(local[1])
     return max(1, cores // parts)
-
-
-def _name(relation: Relation) -> str:
-    return ".".join(map(_quoted, relation.parts))
-
-
-def _quoted(name: str) -> str:
-    """A name as the methods of data frames take it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def pickled(work: object) -> bytes:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlanon.engines.private import make_private_directory, remove_directory
+from sqlanon.engines.spark.connect import require_server
 from sqlanon.engines.spark.errors import opening_error
 from sqlanon.engines.spark.urls import SparkAddress
 from sqlanon.engines.urls import redacted
@@ -29,6 +30,7 @@ MEANINGS = {
 }
 """Settings by which statements mean the same whatever the cluster's own are."""
 FILE_MASK = "spark.hadoop.fs.permissions.umask-mode"
+_ANSWER = 10.0  # seconds for a Connect server
 _LOG = Path(__file__).with_name("log4j2.properties")
 _STARTING = {
     "spark.ui.enabled": "false",
@@ -45,9 +47,10 @@ _owned: Any = None  # the session that started the context, where the program di
 _spill: Path | None = None  # what that one's shuffles and cached rows are in
 
 
-def open_session(address: SparkAddress) -> SparkSession:
+def open_session(address: SparkAddress, timeout: float | None = None) -> SparkSession:
     """Open a session at a place; every one is to be given to `close_session` once.
 
+    timeout: seconds for a Connect server to answer, ten at most.
     Raises AccessError, with the remedy, where pyspark or Java is missing or nobody answers.
     """
     global _open
@@ -59,7 +62,7 @@ def open_session(address: SparkAddress) -> SparkSession:
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True  # it quotes whole statements
     with _lock:
         try:
-            session = _connect(address)
+            session = _connect(address, timeout)
         except SqlanonError:
             raise
         except Exception as error:  # of pyspark, py4j or grpc, which share no class
@@ -84,12 +87,13 @@ def close_session(session: SparkSession) -> None:
             session.stop()  # of a server, where a session is nobody else's
 
 
-def _connect(address: SparkAddress) -> SparkSession:
+def _connect(address: SparkAddress, timeout: float | None) -> SparkSession:
     """Start a context, or open another session of the one that runs."""
     global _owned
     from pyspark.sql import SparkSession
 
     if address.remote is not None:
+        require_server(address.remote, min(_ANSWER, timeout or _ANSWER))
         return SparkSession.builder.remote(address.remote).create()
     running = SparkSession.getActiveSession()
     if running is None:
