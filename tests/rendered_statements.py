@@ -131,9 +131,9 @@ CLUSTERED: list[dict[str, Any]] = [
     },
 ]
 SURROGATES: dict[str, Any] = {
-    "attributes": KEPT | NUMBERS | {"ward": {"role": "identifier", "show": "surrogate"}},
-    "privacy": ANONYMOUS,
-    "subject": "none",
+    "attributes": KEPT | {"age": QUASI, "zipcode": {"role": "identifier", "show": "surrogate"}},
+    "privacy": DIVERSE,
+    "subject": "zipcode",
 }
 _PUBLIC: dict[str, Any] = {
     "age": QUASI | {"domain": {"from": 20, "below": 80, "step": 20}},

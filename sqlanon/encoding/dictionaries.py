@@ -40,7 +40,7 @@ def code_attribute(
 
 
 def _stays_uncoded(plan: Plan, attribute: Attribute) -> bool:
-    looked_at = attribute.role is not Role.INSENSITIVE or attribute.name == plan.policy.target
+    looked_at = attribute.role is not Role.INSENSITIVE or attribute.name in (plan.policy.target, plan.policy.person)
     return not looked_at and plan.rows >= UNCODED_ROWS and attribute.distinct >= UNCODED
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from markupsafe import Markup
@@ -23,10 +23,17 @@ WEIGHT = Identifier("w")
 
 @dataclass(frozen=True)
 class Tuples:
-    """The frequency set of the bits that the search looks at: `(p0, p1, …, w)`, and which bits those are."""
+    """The frequency set of the bits that the search looks at: `(p0, p1, …, w)`, and which bits those are.
+
+    persons: how many `w` counts, where it counts persons; None where it counts rows.
+    weights: where it counts persons, the columns for those who have the value of each sensitive attribute: the tuples
+        with it have no `w`, and those of quasi-identifiers alone, which the masks tell, have no other count.
+    """
 
     table: Relation
     masks: tuple[int, ...]
+    persons: int | None = None
+    weights: Mapping[str, Identifier] = field(default_factory=dict)
 
 
 def collapse(
@@ -40,7 +47,7 @@ def collapse(
 
 def count_tuples(engine: Engine, workspace: Workspace, coded: CodedTable, fields: Sequence[Field]) -> Tuples:
     """The frequency set of some fields of a table, however large it is."""
-    masks, words = _masked_words(coded, fields)
+    masks, words = masked_words(coded, fields)
     table = workspace.table("tuples")
     engine.run("encoding/create_frequency_set", table=table, rows=coded.rows, words=words)
     return Tuples(table, masks)
@@ -69,7 +76,7 @@ class SampledTuples:
 
 def sample_tuples(engine: Engine, coded: CodedTable, fields: Sequence[Field]) -> SampledTuples:
     """Look at the tuples of some fields in a sample of the rows: that of the witnesses, where they are one."""
-    _, words = _masked_words(coded, fields)
+    _, words = masked_words(coded, fields)
     share = min(1.0, SAMPLE_ROWS / coded.source_rows)
     rows, drawn = coded.rows, share
     if coded.witness_is_sample:
@@ -77,7 +84,7 @@ def sample_tuples(engine: Engine, coded: CodedTable, fields: Sequence[Field]) ->
     return SampledTuples(share, *engine.query_one("encoding/sample_tuples", rows=rows, words=words, share=drawn))
 
 
-def _masked_words(coded: CodedTable, fields: Sequence[Field]) -> tuple[tuple[int, ...], list[dict[str, Any]]]:
+def masked_words(coded: CodedTable, fields: Sequence[Field]) -> tuple[tuple[int, ...], list[dict[str, Any]]]:
     """The bits of some fields in each word, and the words with only those."""
     masks = tuple(sum(f.mask for f in fields if f.word == w) for w in range(coded.words))
     masked = zip(coded.word_columns, masks, strict=True)
@@ -86,5 +93,6 @@ def _masked_words(coded: CodedTable, fields: Sequence[Field]) -> tuple[tuple[int
 
 def expand(coded: CodedTable, tuples: Tuples, done: Relation | Markup) -> Markup:
     """Every row's words with the leaf of its tuple."""
+    done = done if tuples.persons is None else macro("tree.counted", done, Identifier("w"))
     words = list(zip(coded.word_columns, tuples.masks, strict=True))
     return macro("relations.with_leaves", coded.rows, done, words)

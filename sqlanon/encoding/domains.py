@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
@@ -20,7 +21,11 @@ from sqlanon.work.workspace import Workspace
 
 @dataclass(frozen=True)
 class Sensitive:
-    """A sensitive attribute's place in the coded row, and its domain (see `models.base.Groups`)."""
+    """A sensitive attribute's place in the coded row, and its domain (see `models.base.Groups`).
+
+    weight: the column for the persons who have its value; None where rows are counted.
+    total: how many the domain counts, where these are persons, as one may have several values.
+    """
 
     name: str
     word: Identifier
@@ -28,6 +33,8 @@ class Sensitive:
     domain: Relation
     height: int
     texts: bool = False
+    weight: Identifier | None = None
+    total: int | None = None
 
 
 def create_domains(
@@ -47,6 +54,21 @@ def create_domains(
     )
 
 
+def create_domains_of_persons(
+    engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel], tuples: Tuples
+) -> tuple[Sensitive, ...]:
+    """The same, counted in persons: a value occurs as often as persons have it."""
+    each = []
+    named = {model.attribute for model in models if model.named_values}
+    for place, one in enumerate(judged_fields(coded, models)):
+        weight, texts = tuples.weights[one.attribute.name], one.attribute.name in named
+        rows = macro("tree.counted", tuples.table, weight)
+        domain = create_domain(engine, workspace, rows, f"domain_{place}", one, texts=texts, weight=weight)
+        (total,) = engine.query_one("encoding/sum_domain", domain=domain.domain)
+        each.append(replace(domain, weight=weight, total=int(total)))
+    return tuple(each)
+
+
 def judged_fields(coded: CodedTable, models: Sequence[PrivacyModel]) -> list[Field]:
     """The fields of the sensitive attributes that a model looks at."""
     names = dict.fromkeys(model.attribute for model in models if model.attribute is not None)
@@ -54,9 +76,19 @@ def judged_fields(coded: CodedTable, models: Sequence[PrivacyModel]) -> list[Fie
 
 
 def create_domain(
-    engine: Engine, workspace: Workspace, rows: Relation | Markup, name: str, field: Field, *, texts: bool = False
+    engine: Engine,
+    workspace: Workspace,
+    rows: Relation | Markup,
+    name: str,
+    field: Field,
+    *,
+    texts: bool = False,
+    weight: Identifier | None = None,
 ) -> Sensitive:
-    """The values of one field, counted over some rows, in a work table of this name; with their `texts` if asked."""
+    """The values of one field, counted over some rows, in a work table of this name; with their `texts` if asked.
+
+    weight: the column that tells how many a row stands for, if it is not one.
+    """
     domain = workspace.table(name)
     hierarchy, column = field.coding.hierarchy, field.attribute.column
     code = macro("codes.of_group", field.shift)
@@ -70,6 +102,7 @@ def create_domain(
         word=field.column,
         mask=field.mask,
         shift=field.shift,
+        weight=weight,
         dictionary=field.coding.dictionary,
         kind=field.attribute.column.kind,
         before=field.coding.before,
@@ -97,11 +130,12 @@ def require_attainable(
 
 def _failure(engine: Engine, rows: int, model: PrivacyModel, domains: dict[str, Sensitive]) -> str | None:
     domain = domains[model.attribute] if model.attribute is not None else None
+    counted = rows if domain is None or domain.total is None else domain.total
     groups = Groups(
-        classes=macro("relations.one_class", rows),
+        classes=macro("relations.one_class", counted),
         avs=None if domain is None else macro("relations.values_of_one_class", domain.domain),
         domain=None if domain is None else domain.domain,
-        rows=rows,
+        rows=counted,
         height=domain.height if domain else 0,
     )
     _class, measure, violates, *_ = engine.fetch_one(model.measure(engine.render, groups))

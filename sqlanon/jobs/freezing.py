@@ -22,6 +22,7 @@ from sqlanon.jobs.recoded import (
 from sqlanon.jobs.sealing import sealed
 from sqlanon.models import models_of
 from sqlanon.plan.checks import released_names
+from sqlanon.plan.persons import refuse_persons
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_stored
@@ -91,6 +92,7 @@ def export_procedure(engine: Engine, catalog: Catalog, run: Run, wanted: Freezin
 
 def _job(catalog: Catalog, run: Run, wanted: Freezing, policy: Policy) -> Job:
     """The job without a procedure."""
+    refuse_persons(policy, "a job")
     if not JOB_NAME.fullmatch(wanted.name):
         raise PolicyError(JOB_NAME_PROBLEM)
     if run.status is not Status.PUBLISHED:

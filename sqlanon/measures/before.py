@@ -32,9 +32,10 @@ def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) 
 
     Those of many different rows are estimated (decision 24).
     """
+    members = coded.source_rows if tuples is None or tuples.persons is None else tuples.persons
     keys = quasi_keys(coded)
     if not keys:  # every quasi-identifier has a single value
-        return ClassStatistics(coded.source_rows, 0, ((coded.source_rows, 1),))
+        return ClassStatistics(members, 0, ((members, 1),))
     if tuples is None and coded.source_rows > MOST_EXACT:
         sampled = sample_tuples(engine, coded, coded.quasi_identifiers)
         if sampled.distinct_share > WORTH_SHARE:  # counting few classes is quick
@@ -43,7 +44,7 @@ def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) 
                 return estimated
     rows = coded.rows if tuples is None else tuples.table
     sizes = _count_classes(engine, rows, keys, is_weighted=tuples is not None)
-    return ClassStatistics(coded.source_rows, 0, tuple(sizes.items()))
+    return ClassStatistics(members, 0, tuple(sizes.items()))
 
 
 def _estimate(

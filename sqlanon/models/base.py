@@ -95,6 +95,7 @@ class PrivacyModel(ABC):
     decided_by_size: ClassVar[bool] = False  # a class satisfies it exactly if it has `least_rows` rows
     needs_hierarchy: ClassVar[bool] = False  # it measures along the hierarchy of its attribute
     counts_null_by_policy: ClassVar[bool] = False  # whether NULL is a value to it is for the policy to say
+    judges_shares: ClassVar[bool] = False  # by shares of a class's sensitive values alone: persons may have several
     monotone_under_generalization: ClassVar[bool]  # merging classes that satisfy it gives one that does
     monotone_under_suppression: ClassVar[bool]  # leaving whole classes out can't break the remaining ones
     closed_under_union: ClassVar[bool] = False  # a class that satisfies it does so whatever rows join it

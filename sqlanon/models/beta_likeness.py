@@ -31,6 +31,7 @@ class BetaLikeness(PrivacyModel):
     """
 
     name: ClassVar[str] = "beta-likeness"
+    judges_shares: ClassVar[bool] = True
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = False
 

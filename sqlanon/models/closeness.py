@@ -42,6 +42,7 @@ class TCloseness(PrivacyModel):
     name: ClassVar[str] = "t-closeness"
     distance: ClassVar[str]
     distance_in_words: ClassVar[str]
+    judges_shares: ClassVar[bool] = True
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = False
 

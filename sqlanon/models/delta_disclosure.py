@@ -32,6 +32,7 @@ class DeltaDisclosure(PrivacyModel):
     """
 
     name: ClassVar[str] = "delta-disclosure"
+    judges_shares: ClassVar[bool] = True
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = False
 

@@ -47,6 +47,7 @@ from sqlanon.sql import Relation, Renderer, Statement, macro
 class _LDiversity(PrivacyModel):
     """The base of the three l-diversities: at least l values, so at least l rows, in every class."""
 
+    judges_shares: ClassVar[bool] = True
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = True
     counts_null_by_policy: ClassVar[bool] = True

@@ -30,6 +30,7 @@ class VarianceDiversity(PrivacyModel):
     """
 
     name: ClassVar[str] = "variance-diversity"
+    judges_shares: ClassVar[bool] = True
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = True
 

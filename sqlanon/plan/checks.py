@@ -14,6 +14,7 @@ from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.hierarchies.limits import limit_problem, limits_of
 from sqlanon.models import largest_k, models_of
 from sqlanon.plan.clustered import cluster_problems, cluster_warnings
+from sqlanon.plan.persons import person_problems, person_warnings
 from sqlanon.plan.pseudonyms import is_omitted, key_problems, pseudonym_problems, pseudonym_warnings
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import (
@@ -60,6 +61,7 @@ def problems(subject: PlanSubject) -> Iterator[str]:
         if attribute.sets != "list" and (attribute.hierarchy is not None or not column.kind.is_nominal):
             yield f"{place}: sets is for texts without a hierarchy, and this column shows no sets; leave it out."
     yield from pseudonym_problems(subject)
+    yield from person_problems(subject)
     yield from _algorithm_problems(subject)
     yield from cluster_problems(
         subject.policy, list(subject.attributes), subject.rows, subject.uncountable, subject.strata
@@ -257,6 +259,7 @@ def warnings(subject: PlanSubject) -> Iterator[str]:
         name = subject.policy.algorithm.name
         yield f"suppression: {name} puts every row into a class and leaves none out, so nothing will be suppressed."
     yield from cluster_warnings(subject.policy)
+    yield from person_warnings(subject)
     yield from pseudonym_warnings(subject.policy, [one.column for one in subject.repetition.columns])
     for column, attribute in subject.attributes:
         place = _place(column.name)

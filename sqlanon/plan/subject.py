@@ -105,7 +105,8 @@ def inspect_table(policy: Policy, engine: Engine, source: Relation) -> PlanSubje
     kept_roles = (Role.SENSITIVE, Role.INSENSITIVE)
     kept = [column for column in columns if column.name in roles and roles[column.name].role in kept_roles]
     integers = [column.name for column in kept if column.kind is Kind.INTEGER]
-    nullable = list(dict.fromkeys([*refusing, *integers]))
+    persons = [column.name for column in columns if column.name == policy.person]
+    nullable = list(dict.fromkeys([*refusing, *persons, *integers]))
     measured = measure_source(engine, source, nullable, integers)
     return PlanSubject(
         policy=policy,
@@ -113,7 +114,7 @@ def inspect_table(policy: Policy, engine: Engine, source: Relation) -> PlanSubje
         table=_name(policy, source),
         columns=columns,
         rows=measured.rows,
-        nulls={name: measured.nulls[name] for name in refusing},
+        nulls={name: measured.nulls[name] for name in (*refusing, *persons)},
         distinct=_distinct(engine, source, measured, [c for c in kept if not _repeats(measured, c.name)]),
         repetition=find_repeating(engine, source, identifying(policy, columns)),
         uncountable=measure_uncountable(engine, source, policy, columns),

@@ -31,6 +31,8 @@ class AlgorithmParameters(Part):
     """True if the search knows, at any time, the best release so far."""
     samples: ClassVar[bool] = False
     """True if models must be testable on samples of the rows."""
+    counts_persons: ClassVar[bool] = False
+    """True if the search counts persons, of whom each may have several rows."""
     releases_clusters: ClassVar[bool] = False
     """True if the release has a row for each cluster, and a second table of the values of each."""
     is_private: ClassVar[bool] = False

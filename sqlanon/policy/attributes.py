@@ -265,12 +265,12 @@ class AttributeSection(Part):
     value has one pseudonym in every release by one key."""
     order: Annotated[tuple[str, ...] | None, BeforeValidator(_order)] = None
     """Microaggregation: all values of a column of categories, from the least to the greatest, as `[A, B, C, D]`."""
-    nulls: Literal["allow", "unknown", "nothing", "value", "refuse"] = "allow"
+    nulls: Literal["allow", "unknown", "nothing", "value", "refuse", "each"] = "allow"
     """The meaning of NULL in the column. `refuse`: an error, before any work. Elsewhere it is allowed, and a value of
     its own. A sensitive attribute, where `nothing` is the default, says what NULL is to l-diversity: `nothing`, it adds
     none; or a `value` like any other. A quasi-identifier with `show: bounds`, `mean`, `midpoint` or `range` is NULL in
     all rows of a class that holds NULL with `unknown`, the default there; with `allow` it shows numbers of the known
-    values."""
+    values. Of the `subject` NULL is refused; with `each`, each row in which it is NULL is of another person."""
     bottom: Limit = None
     """Numbers: the release tells lesser ones apart no further; `{quantile: 0.005}` takes the number from the table."""
     top: Limit = None
@@ -313,6 +313,8 @@ class AttributeSection(Part):
             raise broken("allows NULL: say whether it counts for l-diversity, as nulls: nothing or nulls: value.")
         if self.role is not Role.SENSITIVE and self.nulls in ("nothing", "value"):
             raise broken(f"has nulls: {self.nulls}, which an attribute with role {self.role.value} does not use.")
+        if self.nulls == "each" and self.role is not Role.IDENTIFIER:
+            raise broken(f"has nulls: each, which an attribute with role {self.role.value} does not use.")
         if self.nulls == "unknown" and (self.role is not Role.QUASI_IDENTIFIER or self.show not in _NUMBERS):
             raise broken("has nulls: unknown, which is for numbers: labels say themselves whether a class holds NULL.")
         if self.hierarchy is not None and self.role not in (Role.QUASI_IDENTIFIER, Role.SENSITIVE):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -51,14 +51,20 @@ class Policy(Part):
     digest: Literal["run", "record"] = "record"
     """The time at which the release is digested for its record: in the `run`, before it is published; or when the
     `record` is written, which costs runs nothing, and can't tell of changes before that."""
-    subject: Literal["none"] | None = None
-    """The persons behind the rows. `none`: rows are counted and protected, whoever they are about. It must be given
-    where an identifier repeats, or may not be looked at."""
+    subject: Annotated[str, Field(min_length=1)] | None = None
+    """The persons behind the rows. The name of an identifier, whose values are persons: models count persons, of whom a
+    class must hold k, and a sensitive value occurs as often as persons have it. `none`: rows are counted and protected,
+    whoever they are about. It must be given where an identifier repeats, or may not be looked at."""
     trust: Literal["owner"] | None = None
     """Code that may run when the source is read, on PostgreSQL, with the rights of the role that reads. `owner`: code
     of the source's owner, too. Else only code of superusers, of the database's owner and of the role itself."""
     catalog: CatalogSection = CatalogSection()
     """The database and schema in which runs are recorded."""
+
+    @property
+    def person(self) -> str | None:
+        """The attribute whose values are the persons that models count; None where they count rows."""
+        return None if self.subject == "none" else self.subject
 
     @property
     def is_private(self) -> bool:

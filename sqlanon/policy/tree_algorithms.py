@@ -27,6 +27,7 @@ class Mondrian(AlgorithmParameters):
 
     sentence: ClassVar[str] = _CUTS + "at the median of the column that was widest in the part."
     recodes: ClassVar[Recodes] = Recodes.REGIONS
+    counts_persons: ClassVar[bool] = True
     name: Literal["mondrian"] = "mondrian"
 
 

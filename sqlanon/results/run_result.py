@@ -107,12 +107,16 @@ class ReleaseResult:
 
 @dataclass(frozen=True)
 class Subject:
-    """Rows and persons: what the policy declares, the identifiers that repeat or may not be read, and a note of it."""
+    """Rows and persons: what the policy declares, the identifiers that repeat or may not be read, and a note of it.
+
+    persons: how many the release has, where sizes of classes are numbers of persons; None where they are of rows.
+    """
 
     declared: str | None
     repeating: tuple[RepeatingColumn, ...]
     unread: tuple[str, ...]
     note: str | None
+    persons: int | None = optional()
 
 
 @dataclass(frozen=True, kw_only=True)

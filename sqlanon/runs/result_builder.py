@@ -99,8 +99,8 @@ class ResultBuilder:
             run=self.run,
             engine=self.engine,
             source=self._source(),
-            release=self._release(self.verification.statistics),
-            subject=self._subject(),
+            release=self._release(self.verification),
+            subject=self._subject(self.verification),
             models=self.verification.models,
             starred=self._starred(self.verification),
             metrics=self._utility(self.verification.statistics),
@@ -149,10 +149,11 @@ class ResultBuilder:
             risk=before.risk,
         )
 
-    def _release(self, statistics: ClassStatistics) -> ReleaseResult:
+    def _release(self, verification: Verification) -> ReleaseResult:
+        statistics = verification.statistics
         return ReleaseResult(
             table=self.release,
-            rows=statistics.rows,
+            rows=statistics.rows if verification.rows is None else verification.rows,
             suppressed=self.suppressed,
             classes=statistics.classes,
             min_class_size=statistics.min_class_size,
@@ -163,9 +164,16 @@ class ResultBuilder:
             nulls=NULL_CHOICE,
         )
 
-    def _subject(self) -> Subject:
+    def _subject(self, verification: Verification) -> Subject:
         repetition = self.repetition
-        return Subject(self.subject, repetition.columns, repetition.unread, repetition.sentence)
+        if verification.rows is None:
+            return Subject(self.subject, repetition.columns, repetition.unread, repetition.sentence)
+        persons = verification.statistics.rows
+        note = (
+            f"Persons are counted, not rows: {verification.rows:,} rows of {persons:,} persons, told by"
+            f" '{self.subject}'. Sizes of classes, models and risk are of persons; GCP and loss are of rows."
+        )
+        return Subject(self.subject, repetition.columns, repetition.unread, note, persons)
 
     def _starred(self, verification: Verification) -> StarredRows | None:
         """Suppressed rows that the release shows, if it does."""

@@ -131,6 +131,7 @@ def _verify(run: RunExecution, release: Release, staged: Staged, unmatched_rows:
             suppressed_label=EVERYTHING if release.starred_rows else None,
             exempt=policy.exempts_stars,
             sensitive=policy.sensitive,
+            person=policy.person,
         )
     failed = [name for name, check in outcome.checks.items() if check.violations]
     if not failed and outcome.verification.fails_by_stars_alone:

@@ -10,6 +10,7 @@ from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.placement import search_with_rows
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.encoding.distinct_tuples import Tuples
+from sqlanon.encoding.persons import count_persons
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import AlgorithmParameters
 from sqlanon.releases.base import Release
@@ -85,6 +86,8 @@ class Search(ReleaseSource):
         return Encoded(encode(run.engine, run.snapshot, run.workspace, whole=self.searching.needs_all_witnesses))
 
     def distinct_tuples(self, run: RunExecution, coded: CodedTable) -> Tuples | None:
+        if run.policy.person is not None:
+            return count_persons(run.engine, run.workspace, coded, run.policy.person, run.models)
         return self.searching.distinct_tuples(search_request(run, coded, self.search_options))
 
     def decide(self, run: RunExecution, encoded: Encoded) -> Release:

@@ -12,6 +12,7 @@ from sqlanon.catalog import Catalog, Run
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.plan.persons import refuse_persons
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.releases.base import Release
@@ -78,6 +79,7 @@ class Stored(ReleaseSource):
         self._created = False  # whether a job found no release to replace
 
     def require_source(self, run: RunExecution) -> None:
+        refuse_persons(run.policy, "the check of rules that are applied")
         if run.policy.source.table is not None:
             if self.job is not None:
                 self.pinned = pinned_origin(self.recorded)

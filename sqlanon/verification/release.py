@@ -31,7 +31,8 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
         else:
             columns = release_columns(policy, {column.name for column in engine.columns(relation)})
         sensitive = policy.sensitive
-        require_columns(engine, relation, [*columns, *attributes_of(models), *sensitive])
+        persons = [] if policy.person is None else [policy.person]
+        require_columns(engine, relation, [*columns, *attributes_of(models), *sensitive, *persons])
         label = EVERYTHING if policy.stars else None
         with checked_hierarchies(engine, policy, models, relation) as hierarchies:
             return verify_table(
@@ -43,6 +44,7 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
                 suppressed_label=label,
                 exempt=policy.exempts_stars,
                 sensitive=sensitive,
+                person=policy.person,
             )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup
@@ -24,6 +24,7 @@ from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.results.measures import Disclosure, ModelResult
 from sqlanon.sql import Identifier, Relation, Statement, Text, macro
 from sqlanon.values.expressions import as_sensitive, double_of, shown, text_of_sensitive
+from sqlanon.verification.persons import persons_in
 
 _DIGITS = 12
 NO_NUMBER = None  # for a sensitive value that is none
@@ -36,6 +37,7 @@ class Verification:
     disclosure: of every sensitive attribute, protected by a model or not.
     violated_by_stars: the models that suppressed rows violate which the table shows, as the class that a reader sees.
     exempt: whether these rows are not judged.
+    rows: of the table, where the members of its classes are persons; None where they are rows.
     """
 
     statistics: ClassStatistics
@@ -43,6 +45,7 @@ class Verification:
     disclosure: tuple[Disclosure, ...] = ()
     violated_by_stars: tuple[str, ...] = ()
     exempt: bool = False
+    rows: int | None = None
 
     @property
     def satisfied(self) -> bool:
@@ -86,6 +89,7 @@ def verify_table(
     suppressed_label: str | None = None,
     exempt: bool = False,
     sensitive: Sequence[str] = (),
+    person: str | None = None,
 ) -> Verification:
     """Check a table: one GROUP BY over it for each sensitive attribute, or a single one where no model has any.
 
@@ -95,10 +99,16 @@ def verify_table(
     `hierarchies` gives the hierarchies of sensitive attributes. What classes tell of `sensitive` ones is measured
     too, by one more GROUP BY for each.
 
+    person: the column whose values are persons, where classes are to be judged by these; NULL is another person each
+    time. A sensitive value occurs as often as persons have it, and models that look at one see its occurrences as their
+    rows; all others see persons.
+
     Raises PolicyError for an unknown table or column, or a hierarchical distance without a hierarchy, and
     VerificationError where what a model measures and what it calls a violation contradict each other.
     """
     check = _Check(engine, *_live(engine, table), tuple(quasi_identifiers), suppressed_label, exempt)
+    if person is not None:
+        return _verify_persons(check, person, models, hierarchies or {}, sensitive)
     results: dict[int, tuple[ModelResult, bool]] = {}
     statistics: ClassStatistics | None = None
     for attribute, places in _by_attribute(models).items():
@@ -112,6 +122,38 @@ def verify_table(
     violated_by_stars = tuple(result.model for result, violates in listed if violates)
     disclosures = tuple(check.disclosures(sensitive, models))
     return Verification(statistics, tuple(result for result, _ in listed), disclosures, violated_by_stars, exempt)
+
+
+def _verify_persons(
+    check: _Check,
+    person: str,
+    models: Sequence[PrivacyModel],
+    hierarchies: Mapping[str, HierarchyTable],
+    sensitive: Sequence[str],
+) -> Verification:
+    """Check a table whose classes are of persons: one GROUP BY of them, and one for each sensitive attribute."""
+    (rows,) = check.engine.query_one("count_rows", table=check.table)
+    attributes = dict.fromkeys([None, *(model.attribute for model in models)])
+    results: dict[int, tuple[ModelResult, bool]] = {}
+    statistics: ClassStatistics | None = None
+    for attribute in attributes:
+        places = [place for place, model in enumerate(models) if model.attribute == attribute]
+        judged = [models[place] for place in places]
+        counted, verdicts = check.of_persons(person, attribute).run(
+            attribute, judged, _hierarchy(attribute, judged, hierarchies)
+        )
+        statistics = statistics or counted
+        results.update(zip(places, verdicts, strict=True))
+    assert statistics is not None
+    listed = [results[place] for place in range(len(models))]
+    return Verification(
+        statistics,
+        tuple(result for result, _ in listed),
+        tuple(check.disclosures(sensitive, models)),
+        tuple(result.model for result, violates in listed if violates),
+        check.exempt,
+        rows=int(rows),
+    )
 
 
 def _live(engine: Engine, table: Relation) -> tuple[Relation, dict[str, Column]]:
@@ -197,6 +239,14 @@ class _Check:
     suppressed_label: str | None
     exempt: bool = False
     times: Identifier | None = None
+
+    def of_persons(self, person: str, attribute: str | None) -> _Check:
+        """The same statements over the persons of the table, or over what it has of them in a sensitive attribute."""
+        assert isinstance(self.table, Relation)
+        quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
+        sensitive = None if attribute is None else self._known(attribute)
+        members = persons_in(self.engine, self.table, self._known(person), quasi_identifiers, sensitive)
+        return replace(self, table=members)
 
     def run(
         self, attribute: str | None, models: Sequence[PrivacyModel], hierarchy: HierarchyTable | None

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from sqlanon.algorithms.tree.medians import Candidates
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.algorithms.tree.thresholds import OpenThresholds, search_thresholds
-from sqlanon.encoding.axes import NEVER, masked_value
+from sqlanon.encoding.axes import NEVER, carried, masked_value
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.sql import Identifier, Relation, Statement, macro
@@ -125,16 +125,26 @@ def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) 
         branch.scan(
             "count_avs_groups",
             avs=table,
-            rows=rows,
             word=sensitive.word,
             mask=sensitive.mask,
             bits=branch.task.bits,
             value=masked_value("c", branch.task.words),
-            weight=branch.task.weight("x"),
-            carried=branch.task.carried_weight("t"),
+            **_counted(branch.task, rows, sensitive),
             **values,
         )
     return tables
+
+
+def _counted(task: Task, rows: Relation | Markup, sensitive: Sensitive) -> dict[str, Any]:
+    """The rows that AVS groups are counted of, and what each stands for: rows, or persons with a sensitive value."""
+    weight = sensitive.weight
+    if weight is None:
+        return {"rows": rows, "weight": task.weight("x"), "carried": task.carried_weight("t")}
+    return {
+        "rows": macro("tree.counted", rows, weight),
+        "weight": macro("tree.total", Identifier("x"), weight),
+        "carried": carried("t", [weight]),
+    }
 
 
 def _measure_children(
@@ -148,4 +158,6 @@ def _groups(branch: Branch, avs: Relation, sensitive: Sensitive) -> Groups:
     piece = Identifier("piece")
     merged = macro("tree.groups_of_classes", Identifier("cover"), avs, piece, piece)
     classes, domain = Markup(Identifier("classes")), Markup(sensitive.domain)
+    if sensitive.total is not None:
+        return Groups(macro("tree.sizes_of_groups", merged), merged, domain, sensitive.total, sensitive.height)
     return Groups(classes, merged, domain, branch.task.table_rows, sensitive.height)

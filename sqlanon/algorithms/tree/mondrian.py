@@ -18,7 +18,7 @@ from sqlanon.algorithms.tree.task import Task
 from sqlanon.encoding.axes import measured_axes
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.distinct_tuples import Tuples, expand
-from sqlanon.encoding.domains import create_domains, require_attainable
+from sqlanon.encoding.domains import create_domains, create_domains_of_persons, require_attainable
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import Mondrian, RothkoS, Splits, Tree
@@ -37,11 +37,11 @@ def search(
     algorithm: Tree,
     report: Callable[[GrowthProgress], None],
 ) -> Partition:
-    """Partition the coded table, over its distinct tuples where these are given.
+    """Partition the coded table, over its distinct tuples where these are given; they may count persons.
 
     Raises ProtectionError, before any split, when no release can meet the models.
     """
-    task = build_task(engine, workspace, coded, models)
+    task = build_task(engine, workspace, coded, models, tuples)
     table, task = (coded.rows, task) if tuples is None else (tuples.table, task.over_tuples())
     if isinstance(algorithm, Splits) and algorithm.target is not None:
         begin = _beginning(engine, workspace, coded, table, algorithm)
@@ -49,25 +49,37 @@ def search(
     else:
         grown = grow_forest(engine, workspace, task, lambda trunk, _: trunk.root(table), report, records=True)
     done = grown.done if tuples is None else expand(coded, tuples, grown.done)
-    return Partition(
-        task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, facts=facts_of_tree(algorithm, models)
-    )
+    leaves = grown.leaves
+    if tuples is not None and tuples.persons is not None:
+        leaves = workspace.table("leaves_of_rows")
+        engine.run("staging/count_leaf_rows", counted=leaves, leaves=grown.leaves, assigned=done, axes=task.axes)
+    return Partition(task.axes, leaves, done, grown.rounds, tree=grown.tree, facts=facts_of_tree(algorithm, models))
 
 
-def build_task(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Task:
-    """The task of partitioning a coded table under these models.
+def build_task(
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    models: Sequence[PrivacyModel],
+    tuples: Tuples | None = None,
+) -> Task:
+    """The task of partitioning a coded table under these models, which count persons where its tuples do.
 
     Raises ProtectionError when no release can meet the models.
     """
-    sensitive = create_domains(engine, workspace, coded, models)
-    require_attainable(engine, coded.source_rows, models, sensitive)
+    members = coded.source_rows
+    if tuples is None or tuples.persons is None:
+        sensitive = create_domains(engine, workspace, coded, models)
+    else:
+        sensitive, members = create_domains_of_persons(engine, workspace, coded, models, tuples), tuples.persons
+    require_attainable(engine, members, models, sensitive)
     return Task(
         axes=measured_axes(engine, coded),
         words=coded.words,
         weighted=False,
         models=tuple(models),
         sensitive=sensitive,
-        table_rows=coded.source_rows,
+        table_rows=members,
         smallest=2 * max(model.least_rows for model in models),
     )
 

@@ -36,6 +36,11 @@ class Task:
     extra: tuple[Identifier, ...] = ()
 
     @property
+    def counts_persons(self) -> bool:
+        """Tell whether a sensitive value occurs as often as persons have it, so that classes are not their sums."""
+        return any(one.weight is not None for one in self.sensitive)
+
+    @property
     def word_columns(self) -> tuple[Identifier, ...]:
         """The columns of a row, but for its node."""
         weight = (Identifier("w"),) if self.weighted else ()
@@ -66,8 +71,9 @@ class Task:
         return self.table_rows >= CLUSTERING_ROWS
 
     def over_tuples(self) -> Task:
-        """The same task over distinct tuples that stand for `w` rows each."""
-        return replace(self, weighted=True)
+        """The same task over distinct tuples that stand for `w` rows each, or persons."""
+        weights = tuple(one.weight for one in self.sensitive if one.weight is not None)
+        return replace(self, weighted=True, extra=(*self.extra, *weights))
 
     def weight(self, alias: str) -> Markup:
         """Write the number of source rows that the grouped rows stand for."""

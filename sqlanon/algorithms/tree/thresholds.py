@@ -40,8 +40,11 @@ class OpenThresholds:
 def searchable(task: Task) -> bool:
     """Tell whether thresholds other than the medians may be allowable where these are not.
 
-    Not under k-anonymity alone: if any threshold leaves k rows on both sides, so does one of the median's two.
+    Not under k-anonymity alone: if any threshold leaves k rows on both sides, so does one of the median's two. Where
+    persons may have several sensitive values, medians are all that is tried.
     """
+    if task.counts_persons:
+        return False  # running sums of persons with a value are not those of persons
     return bool(task.models_of_content) and any(axis.dimension is None for axis in task.axes)
 
 

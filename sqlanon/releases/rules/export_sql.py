@@ -17,6 +17,7 @@ from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.intervals import bound_type
 from sqlanon.plan.checks import released_names
+from sqlanon.plan.persons import refuse_persons
 from sqlanon.plan.pseudonyms import refuse_pseudonyms
 from sqlanon.policy import Hierarchy, Policy, Show
 from sqlanon.policy.loading import parse_stored
@@ -160,6 +161,7 @@ def sayable_rules(engine: Engine, stored: StoredRules, policy: Policy) -> TreeSe
             f"There are {stored.record.leaves:,} rules, and a statement holds {MOST_RULES:,} at most: `sqlanon apply` "
             "recodes with any number."
         )
+    refuse_persons(policy, "the check of a statement's rows")
     refuse_pseudonyms(policy, "a SELECT has no secret key, and")
     _require_sayable(stored, policy)
     kind = TreeSelect if stored.record.kind is RulesKind.TREE else LevelsSelect

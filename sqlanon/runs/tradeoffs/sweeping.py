@@ -13,6 +13,7 @@ from sqlanon.catalog import Run, Status
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError, ProtectionError
 from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.plan.persons import refuse_persons
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.privacy import k_asked, models_with_k
@@ -117,6 +118,7 @@ def sweep(
     """
     if not ks or min(ks) < 1:
         raise PolicyError("A sweep needs whole numbers from 1 on, such as --k 2,5,10.")
+    refuse_persons(policy, "a sweep")
     if policy.algorithm.releases_clusters:
         raise PolicyError("A sweep compares releases of rows, and r-gather releases clusters: run it with each k.")
     given = options or EngineOptions(), observer or Silent()

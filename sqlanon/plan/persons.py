@@ -1,0 +1,61 @@
+"""Persons in place of rows: what a policy's subject must be, so that models count persons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlanon.errors import PolicyError
+from sqlanon.models import models_of
+from sqlanon.plan.subject import PlanSubject
+from sqlanon.policy import Policy, Role
+from sqlanon.support.suggest import did_you_mean
+
+_SHOW = "show: pseudonym with a key, or show: surrogate"
+
+
+def refuse_persons(policy: Policy, doer: str) -> None:
+    """Raise PolicyError where a policy counts persons, which `doer`, the subject of a sentence, doesn't."""
+    if policy.person is not None:
+        raise PolicyError(f"subject: {doer} counts rows, and not the persons of '{policy.person}'.")
+
+
+def person_problems(subject: PlanSubject) -> Iterator[str]:
+    """List the reasons why persons can't be counted."""
+    name, policy = subject.policy.person, subject.policy
+    for other, attribute in policy.attributes.items():
+        if attribute.nulls == "each" and other != name:
+            yield f"attributes.{other}: nulls: each is for the subject of the policy, whose rows are of persons."
+    if name is None:
+        return
+    if name not in policy.attributes:
+        yield f"subject: '{name}' is not among the attributes; {did_you_mean(name, policy.attributes)}"
+        return
+    attribute, algorithm = policy.attributes[name], policy.algorithm
+    if attribute.role is not Role.IDENTIFIER:
+        yield f"subject: '{name}' tells persons apart: its role must be identifier, not {attribute.role.value}."
+    elif not attribute.show.is_pseudonym:
+        yield (
+            f"subject: the persons of a release are counted by what it shows of them, and it shows nothing of"
+            f" '{name}'; write {_SHOW}."
+        )
+    if not algorithm.counts_persons:
+        yield f"subject: {algorithm.name} counts rows, and not persons; choose mondrian, or write subject: none."
+    for model in models_of(policy):
+        if model.attribute is not None and not model.judges_shares:
+            yield (
+                f"subject: {model.name} counts rows with a sensitive value, and not persons, who may have several; ask"
+                " for k-anonymity and another model, or write subject: none."
+            )
+    nulls = subject.nulls.get(name, 0)
+    if nulls and attribute.nulls != "each":
+        yield (
+            f"subject: '{name}' is NULL in {nulls:,} of {subject.rows:,} rows, so nobody knows whose they are. With"
+            " nulls: each, given of the attribute, each of them is of a person of their own."
+        )
+
+
+def person_warnings(subject: PlanSubject) -> Iterator[str]:
+    """Say that a subject has one row of each person, so that persons are rows."""
+    name = subject.policy.person
+    if name is not None and name not in [one.column for one in subject.repetition.columns]:
+        yield f"subject: no value of '{name}' is in two rows: persons are rows, as with subject: none."
