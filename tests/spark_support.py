@@ -24,7 +24,13 @@ needs_spark = pytest.mark.skipif(
     and (importlib.util.find_spec("pyspark") is None or shutil.which("java") is None),
     reason="takes the extra spark, and Java 17 or 21",
 )
-_TYPES = {"VARCHAR": "STRING", "DOUBLE PRECISION": "DOUBLE", "INTEGER": "INT", "TIMESTAMP": "TIMESTAMP_NTZ"}
+_TYPES = {
+    "VARCHAR": "STRING",
+    "DOUBLE PRECISION": "DOUBLE",
+    "INTEGER": "INT",
+    "TIMESTAMP": "TIMESTAMP_NTZ",
+    "TIMESTAMPTZ": "TIMESTAMP_LTZ",
+}
 _numbers = itertools.count(1)
 
 
@@ -82,9 +88,9 @@ def _spark_type(kind: str) -> str:
 
 
 @contextlib.contextmanager
-def open_spark(home: Path) -> Iterator[SparkTables]:
+def open_spark(home: Path, place: str = "spark+local://2") -> Iterator[SparkTables]:
     """Open a session whose tables are kept under a directory."""
-    url = url_with_metastore(home)
+    url = url_with_metastore(home, place)
     with connect(url) as engine:
         assert isinstance(engine, SparkEngine)
         yield SparkTables(engine, url, home)
