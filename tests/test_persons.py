@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 
 from sqlanon.encoding.distinct_tuples import count_tuples
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
+from sqlanon.plan.streams import stream_problems
 from sqlanon.runs import source
 from sqlanon.runs.tradeoffs.sweeping import sweep
 from sqlanon.verification.release import verify_release
 from tests.jobs_support import frozen
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
+from tests.test_resuming import cleared, resumed, stopped
 
 COLUMNS = {"who": "VARCHAR(9)", "age": "INTEGER", "town": "VARCHAR(9)", "ill": "VARCHAR(9)", "paid": "INTEGER"}
 DRAWN = {"role": "identifier", "show": "surrogate"}
@@ -243,3 +245,28 @@ def test_what_counts_rows_refuses_persons_by_name(database: Database, doer: str)
     }
     with pytest.raises(PolicyError, match=f"subject: {doer}.* counts rows, and not the persons of 'who'"):
         acts[doer]()
+
+
+def test_a_stopped_run_goes_on_with_persons_and_the_same_pseudonyms(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SQLANON_TEST_KEY", "a key of more than sixteen bytes")
+    named = {"role": "identifier", "show": "pseudonym", "key": "${SQLANON_TEST_KEY}"}
+    table = database.create(COLUMNS, ROWS)
+    policy = database.policy(table, ROLES | {"who": named}, subject="who")
+    anonymize(policy)
+    expected = database.sql(f"SELECT * FROM {table}_r")
+    result = resumed(policy, stopped(policy, "verify", monkeypatch))
+    assert result.resumed is not None
+    assert result.resumed.reused
+    assert result.subject.persons == 4
+    assert database.sql(f"SELECT * FROM {table}_r") == expected
+    cleared(database, policy)
+
+
+def test_streams_refuse_persons_and_pseudonyms_by_name() -> None:
+    database = Database("duckdb:///t.duckdb", None, "")
+    policy = database.policy("t", ROLES, subject="who", algorithm={"name": "condensation"})
+    problems = " ".join(stream_problems(policy, "job"))
+    assert "subject: a stream counts rows" in problems
+    assert "attributes.who: a stream releases no row of anybody" in problems

@@ -45,8 +45,9 @@ class Repetition:
             return None
         return (
             f"subject: {'; '.join(reasons)}. Where a person has several rows, a class of k rows may be of one person,"
-            " and the models protect rows, not persons. To release rows nevertheless, write `subject: none` at the top"
-            " of the policy; or make a view with one row a person, and release that."
+            " and the models protect rows, not persons. To count persons, name the identifier that tells them apart as"
+            " `subject`, at the top of the policy; or make a view with one row a person, and release that. To release"
+            " rows nevertheless, write `subject: none`."
         )
 
     def as_json(self) -> dict[str, Any]:

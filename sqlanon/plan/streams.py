@@ -8,6 +8,7 @@ from sqlanon.catalog import JOB_NAME, JOB_NAME_PROBLEM
 from sqlanon.engines.base import Column
 from sqlanon.models import models_of
 from sqlanon.plan.clustered import column_problems, condensation_problems
+from sqlanon.plan.pseudonyms import pseudonymous
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.document import path_text
 from sqlanon.sql import MAX_IDENTIFIER_BYTES
@@ -40,6 +41,11 @@ def stream_problems(policy: Policy, job: str) -> Iterator[str]:
 
 
 def _attribute_problems(policy: Policy) -> Iterator[str]:
+    if policy.person is not None:
+        yield f"subject: a stream counts rows, and not the persons of '{policy.person}'; write subject: none."
+    for name in pseudonymous(policy):
+        place, shown = path_text(("attributes", name)), policy.attributes[name].show.value
+        yield f"{place}: a stream releases no row of anybody, which a {shown} could be of; leave show out."
     if not any(one.role is Role.QUASI_IDENTIFIER for one in policy.attributes.values()):
         yield "attributes: no attribute has role quasi-identifier; a stream keeps the numbers of these."
     for name, one in policy.attributes.items():
