@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
-from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import STANDARD_INPUT, directory_of, is_data_file
 from sqlanon.engines.read_options import ReadOptions
@@ -195,7 +194,8 @@ def table_loss(
 ) -> Masking:
     """Measure what a release lost of its source, and the risk of its numbers, whatever program made it.
 
-    Both are tables of the database, or files that DuckDB reads; without a URL both are files. Nothing is changed.
+    Both are tables of the database, or files that its engine reads (see `names_file`); without a URL both are files.
+    Nothing is changed.
     by: columns that tell the rows of both apart. Without them measures of single rows are None.
     columns: those to compare; all that both have by default. A column of numbers in both is compared as numbers, others
         as categories. Texts of a file that are all numbers are numbers.
@@ -205,9 +205,6 @@ def table_loss(
 
     Raises PolicyError: there is no such table or column, or the tables can't be compared; it says why.
     """
-    dialect = None if url is None else find_dialect(url)
-    if dialect is not None:
-        dialect.compares_tables.require()
     names, options = (source, release), options or EngineOptions()
     files = [name for name in names if is_data_file(name) and name != STANDARD_INPUT]
     if url is not None and options.places is not None:
@@ -215,7 +212,7 @@ def table_loss(
     with connect(url or MEMORY_URL, options, read_only=url is not None) as engine, contextlib.ExitStack() as stack:
         tables = [
             _numbers_read(engine, name, f"viewed_file_{number}", kept=(*by, *(orders or {})))
-            if url is None or (is_data_file(name) and os.path.exists(name))
+            if names_file(url, name) or (is_data_file(name) and os.path.exists(name))
             else stack.enter_context(open_table(engine, name, trusts_owner=trusts_owner))
             for number, name in enumerate(names)
         ]

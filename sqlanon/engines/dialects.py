@@ -89,8 +89,6 @@ class Dialect:
 
     lacks_recodings: ClassVar[Mapping[str, Capability]] = {}
     """The kinds of recodings (`Recodes` of policies) that runs can't come to there, with the reason of each."""
-    compares_tables: ClassVar[Capability] = CAPABLE
-    """Masked tables can be measured beside their sources."""
     rehearses_runs: ClassVar[Capability] = CAPABLE
     """The statements of a run can be shown without one."""
     has_snapshots: ClassVar[Capability] = CAPABLE

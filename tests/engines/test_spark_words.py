@@ -145,7 +145,6 @@ def test_what_spark_does_not_do_yet_is_refused_before_it_starts(
         "privacy: [{model: k-anonymity, k: 5}]\n"
     )
     for told, arguments in {
-        "are not compared": ["loss", "spark+local://2", "people", "others"],
         "has no dry run": ["run", "policy.yml", "--dry-run"],
     }.items():
         result = call(*arguments)

@@ -56,7 +56,6 @@ class SparkSQL(Dialect):
     lacks_recodings: ClassVar[Mapping[str, Capability]] = {
         "clusters": Capability("clusters and condensation are not carried out on Spark; copy the table to DuckDB."),
     }
-    compares_tables = Capability("Spark's tables are not compared with others; copy a part of both to DuckDB for that.")
     rehearses_runs = Capability(
         "a run on Spark has no dry run, as the place of its statements follows from what they make; `show --steps` has"
         " those of a run that was made."
