@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from sqlanon.profile.facts import Profile
     from sqlanon.report.audit.auditing import Audit, audit_release
     from sqlanon.report.difference import Difference
+    from sqlanon.report.explore_page import render_explore
     from sqlanon.report.queries import diff_runs, run_record, run_report
     from sqlanon.report.run_record.check import RecordCheck, check_record, read_record
     from sqlanon.results.masking import Masking
@@ -68,7 +69,9 @@ if TYPE_CHECKING:
     from sqlanon.runs.runner import run
     from sqlanon.runs.tradeoffs.exploration import Exploration
     from sqlanon.runs.tradeoffs.explore_lattice import explore
+    from sqlanon.runs.tradeoffs.explore_tradeoff import explore_tradeoff
     from sqlanon.runs.tradeoffs.sweeping import Sweep, sweep
+    from sqlanon.runs.tradeoffs.tradeoff import Tradeoff
     from sqlanon.verification.release import verify_release
     from sqlanon.verification.verify import Verification
     from sqlanon.work.journal import Observer
@@ -94,6 +97,9 @@ _HOMES = {
     "runs.auditing.findings": ("MechanismsAudit",),
     "runs.tradeoffs.exploration": ("Exploration",),
     "runs.tradeoffs.explore_lattice": ("explore",),
+    "runs.tradeoffs.explore_tradeoff": ("explore_tradeoff",),
+    "runs.tradeoffs.tradeoff": ("Tradeoff",),
+    "report.explore_page": ("render_explore",),
     "api.frames.anonymizing": ("anonymize",),
     "api.granting": ("close_budget", "grant_budget", "list_budgets"),
     "catalog.budget_records": ("Budget",),
@@ -171,6 +177,7 @@ __all__ = [
     "SqlanonError",
     "Sweep",
     "TableRisk",
+    "Tradeoff",
     "Utility",
     "VarianceDiversity",
     "Verification",
@@ -189,6 +196,7 @@ __all__ = [
     "diff_runs",
     "draft_policy",
     "explore",
+    "explore_tradeoff",
     "grant_budget",
     "list_budgets",
     "load_policy",
@@ -198,6 +206,7 @@ __all__ = [
     "read_labels",
     "read_record",
     "release_utility",
+    "render_explore",
     "resume_run",
     "run",
     "run_private",

@@ -13,6 +13,7 @@ from sqlanon import __version__
 COMMANDS = {
     "policy": ("init", "check", "run"),
     "lattice": ("lattice",),
+    "explore": ("explore",),
     "verify": ("verify",),
     "risk": ("risk",),
     "audit": ("audit",),

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from sqlanon.releases.rules import export_sql as export_sql
     from sqlanon.releases.rules import store_rules as store_rules
     from sqlanon.report import difference as difference
+    from sqlanon.report import explore_page as explore_page
     from sqlanon.report import material as material
     from sqlanon.report import page as page
     from sqlanon.report import queries as queries
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from sqlanon.runs import runner as runner
     from sqlanon.runs.auditing import mechanisms_audit as mechanisms_audit
     from sqlanon.runs.tradeoffs import explore_lattice as explore_lattice
+    from sqlanon.runs.tradeoffs import explore_tradeoff as explore_tradeoff
     from sqlanon.runs.tradeoffs import sweeping as sweeping
     from sqlanon.work import session as session
     from sqlanon.work import workspace as workspace
@@ -94,6 +96,8 @@ MODULES = {
     "embedded": "sqlanon.engines.embedded",
     "environment": "sqlanon.jobs.environment",
     "explore_lattice": "sqlanon.runs.tradeoffs.explore_lattice",
+    "explore_page": "sqlanon.report.explore_page",
+    "explore_tradeoff": "sqlanon.runs.tradeoffs.explore_tradeoff",
     "export_sql": "sqlanon.releases.rules.export_sql",
     "files": "sqlanon.engines.files",
     "freezing": "sqlanon.jobs.freezing",

@@ -137,7 +137,7 @@ def sweep_command(
 
     Exit code 3 if none of them can be met.
     """
-    loaded, ks = loading.load_policy(policy), _parse(k)
+    loaded, ks = loading.load_policy(policy), parse_ks(k)
     require_writable(svg)
     with progressing.observer(call, progress, quiet) as watching:
         result = sweeping.sweep(loaded, ks, options=call.options, observer=watching)
@@ -151,7 +151,8 @@ def sweep_command(
         raise ProtectionError("None of these k can be met.")
 
 
-def _parse(text: str) -> list[int]:
+def parse_ks(text: str) -> list[int]:
+    """Read the k of `--k`; raises PolicyError for what is no list of whole numbers."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:

@@ -18,10 +18,11 @@ _DIGITS = Decimal("0.0001")  # suppression is offered in steps of this
 
 def levels_text(lattice: Lattice, node: Node) -> str:
     """A generalization as `--levels` takes it."""
-    return ",".join(f"{_name(name)}={level}" for name, level in zip(lattice.names, node, strict=True))
+    return ",".join(f"{name_in_levels(name)}={level}" for name, level in zip(lattice.names, node, strict=True))
 
 
-def _name(name: str) -> str:
+def name_in_levels(name: str) -> str:
+    """A column as `--levels` takes it: in double quotes where it would be read otherwise."""
     if any(char in name for char in ',="') or name != name.strip():
         return '"' + name.replace('"', '""') + '"'
     return name

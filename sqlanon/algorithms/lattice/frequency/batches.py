@@ -46,27 +46,31 @@ def count_each(sets: FrequencySets, steps: Sequence[RollUp]) -> list[Count]:
     classes that fail while all rows are there: a lower bound.
     """
     sets.checked += len(steps)
-    return _each(sets, steps, _count_small if sets.task.least_rows is not None else _count_failing)
+    return answer_each(sets, steps, _count_small if sets.task.least_rows is not None else _count_failing)
 
 
 def count_small_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
     """`FrequencySets.count_small` of several generalizations, in their order."""
-    return [count.verdict for count in _each(sets, [RollUp(node, sets.base) for node in nodes], _count_small)]
+    return [count.verdict for count in answer_each(sets, [RollUp(node, sets.base) for node in nodes], _count_small)]
 
 
 def count_failing_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
     """`FrequencySets.count_failing` of several generalizations, in their order."""
-    return [count.verdict for count in _each(sets, [RollUp(node, sets.base) for node in nodes], _count_failing)]
+    return [count.verdict for count in answer_each(sets, [RollUp(node, sets.base) for node in nodes], _count_failing)]
 
 
 def class_sizes_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Counter[int]]:
     """Count the classes of each size of several generalizations, in their order."""
-    return _each(sets, [RollUp(node, sets.base) for node in nodes], _class_sizes)
+    return answer_each(sets, [RollUp(node, sets.base) for node in nodes], _class_sizes)
 
 
-def _each(
+def answer_each(
     sets: FrequencySets, steps: Sequence[RollUp], count: Callable[[FrequencySets, dict[str, Any]], dict[int, T]]
 ) -> list[T]:
+    """Ask the same of several generalizations, in their order.
+
+    count: answers, by place, from the values of statements over those that one statement serves.
+    """
     counts: dict[int, T] = {}
     for places in _batches(sets, steps):
         counts |= count(sets, _stacked(sets, steps, places))

@@ -39,10 +39,10 @@ class GroupLookup:
             kept = (masks.get(word, 0) for word in words)
             rows.append((part.marginal.dimension.number, part.level, part.sign, *kept))
         named = [{"name": word, "mask": Identifier(f"m{place}")} for place, word in enumerate(words)]
-        return {"groups": self._table, "parts": rows, "words": named}
+        return {"groups": self.table, "parts": rows, "words": named}
 
     @cached_property
-    def _table(self) -> Relation:
+    def table(self) -> Relation:
         """Work table `(number, level, k0, k1, …, n, leaves)`."""
         sets = self.sets
         table = sets.workspace.table("groups")

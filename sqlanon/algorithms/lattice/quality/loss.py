@@ -9,6 +9,7 @@ x = (sum of shares - N/D) / (N - N/D), which is (sum of leaves covered - N) / (N
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -57,12 +58,15 @@ class LossQuality(Quality):
 
     def score(self, node: Node, suppressed: int) -> float:
         """The loss of a generalization; what the suppressed rows covered is added up in the database."""
-        gone = self._covered_by_suppressed(node, suppressed)
-        covered = [
+        return self.score_counted(node, suppressed, self._covered_by_suppressed(node, suppressed))
+
+    def score_counted(self, node: Node, suppressed: int, covered: Sequence[int]) -> float:
+        """The loss of a generalization, without a statement."""
+        after = [
             marginal.levels[level].covered - less + suppressed * marginal.domain
-            for marginal, level, less in zip(self._marginals, node, gone, strict=True)
+            for marginal, level, less in zip(self._marginals, node, covered, strict=True)
         ]
-        return float(self._aggregated(np.array([covered], dtype=np.float64))[0])
+        return float(self._aggregated(np.array([after], dtype=np.float64))[0])
 
     def _least(self, number: int, suppressed: float) -> Numbers:
         return np.array([np.interp(suppressed, *curve) for curve in self._curves[number]])

@@ -76,6 +76,14 @@ class Quality(ABC):
     def score(self, node: Node, suppressed: int) -> float:
         """The score of a generalization that was checked, and that suppresses so many rows."""
 
+    def score_counted(self, node: Node, suppressed: int, covered: Sequence[int]) -> float:  # noqa: ARG002
+        """The score of a generalization of whose suppressed rows it is known what they covered, without a statement
+        where that is all it takes.
+
+        covered: the sum, over the suppressed rows, of the leaves that their group covers, by attribute.
+        """
+        return self.score(node, suppressed)
+
     @cached_property
     def _lookup(self) -> GroupLookup:
         return GroupLookup(self.sets)

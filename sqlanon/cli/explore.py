@@ -1,0 +1,103 @@
+"""explore: one page with the whole trade-off of a policy, to look at and to choose from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, command
+from sqlanon.cli.deferred import explore_page, explore_tradeoff, loading, summary
+from sqlanon.cli.deferred import progress as progressing
+from sqlanon.cli.lattice import TimeLimit
+from sqlanon.cli.layout import number, percent, table
+from sqlanon.cli.report import parse_ks
+from sqlanon.cli.writing import quoted, require_writable, write
+
+if TYPE_CHECKING:
+    from sqlanon.runs.tradeoffs.tradeoff import Tradeoff, TradeoffCandidate
+
+MOST_ROWS = 30  # of the front, for people
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "explore", Panel.CHOICE, limits=True)(explore_command)
+
+
+def explore_command(
+    call: Call,
+    policy: PolicyFile = HERE,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the page into this HTML file.")] = None,
+    candidates: Annotated[
+        int, typer.Option("--candidates", min=1, help="Of a larger lattice, measure so many generalizations.")
+    ] = 10_000,
+    k: Annotated[
+        str | None,
+        typer.Option("--k", metavar="K,K,...", help="Try the policy's algorithm with each k, in place of levels."),
+    ] = None,
+    time_limit: TimeLimit = None,
+    progress: Follow = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Measure the whole trade-off: risk against utility of every release that could be. Nothing is released.
+
+    Candidates are the generalizations of the lattice where all quasi-identifiers have hierarchies, and elsewhere, or
+    with --k, what the policy's algorithm finds with several k.
+    """
+    loaded, ks = loading.load_policy(policy), [] if k is None else parse_ks(k)
+    require_writable(output)
+    with progressing.observer(call, progress, quiet) as watching:
+        tradeoff = explore_tradeoff.explore_tradeoff(
+            loaded,
+            candidates=candidates,
+            ks=ks,
+            options=call.options,
+            observer=watching,
+            time_limit=time_limit,
+        )
+    if output is not None:
+        page = explore_page.render_explore(tradeoff, f"{summary.program()} run {quoted(policy)}")
+        write(output, page)
+    if call.json:
+        call.emit(tradeoff.as_json())
+        return
+    print(tradeoff_text(tradeoff))
+    if output is not None:
+        call.note(f"Wrote {output}.")
+    else:
+        call.note("-o FILE.html writes a page with all of them.")
+
+
+def tradeoff_text(tradeoff: Tradeoff) -> str:
+    """Describe a trade-off, for people: the candidates that no other beats."""
+    measured = f"{len(tradeoff.candidates):,} candidates"
+    if tradeoff.nodes is not None and tradeoff.nodes > len(tradeoff.candidates):
+        measured += f" of {tradeoff.nodes:,}"
+    parts = [
+        f"Trade-off of {tradeoff.source}: {tradeoff.rows:,} rows, {measured} measured, {tradeoff.satisfying:,} satisfy "
+        f"the policy; {number(round(tradeoff.seconds, 2))} s",
+        _front(tradeoff),
+        *(f"k = {k:,} can't be met: {refusal}" for k, refusal in tradeoff.refusals),
+        "\n".join(f"Warning: {warning}" for warning in tradeoff.warnings),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _front(tradeoff: Tradeoff) -> str:
+    places = tradeoff.front
+    if not places:
+        return ""
+    names = [column.name for column in tradeoff.columns] if tradeoff.nodes is not None else ["k"]
+    headings = ["", *names, "greatest risk", "mean risk", "lost", "suppressed"]
+    rows = [_row(tradeoff.candidates[place], place == tradeoff.best) for place in places[:MOST_ROWS]]
+    rest = f"\n  and {len(places) - MOST_ROWS:,} more; --json has all" if len(places) > MOST_ROWS else ""
+    best = " (* has the best score)" if tradeoff.best in places[:MOST_ROWS] else ""
+    return f"Beaten by no other, by greatest risk and information lost{best}:\n{table(headings, rows)}{rest}"
+
+
+def _row(one: TradeoffCandidate, is_best: bool) -> list[object]:
+    shown = [one.k] if one.levels is None else list(one.levels)
+    loss = None if one.loss is None else percent(one.loss)
+    return ["*" if is_best else "", *shown, percent(one.greatest), percent(one.mean), loss, one.suppressed]

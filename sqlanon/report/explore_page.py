@@ -1,0 +1,62 @@
+"""The page of a trade-off: one HTML file with every candidate, to look at and to choose from. It loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib import resources
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon import __version__
+from sqlanon.algorithms.lattice.refusal import name_in_levels
+from sqlanon.report.html import template
+from sqlanon.runs.tradeoffs.tradeoff import LATTICE, Tradeoff, TradeoffCandidate
+
+LISTED = 100  # candidates of the front that the table lists
+
+
+def render_explore(tradeoff: Tradeoff, command: str = "sqlanon run policy.yml") -> str:
+    """The whole page; what comes from policy and table is escaped.
+
+    command: what releases the policy, to which the page adds `--levels`.
+    """
+    program = _file("explore.js")
+    return template("explore.html.j2").render(
+        tradeoff=tradeoff,
+        by_levels=tradeoff.kind == LATTICE,
+        front=[(place, _name(tradeoff, tradeoff.candidates[place])) for place in tradeoff.front[:LISTED]],
+        data=Markup(_data(tradeoff, command)),
+        program=Markup(program),
+        program_digest=_digest(program),
+        more_style=Markup(_file("explore.css")),
+        made_by=__version__,
+    )
+
+
+def _name(tradeoff: Tradeoff, candidate: TradeoffCandidate) -> str:
+    """A candidate in few words."""
+    if candidate.levels is None:
+        return f"k = {candidate.k:,}"
+    return ", ".join(f"{column.name} {level}" for column, level in zip(tradeoff.columns, candidate.levels, strict=True))
+
+
+def _data(tradeoff: Tradeoff, command: str) -> str:
+    """The block that the page's program reads: JSON of ASCII characters, without any that HTML has a meaning for."""
+    data: dict[str, Any] = tradeoff.as_json() | {
+        "command": command,
+        "names_in_levels": [name_in_levels(column.name) for column in tradeoff.columns],
+    }
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _digest(program: str) -> str:
+    """The digest by which the page's policy of security lets this program run, and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()
+
+
+def _file(name: str) -> str:
+    return resources.files("sqlanon.report").joinpath(name).read_text(encoding="utf-8")

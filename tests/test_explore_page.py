@@ -1,0 +1,224 @@
+"""The page of a trade-off: it is one file of aggregates, escaped, and works in a real browser by pointer and keys."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlanon import explore_tradeoff, render_explore
+from sqlanon.algorithms.lattice.refusal import levels_text
+from sqlanon.cli.levels import parse_levels
+from sqlanon.encoding.frequency.lattice import Lattice
+from sqlanon.runs.tradeoffs.tradeoff import Tradeoff
+from tests.browser import browser
+from tests.run_support import OPTIONS, duckdb_url, open_database
+
+pytestmark = pytest.mark.in_turns(3)
+
+__all__ = ["browser"]
+
+SECRET = "zz-secret-value"
+ODD = ['</script><img src=x onerror="document.title=1">', "it's \N{GRINNING FACE}", 'a, "b" = $(c)', "plain"]
+COMMAND = "sqlanon run 'my policy.yml'"
+
+
+@pytest.fixture(scope="module")
+def tradeoff(tmp_path_factory: pytest.TempPathFactory) -> Tradeoff:
+    """Of a table whose columns have odd names, and whose values are secret but for those that the policy maps."""
+    with open_database(duckdb_url(tmp_path_factory.mktemp("explored") / "one.duckdb")) as database:
+        rows = [(20 + i * 7 % 40, f"{SECRET}{i % 3}", "fm"[i % 2], "abc"[i % 3]) for i in range(60)]
+        table = database.create({ODD[0]: "INTEGER", ODD[1]: "TEXT", ODD[2]: "TEXT", ODD[3]: "TEXT"}, rows)
+        kinds = [
+            {"intervals": [5, 10, 20]},
+            {"mask": "right"},
+            "suppress",
+            {"mapping": {"a": "<b>one", "b": "two", "c": "two"}},
+        ]
+        roles = {name: {"role": "quasi-identifier", "hierarchy": kind} for name, kind in zip(ODD, kinds, strict=True)}
+        policy = database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 4}], suppression=0.1)
+        return explore_tradeoff(policy, options=OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def file(tradeoff: Tradeoff, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pages") / "explore.html"
+    path.write_text(render_explore(tradeoff, COMMAND), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def watched(browser: Any, file: Path) -> Iterator[tuple[Any, list[str]]]:
+    """The page, opened from its file, and what went wrong on it or was asked for beside it."""
+    page, noted = browser.new_page(viewport={"width": 1000, "height": 900}), []
+    page.on("request", lambda request: noted.append(request.url))
+    page.on("console", lambda message: noted.append(f"{message.type} {message.text}"))
+    page.on("pageerror", lambda error: noted.append(str(error)))
+    page.goto(file.as_uri())
+    yield page, noted
+    page.close()
+
+
+def _command(tradeoff: Tradeoff, place: int) -> str:
+    levels = tradeoff.candidates[place].levels
+    assert levels is not None
+    nothing = tuple(0 for _ in levels)
+    lattice = Lattice(tuple(column.name for column in tradeoff.columns), nothing, nothing, nothing)
+    return f"{COMMAND} --levels {shlex.quote(levels_text(lattice, levels))}"
+
+
+def _place_on_screen(page: Any, place: int) -> tuple[float, float]:
+    """The pixel at which the keyboard's mark stands once it has reached a candidate."""
+    page.locator("#chart").focus()
+    page.keyboard.press("Home")
+    order = page.evaluate("JSON.parse(document.getElementById('data').textContent).candidates.length")
+    for _ in range(order):
+        if page.evaluate("window.document.querySelector('.hover').dataset.place") == str(place):
+            break
+        page.keyboard.press("ArrowRight")
+    box = page.locator(".hover").bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+# --- the file
+
+
+def test_no_value_of_the_data_is_in_the_page(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert SECRET not in text
+    assert "zz-" not in text
+    assert "such as \\u003cb\\u003eone (2 labels)" in text  # of the policy's mapping
+
+
+def test_the_block_of_data_is_the_json_of_the_trade_off_and_ends_where_it_should(
+    file: Path, tradeoff: Tradeoff
+) -> None:
+    text = file.read_text(encoding="utf-8")
+    (block,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert block.isascii()
+    assert not set(block) & set("<>&")
+    data = json.loads(block)
+    assert {key: data[key] for key in tradeoff.as_json()} == json.loads(json.dumps(tradeoff.as_json()))
+    assert "<img" not in text
+    assert text.count("</script>") == 2
+
+
+def test_a_trade_off_in_which_nothing_satisfies_the_policy_has_a_page(tradeoff: Tradeoff, browser: Any) -> None:
+    failing = tuple(dataclasses.replace(one, satisfies=False, score=None) for one in tradeoff.candidates)
+    page = browser.new_page()
+    page.set_content(render_explore(dataclasses.replace(tradeoff, candidates=failing, best=None)))
+    assert "No candidate satisfies the policy." in page.locator("#front-table").text_content()
+    assert "does not satisfy the policy" in page.locator("#fixed-text").text_content()
+    page.close()
+
+
+# --- in a browser
+
+
+@pytest.mark.variants(1)
+def test_it_opens_from_disk_asks_for_nothing_and_shows_the_best(
+    watched: tuple[Any, list[str]], file: Path, tradeoff: Tradeoff
+) -> None:
+    page, noted = watched
+    assert [one for one in noted if not one.startswith("data:")] == [file.as_uri()]
+    assert tradeoff.best is not None
+    assert page.locator("#command").text_content() == _command(tradeoff, tradeoff.best)
+    assert page.title().endswith(": the trade-off")
+    assert page.locator("#columns tbody th").all_text_contents() == ODD
+    shown = [parse_levels(shlex.split(_command(tradeoff, place))[-1]) for place in range(len(tradeoff.candidates))]
+    levels = [dict(zip(ODD, one.levels or (), strict=True)) for one in tradeoff.candidates]
+    assert shown == levels
+
+
+def test_a_click_fixes_a_candidate(watched: tuple[Any, list[str]], tradeoff: Tradeoff) -> None:
+    page, _ = watched
+    place = tradeoff.front[0]
+    x, y = _place_on_screen(page, place)
+    page.mouse.move(x, y)
+    page.mouse.click(x, y)
+    one = tradeoff.candidates[place]
+    assert page.locator("#command").text_content() == _command(tradeoff, place)
+    shown = page.locator("#risks tbody td").all_text_contents()
+    assert [int(text.replace(",", "")) for text in (shown[5], shown[7], shown[9], shown[11])] == [
+        *(one.least, one.classes, one.rows, one.suppressed)
+    ]
+    sizes = [row.split() for row in page.locator("#sizes tbody tr").all_inner_texts()]
+    assert [(int(row[-2]), int(row[-1])) for row in sizes] == [(part.kept, part.suppressed) for part in one.sizes]
+
+
+def test_keys_go_from_one_to_the_next_and_fix(watched: tuple[Any, list[str]], tradeoff: Tradeoff) -> None:
+    page, _ = watched
+    ordered = sorted(
+        (one.greatest, one.loss or 0.0, place) for place, one in enumerate(tradeoff.candidates) if one.rows
+    )
+    page.locator("#chart").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    assert "greatest risk" in page.locator("#hovered").text_content()
+    page.keyboard.press("Enter")
+    assert page.locator("#command").text_content() == _command(tradeoff, ordered[1][2])
+    page.keyboard.press("End")
+    page.keyboard.press(" ")
+    assert page.locator("#command").text_content() == _command(tradeoff, ordered[-1][2])
+
+
+def test_a_slider_of_levels_fixes_the_candidate_with_these_levels(
+    watched: tuple[Any, list[str]], tradeoff: Tradeoff
+) -> None:
+    page, _ = watched
+    assert tradeoff.best is not None
+    levels = list(tradeoff.candidates[tradeoff.best].levels or ())
+    for number, level in enumerate((1, 2, 0, 1)):
+        page.locator("#columns input").nth(number).fill(str(level))
+        levels[number] = level
+    place = [one.levels for one in tradeoff.candidates].index(tuple(levels))
+    assert page.locator("#command").text_content() == _command(tradeoff, place)
+    shows = page.locator("#columns tbody tr td:nth-child(3)").all_text_contents()
+    texts = [
+        "intervals of width 5",
+        "without the last 2 characters",
+        "the values themselves",
+        "such as <b>one (2 labels)",
+    ]
+    assert shows == texts
+
+
+def test_the_filter_of_risk_leaves_what_is_within_it(watched: tuple[Any, list[str]], tradeoff: Tradeoff) -> None:
+    page, _ = watched
+    page.locator("#limit").fill("500")
+    limit = min(one.greatest for one in tradeoff.candidates if one.rows) ** 0.5
+    within = sum(0 < one.greatest <= limit for one in tradeoff.candidates)
+    assert 0 < within < len(tradeoff.candidates)
+    assert page.locator("#hovered").text_content().startswith(f"{within} of {len(tradeoff.candidates)} candidates")
+    page.locator("#satisfying").check()
+    both = sum(0 < one.greatest <= limit and one.satisfies for one in tradeoff.candidates)
+    assert page.locator("#hovered").text_content().startswith(f"{both} of ")
+
+
+def test_the_front_is_listed_and_its_buttons_fix(watched: tuple[Any, list[str]], tradeoff: Tradeoff) -> None:
+    page, _ = watched
+    buttons = page.locator("#front-table button")
+    assert buttons.count() == len(tradeoff.front)
+    buttons.last.click()
+    assert page.locator("#command").text_content() == _command(tradeoff, tradeoff.front[-1])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_follows_the_screen_and_prints(watched: tuple[Any, list[str]], scheme: str) -> None:
+    page, _ = watched
+    page.emulate_media(color_scheme=scheme)
+    paper = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 24, 31)"}[scheme]
+    assert page.evaluate("getComputedStyle(document.querySelector('#chart .mark')).fill") == paper
+    page.set_viewport_size({"width": 420, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    page.emulate_media(media="print", color_scheme=scheme)
+    assert page.evaluate("getComputedStyle(document.querySelector('#chart .mark')).fill") == "rgb(255, 255, 255)"
+    assert page.pdf(format="A4").startswith(b"%PDF")
