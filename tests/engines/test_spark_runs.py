@@ -187,6 +187,16 @@ def test_columns_of_nested_types_are_refused_by_name(databases: tuple[Database, 
     assert "notes" not in str(caught.value)
 
 
+def test_columns_whose_names_spark_cannot_read_are_refused_by_name(databases: tuple[Database, SparkTables]) -> None:
+    spark = databases[1]
+    spark.engine.driver_connection.createDataFrame([(1, 2)], "`age\\` INT, `pay\\scale` INT").write.saveAsTable(
+        "slashed"
+    )
+    attributes = {name: {"role": "quasi-identifier"} for name in ("age\\", "pay\\scale")}
+    with pytest.raises(PolicyError, match=r"column age\\: .* view"):
+        run(spark.policy("slashed", attributes=attributes, privacy=[{"model": "k-anonymity", "k": 1}]))
+
+
 def test_what_spark_spills_is_its_users_alone(databases: tuple[Database, SparkTables]) -> None:
     place = Path(databases[1].engine.driver_connection.conf.get("spark.local.dir"))
     assert place.stat().st_mode & 0o077 == 0

@@ -1,0 +1,72 @@
+"""Random tables of odd values and odd names: the release on Spark is that of DuckDB."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.run_support import Database, open_database
+from tests.spark_support import SparkTables, needs_spark, open_spark
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from spark_releases import release_of
+
+pytestmark = needs_spark
+Draw = Callable[[random.Random], Any]
+
+
+def one_of(*values: Any) -> Draw:
+    return lambda rng: rng.choice(values)
+
+
+DRAWN: dict[str, tuple[str, Draw]] = {
+    "a": ("INTEGER", lambda rng: rng.choice([None, rng.randint(-20, 20)])),
+    'o"d d.': ("DOUBLE PRECISION", one_of(None, 0.0, -0.0, 0.1 + 0.2, 1e-7, -1.5e300, float("nan"), float("inf"))),
+    "back\\slash": ("VARCHAR", one_of(None, "", " ", "a'b", "a\\b", "🐘", "é", "A", "a", "00", "x" * 300)),
+    "`tick`": ("DECIMAL(12,3)", one_of(None, "1.500", "-0.010", "123456789.001", "0")),
+    "día": ("DATE", one_of(None, "1969-12-31", "2020-02-29", "0999-01-01", "2024-06-01")),
+    "SELECT": ("TIMESTAMP", one_of(None, "2020-01-01 00:00:00", "2020-01-01 00:00:00.000001", "1969-07-20 20:17:40")),
+    "zoned at": ("TIMESTAMPTZ", one_of(None, "2020-03-29 01:30:00+00:00", "2020-10-25 01:30:00.5+00:00")),
+    "🐘": ("BOOLEAN", one_of(None, True, False)),
+    "wide": ("BIGINT", one_of(None, 2**63 - 1, -(2**63), 0, 7)),
+}
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, SparkTables]]:
+    home = tmp_path_factory.mktemp("spark")
+    with open_database(f"duckdb:///{home}/rows.duckdb") as duckdb, open_spark(home) as spark:
+        yield duckdb, spark
+
+
+@pytest.mark.variants(1)
+@pytest.mark.parametrize("seed", range(30))
+def test_the_release_of_a_random_table_is_that_of_duckdb(databases: tuple[Database, SparkTables], seed: int) -> None:
+    """One of thirty tables each turn, as each takes ten seconds."""
+    rng = random.Random(seed)
+    names = rng.sample(list(DRAWN), 6)
+    rows = [tuple(DRAWN[name][1](rng) for name in names) for _ in range(rng.choice([40, 90, 150]))]
+    sensitive, kept = names[4:]
+    case = {
+        "attributes": {
+            **{name: {"role": "quasi-identifier"} for name in names[:4]},
+            sensitive: {"role": "sensitive"},
+            kept: {"role": "insensitive"},
+        },
+        "privacy": rng.choice(
+            [
+                [{"model": "k-anonymity", "k": rng.choice([2, 5])}],
+                [{"model": "k-anonymity", "k": 2}, {"model": "distinct-l-diversity", "attribute": sensitive, "l": 2}],
+            ]
+        ),
+    }
+    for database in databases:
+        database.create({name: DRAWN[name][0] for name in names}, rows, f"random_{seed}")
+    one, other = (release_of(database, f"random_{seed}", case) for database in databases)
+    assert one == other
