@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sqlanon import check_policy
 from sqlanon.encoding.distinct_tuples import count_tuples
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.plan.streams import stream_problems
@@ -20,7 +21,7 @@ from sqlanon.runs.tradeoffs.sweeping import sweep
 from sqlanon.verification.release import verify_release
 from tests.jobs_support import frozen
 from tests.rules_support import apply
-from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
+from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
 from tests.test_resuming import cleared, resumed, stopped
 
 COLUMNS = {"who": "VARCHAR(9)", "age": "INTEGER", "town": "VARCHAR(9)", "ill": "VARCHAR(9)", "paid": "INTEGER"}
@@ -198,6 +199,8 @@ def test_what_is_no_subject_is_refused(database: Database, roles: Any, more: Any
 def test_a_subject_of_single_rows_is_warned_of(database: Database) -> None:
     table = database.create(COLUMNS, ROWS[:4])
     result = anonymize(database.policy(table, ROLES, subject="who"))
+    plan = check_policy(database.policy(table, ROLES, subject="who"), replace=True, options=OPTIONS)
+    assert plan.repetition.sentence == "Persons are counted, not rows: those that 'who' tells apart."
     assert any("no value of 'who' is in two rows" in warning for warning in result.warnings)
 
 

@@ -225,7 +225,8 @@ def source_repetition(policy: Policy, options: EngineOptions | None = None) -> R
     """The identifiers of the policy's source that repeat; None where the source can't be read."""
     try:
         with open_source(policy, options, read_only=policy.source.url is not None) as (engine, source):
-            return find_repeating(engine, source, identifying(policy, engine.columns(source)))
+            repetition = find_repeating(engine, source, identifying(policy, engine.columns(source)))
+            return replace(repetition, person=policy.person)
     except (AccessError, ConflictError, PolicyError):
         return None
 

@@ -32,7 +32,7 @@ def result_text(result: RunResult, policy: Policy) -> str:
         generalization_text(result),
         sampling_text(result),
         gathering_text(result),
-        _classes(release),
+        _classes(release, "rows" if result.subject is None or result.subject.persons is None else "persons"),
         _verified(result),
         _metrics(result, policy.target),
         _masked(result),
@@ -50,7 +50,7 @@ def applied_text(result: RunResult) -> str:
     parts = (
         f"Published {release.table}\n  from {source.table} by the rules of run {applied.applied}: {_rows(result)}\n"
         + _run(result),
-        _classes(release),
+        _classes(release, "rows" if result.subject is None or result.subject.persons is None else "persons"),
         _verified(result),
         disclosure_text(result.disclosure or (), result.release.judged),
         listed("Warnings", result.warnings),
@@ -121,11 +121,11 @@ def proof(proven: bool, bound: float | None) -> str:
     return "not proven to be the best" + ("" if bound is None else f": none is below {bound:.6g}")
 
 
-def _classes(table: ReleaseResult | ClassStatistics) -> str:
+def _classes(table: ReleaseResult | ClassStatistics, members: str) -> str:
     hidden = isinstance(table, ReleaseResult) and table.judged
     kind, one = (hidden[0].upper() + hidden[1:], "group") if hidden else ("Equivalence classes", "class")
     return (
-        f"{kind}: {table.classes:,}; rows in a {one}: least {table.min_class_size:,}, "
+        f"{kind}: {table.classes:,}; {members} in a {one}: least {table.min_class_size:,}, "
         f"mean {number(round(table.mean_class_size, 2))}, most {table.max_class_size:,}"
     )
 
@@ -316,10 +316,11 @@ def commands_text(commands: Sequence[Sequence[str]]) -> str:
 def verification_text(verification: Verification, what: str) -> str:
     """The result of a check, for people."""
     statistics = verification.statistics
-    head = f"{what}: {statistics.rows:,} rows" + (
+    members = "rows" if verification.rows is None else "persons"
+    head = f"{what}: {statistics.rows:,} {members}" + (
         f", {statistics.suppressed:,} suppressed" if statistics.suppressed else ""
     )
-    classes = _classes(statistics)
+    classes = _classes(statistics, members)
     risk = (
         f"Risk to be picked by who knows the quasi-identifiers: greatest {percent(statistics.prosecutor_max)}, "
         f"mean {percent(statistics.prosecutor_mean)}"

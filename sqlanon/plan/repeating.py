@@ -21,14 +21,20 @@ from sqlanon.values.expressions import comparable
 
 @dataclass(frozen=True)
 class Repetition:
-    """The identifiers of a table that repeat, and the names of those that the session may not read."""
+    """The identifiers of a table that repeat, and the names of those that the session may not read.
+
+    person: the one whose values are counted as persons, if any is.
+    """
 
     columns: tuple[RepeatingColumn, ...] = ()
     unread: tuple[str, ...] = ()
+    person: str | None = None
 
     @property
     def sentence(self) -> str | None:
-        """The note beside every verdict on rows; None where no identifier repeats."""
+        """The note beside every verdict; None where rows are counted and no identifier repeats."""
+        if self.person is not None:
+            return f"Persons are counted, not rows: those that '{self.person}' tells apart."
         if self.columns:
             names = "; ".join(map(str, self.columns))
             return f"Rows are counted, not persons: {names}. A class of k rows may be of fewer persons than k."

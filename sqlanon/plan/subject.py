@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
@@ -116,7 +116,7 @@ def inspect_table(policy: Policy, engine: Engine, source: Relation) -> PlanSubje
         rows=measured.rows,
         nulls={name: measured.nulls[name] for name in (*refusing, *persons)},
         distinct=_distinct(engine, source, measured, [c for c in kept if not _repeats(measured, c.name)]),
-        repetition=find_repeating(engine, source, identifying(policy, columns)),
+        repetition=replace(find_repeating(engine, source, identifying(policy, columns)), person=policy.person),
         uncountable=measure_uncountable(engine, source, policy, columns),
         strata=measure_strata(engine, source, policy, columns),
         absent=find_absent(engine, source, policy, columns),
