@@ -304,3 +304,21 @@ def test_clusters_are_an_alternative_where_most_columns_are_numbers(
         text = text.replace("\nalgorithm: {name: mondrian}", "").replace(other, other.removeprefix("# "))
         text = re.sub(r"role: quasi-identifier, .*}", "role: quasi-identifier}", text)
         resolve(parse_policy(text), engine, replace=True)
+
+
+def test_values_that_look_like_identifiers_say_more_than_names(engine: Engine) -> None:
+    columns = {
+        "contact": ("VARCHAR", "'p' || i % 40 || '@example.org'"),
+        "diagnosis": ("VARCHAR", "'+49 30 1234' || 100 + i % 40"),
+        "net": ("VARCHAR", "'10.0.0.' || i % 40"),
+        "age": ("INTEGER", "i % 40"),
+        "seen": ("VARCHAR", "'2020-01-' || 10 + i % 20"),
+    }
+    found = profile(engine, make_table(engine, columns, 200))
+    roles = {name: proposal.role for name, proposal in found.proposals.items()}
+    assert roles == {
+        **dict.fromkeys(("contact", "diagnosis", "net"), Role.IDENTIFIER),
+        **dict.fromkeys(("age", "seen"), Role.QUASI_IDENTIFIER),
+    }
+    assert found.proposals["net"].reason == "100 % of its values look like IP addresses"
+    assert draft(engine, found).attributes["contact"].role is Role.IDENTIFIER

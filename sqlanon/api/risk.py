@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import AccessError, PolicyError
+from sqlanon.measures.risk.identifiers import with_identifiers
 from sqlanon.measures.risk.measuring import THRESHOLDS, RiskOptions, measure_risk
 from sqlanon.measures.risk.singling import Singling, measure_singling
 from sqlanon.measures.risk.source import risk_source
@@ -48,7 +49,8 @@ def table_risk(
     asked, singling = RiskOptions(tuple(thresholds), sample_of), Singling(subsets, suda, fraction=sample_of or FRACTION)
     with connect_to_table(url, table, options, trusts_owner, makes_tables=singling.is_wanted) as (engine, relation):
         measured = _measure(engine, relation, quasi_identifiers, asked, subject)
-        return measure_singling(risk_source(engine, relation, quasi_identifiers), measured, singling)
+        measured = measure_singling(risk_source(engine, relation, quasi_identifiers), measured, singling)
+        return with_identifiers(engine, relation, measured)
 
 
 def policy_risk(
@@ -75,6 +77,7 @@ def policy_risk(
     with open_source(policy, options, read_only=read_only) as (engine, relation):
         source = _measure(engine, relation, names, asked)
         source = measure_singling(risk_source(engine, relation, names), source, singling)
+        source = with_identifiers(engine, relation, source)
     if policy.is_private:
         return PolicyRisk(source, None, "The policy releases noisy counts, which have no classes of rows.")
     if policy.algorithm.releases_clusters:

@@ -8,15 +8,18 @@ from sqlanon.cli.layout import number, percent, table
 
 if TYPE_CHECKING:
     from sqlanon.results.risk import TableRisk
-    from sqlanon.results.singling import SubsetRisk, SudaRisk
+    from sqlanon.results.singling import Evidence, IdentifierSign, SubsetRisk, SudaRisk
 
 SHOWN = 5  # subsets of each size
 
 
 def singling_lines(risk: TableRisk) -> list[str]:
     """Tables of what was asked for."""
-    lines = [] if risk.subsets is None else [_subsets_text(risk.subsets)]
-    return lines if risk.suda is None else [*lines, _suda_text(risk.suda, risk.rows)]
+    return [
+        *([] if risk.subsets is None else [_subsets_text(risk.subsets)]),
+        *([] if risk.suda is None else [_suda_text(risk.suda, risk.rows)]),
+        *([_identifiers_text(risk.identifiers)] if risk.identifiers else []),
+    ]
 
 
 def _subsets_text(subsets: tuple[SubsetRisk, ...]) -> str:
@@ -41,3 +44,14 @@ def _suda_text(suda: SudaRisk, rows: int) -> str:
     )
     shares = sorted(suda.contribution_by_column.items(), key=lambda one: -one[1])
     return head + table(["column", "of the scores"], [[name, percent(share / 100)] for name, share in shares])
+
+
+def _identifiers_text(signs: tuple[IdentifierSign, ...]) -> str:
+    """The columns that look like identifiers, and why."""
+    rows: list[list[object]] = [[one.column, one.kind, _reason(one.evidence)] for one in signs]
+    return "Columns that look like identifiers:\n" + table(["column", "kind", "evidence"], rows)
+
+
+def _reason(evidence: Evidence) -> str:
+    reasons = [word for word, holds in (("name", evidence.name), ("type", evidence.type)) if holds]
+    return ", ".join([*reasons, *([] if evidence.share is None else [f"{percent(evidence.share)} of the values"])])

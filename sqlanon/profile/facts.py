@@ -25,6 +25,7 @@ class ColumnFacts:
     digits: how many values' texts hold nothing but the digits 0 to 9.
     rare_bottom, rare_top: whether the least, the greatest, `RARE` of the numbers span more than all others.
     span: how wide the range of the numbers is without those; None where it was not measured.
+    identifies: the kind of identifiers that the values look like, and the share of those that do; None for no kind.
     groups_of: the values that a vocabulary knows, with their groups from fine to coarse, where most rows hold such.
     """
 
@@ -40,6 +41,7 @@ class ColumnFacts:
     rare_bottom: bool = False
     rare_top: bool = False
     span: float | None = None
+    identifies: tuple[str, float] | None = None
     groups_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

@@ -17,6 +17,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.measures.risk.identifiers import kind_by_values, measure_patterns
 from sqlanon.plan.measuring import countable, in_part, portions
 from sqlanon.plan.repeating import find_repeating
 from sqlanon.policy import Role
@@ -40,10 +41,10 @@ SMALL_DOMAIN = 50_000  # combinations; so few are counted whatever the number of
 def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) -> Profile:
     """Measure a table and propose a role for each of its columns.
 
-    One statement for each twenty columns, one question (see `Engine.query_each`) for each column, identifier,
-    quasi-identifier that is a number, pair (of quasi-identifiers, and of one with a sensitive attribute) and the whole
-    combination, and up to two for each quasi-identifier of few texts. Rows are never fetched, nor values but of a
-    vocabulary's words.
+    One statement for each twenty columns, one for each ten of texts or whole numbers, one question (see
+    `Engine.query_each`) for each column, identifier, quasi-identifier that is a number, pair (of quasi-identifiers, and
+    of one with a sensitive attribute) and the whole combination, and up to two for each quasi-identifier of few texts.
+    Rows are never fetched, nor values but of a vocabulary's words.
     """
     with engine.transaction():
         (rows,) = engine.query_one("count_rows", table=relation)
@@ -96,7 +97,11 @@ class _Measure:
         columns = self._engine.columns(self._relation)
         facts = [one for portion in portions(columns, COLUMNS_A_STATEMENT) for one in self._batch(portion)]
         counted = self._uniqueness([[one] for one in facts])
-        return [_with_share(one, *figures) for one, figures in zip(facts, counted, strict=True)]
+        shares = measure_patterns(self._engine, self._relation, columns, self.modulus)
+        return [
+            replace(_with_share(one, *figures), identifies=kind_by_values(shares.get(one.name, {})))
+            for one, figures in zip(facts, counted, strict=True)
+        ]
 
     def _batch(self, columns: Sequence[Column]) -> list[ColumnFacts]:
         values = [countable(column) for column in columns]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from sqlanon.engines.base import Kind
+from sqlanon.measures.risk.identifier_kinds import DIRECT, IDENTIFYING, KIND_WORDS
 from sqlanon.plan.column_names import mentions, names_a_key, names_a_person, words_of
 from sqlanon.policy import Role
 from sqlanon.profile.facts import Basis, ColumnFacts, Proposal
+from sqlanon.profile.writing import percent
 
 # Words of column names, lower case and without a plural's s; several words in a row are joined by a space.
-IDENTIFIERS = """
-ssn|social security|national id|passport|license|licence|licence plate|plate|vin|email|e mail|mail|phone|telephone|
-mobile|fax|cell|first name|last name|surname|forename|given name|family name|full name|maiden name|middle name|
-user name|username|login|nickname|initials|signature|street|house number|address|iban|bic|account|card|credit card|
-ip|mac|url|imei|mrn|medical record|insurance number|tax id|tin|nhs|photo|latitude|longitude|lat|lon|lng|gps
-"""
+IDENTIFIERS = "|".join(IDENTIFYING.values())
 SENSITIVE = """
 disease|diagnosis|diagnose|diagnostic|icd|condition|illness|symptom|disorder|syndrome|hiv|cancer|disability|health|
 cause|death|prognosis|treatment|therapy|medication|drug|prescription|procedure|surgery|allergy|blood|genome|genetic|
@@ -41,7 +38,18 @@ LONG_TEXT = 80  # characters
 
 def propose(facts: ColumnFacts) -> Proposal:
     """The role proposed for a column."""
-    return _by_name(facts) or _by_values(facts)
+    by_name = _by_name(facts)
+    if by_name is not None and by_name.role is Role.IDENTIFIER:
+        return by_name
+    return _by_patterns(facts) or by_name or _by_values(facts)
+
+
+def _by_patterns(facts: ColumnFacts) -> Proposal | None:
+    """An identifier, where the values look like such, whatever the column is called."""
+    if facts.identifies is None or facts.identifies[0] not in DIRECT or facts.groups < 2:
+        return None
+    kind, share = facts.identifies
+    return Proposal(Role.IDENTIFIER, Basis.VALUES, f"{percent(share)} of its values look like {KIND_WORDS[kind]}")
 
 
 def is_postal(name: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlanon.results.codec import optional
 from sqlanon.results.measures import SizeBucket
-from sqlanon.results.singling import SubsetRisk, SudaRisk
+from sqlanon.results.singling import IdentifierSign, SubsetRisk, SudaRisk
 
 VERSION = 1  # of the fields below
 
@@ -81,6 +81,7 @@ class TableRisk:
         are picked rightly when each is matched.
     journalist, population_uniqueness: where something is known of the population.
     suda, subsets: minimal sample uniques, and subsets of the quasi-identifiers, where these were asked for.
+    identifiers: the columns of the table that look like identifiers, by their names or their values.
     warnings: what a reader must know of the figures.
     """
 
@@ -99,6 +100,7 @@ class TableRisk:
     warnings: tuple[str, ...] = ()
     suda: SudaRisk | None = optional()
     subsets: tuple[SubsetRisk, ...] | None = optional()
+    identifiers: tuple[IdentifierSign, ...] | None = optional()
     version: int = VERSION
 
     @property

@@ -41,3 +41,21 @@ class SudaRisk:
     dis: float
     dis_max: float
     dis_mean: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The reason why a column looks like an identifier: its name, its type, the share of its values that match."""
+
+    name: bool
+    type: bool
+    share: float | None
+
+
+@dataclass(frozen=True)
+class IdentifierSign:
+    """A column that looks like an identifier of a kind."""
+
+    column: str
+    kind: str
+    evidence: Evidence

@@ -121,6 +121,7 @@ def test_statements_do_not_grow_with_the_columns(databases: tuple[str, SparkTabl
         "profile/find_rare_ends",
         "profile/measure_columns",
         "profile/measure_uniqueness",
+        "risk/count_patterns",
     ]
     assert sent.count("profile/measure_uniqueness") == 2
 

@@ -1,0 +1,111 @@
+"""Columns that look like identifiers: by their names, and by patterns that the database counts in one scan.
+
+Check digits are checked: of cards (Luhn, ISO/IEC 7812-1), of IBANs (mod 97-10, ISO 13616), of NHS numbers (mod 11). The
+evidence is the share of a column's values that match, never a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.measures.risk.identifier_kinds import CHECKED, OF_NUMBERS, PATTERNS, kinds_by_name
+from sqlanon.plan.measuring import in_part, portions
+from sqlanon.results.risk import TableRisk
+from sqlanon.results.singling import Evidence, IdentifierSign
+from sqlanon.sql import Identifier, Relation, Text
+
+LEAST_SHARE = 0.5  # of values that match, for a column to be of a kind
+EXACT_ROWS = 200_000  # of larger tables, about as many values are looked at
+COLUMNS_A_STATEMENT = 10
+
+_Shares = Mapping[str, float]
+
+
+def find_identifiers(
+    engine: Engine, table: Relation, columns: Sequence[Column], rows: int
+) -> tuple[IdentifierSign, ...]:
+    """List the columns that look like identifiers of a kind, by their names or by their values.
+
+    rows: of the table, about; of a large one a part of each column's values is looked at, all rows of a value or none.
+    """
+    shares = measure_patterns(engine, table, columns, max(1, rows // EXACT_ROWS))
+    return tuple(sign for column in columns for sign in _signs(column, shares.get(column.name, {})))
+
+
+def with_identifiers(engine: Engine, table: Relation, risk: TableRisk) -> TableRisk:
+    """List the columns that look like identifiers beside a table's risk; none of those that may not be read."""
+    unreadable = engine.unreadable_columns(table)
+    columns = [column for column in engine.columns(table) if column.name not in unreadable]
+    return replace(risk, identifiers=find_identifiers(engine, table, columns, risk.rows))
+
+
+def measure_patterns(
+    engine: Engine, table: Relation, columns: Sequence[Column], modulus: int = 1
+) -> Mapping[str, _Shares]:
+    """Measure, for each column of texts or whole numbers that holds a value, the share of the values of each pattern.
+
+    modulus: one of so many parts of the values is looked at.
+    """
+    looked_at = [column for column in columns if column.kind in (Kind.TEXT, Kind.INTEGER)]
+    return {
+        name: shares
+        for portion in portions(looked_at, COLUMNS_A_STATEMENT)
+        for name, shares in _measure(engine, table, portion, modulus).items()
+    }
+
+
+def kind_by_values(shares: _Shares) -> tuple[str, float] | None:
+    """The kind of the first pattern that enough values match, and their share; None where there is no such pattern."""
+    return next(((PATTERNS[name][0], share) for name, share in shares.items() if share >= LEAST_SHARE), None)
+
+
+def _measure(engine: Engine, table: Relation, columns: Sequence[Column], modulus: int) -> dict[str, _Shares]:
+    wanted = [[name for name in PATTERNS if column.kind is Kind.TEXT or name in OF_NUMBERS] for column in columns]
+    values = [Markup(Identifier(column.name)) for column in columns]
+    counts = iter(
+        engine.query_one(
+            "risk/count_patterns",
+            table=table,
+            columns=[
+                {
+                    "value": value,
+                    "sampled": in_part(engine, [value], modulus),
+                    "patterns": [
+                        {"name": name, "pattern": Text(PATTERNS[name][1]), "is_checked": name in CHECKED}
+                        for name in names
+                    ],
+                }
+                for value, names in zip(values, wanted, strict=True)
+            ],
+        )
+    )
+    measured: dict[str, _Shares] = {}
+    for column, names in zip(columns, wanted, strict=True):
+        present = int(next(counts))
+        shares = {name: int(next(counts)) / max(1, present) for name in names}
+        if present:
+            measured[column.name] = shares
+    return measured
+
+
+def _signs(column: Column, shares: _Shares) -> Iterator[IdentifierSign]:
+    """The signs of one column, those by its name first."""
+    named = kinds_by_name(column.name)
+    by_values = kind_by_values(shares)
+    for kind in named:
+        of_kind = [share for name, share in shares.items() if PATTERNS[name][0] == kind]
+        yield IdentifierSign(
+            column.name, kind, Evidence(name=True, type=_is_type(column, kind), share=max(of_kind, default=None))
+        )
+    if by_values is not None and by_values[0] not in named:
+        yield IdentifierSign(column.name, by_values[0], Evidence(name=False, type=False, share=by_values[1]))
+    if column.kind.has_day and "date" not in named:
+        yield IdentifierSign(column.name, "date", Evidence(name=False, type=True, share=None))
+
+
+def _is_type(column: Column, kind: str) -> bool:
+    return kind == "date" and column.kind.has_day

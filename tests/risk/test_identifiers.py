@@ -1,0 +1,121 @@
+"""Columns that look like identifiers: by names, and by patterns and check digits that both engines count alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlanon import table_risk
+from sqlanon.engines.base import Engine
+from sqlanon.measures.risk.identifier_kinds import kinds_by_name
+from sqlanon.measures.risk.identifiers import find_identifiers, measure_patterns
+from sqlanon.results.codec import to_json
+from sqlanon.results.singling import Evidence, IdentifierSign
+from tests.cli.support import execute
+from tests.risk.tables import make_table
+
+VALUES = {
+    "email": ["ann@example.org", "o'neil.b+x@mail.example.co.uk", "C_D@EXAMPLE.COM"],
+    "url": ["https://example.org/a?b=c", "www.example.org"],
+    "mac": ["00:1A:2b:3c:4D:5e", "00-1a-2b-3c-4d-5e"],
+    "ip": ["192.168.0.1", "255.255.255.255", "2001:db8::ff00:42:8329"],
+    "iban": [
+        "DE89 3704 0044 0532 0130 00",
+        "GB82WEST12345698765432",
+        "NO9386011117947",
+        "MT84MALT011000012345MTLCAST001S",
+    ],
+    "card": ["4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005", "6011000990139424"],
+    "ssn": ["123-45-6789", "899-01-0001"],
+    "nhs": ["943 476 5919", "4010232137"],
+    "date": ["1980-02-29", "03/04/1975", "1.12.1999", "2001-01-01T10:00:00"],
+    "phone": ["+49 30 1234567", "(030) 123-4567", "030/1234567", "555-123-4567"],
+}
+NEAR = {
+    "email": ["ann@example", "@example.org", "a b@example.org"],
+    "url": ["example", "http:/x"],
+    "mac": ["00:1A:2b:3c:4D", "12:30:45"],
+    "ip": ["256.1.1.1", "1.2.3", "12:30:45"],
+    "iban": ["DE88 3704 0044 0532 0130 00", "GB82WEST12345698765423", "DE89"],
+    "card": ["4111 1111 1111 1112", "1234567890123", "411111111111"],
+    "ssn": ["000-12-3456", "666-12-3456", "900-12-3456", "123456789"],
+    "nhs": ["943 476 5918", "40102321370"],
+    "date": ["1980", "12.5", "10:30"],
+    "phone": ["12345", "53703", "12.75", "J45.9"],
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_match_their_pattern_and_near_ones_do_not(engine: Engine, name: str) -> None:
+    rows = [*((value, near) for value in VALUES[name] for near in NEAR[name]), (None, None)]
+    table = make_table(engine, {"right": "VARCHAR(50)", "near": "VARCHAR(50)"}, rows)
+    shares = measure_patterns(engine, table, engine.columns(table))
+    assert shares["right"][name] == 1.0
+    assert shares["near"][name] == 0.0
+
+
+def test_the_stricter_pattern_says_the_kind(engine: Engine) -> None:
+    columns = {f"c{n}": "VARCHAR(50)" for n in range(len(VALUES))}
+    rows = [tuple(values[turn % len(values)] for values in VALUES.values()) for turn in range(12)]
+    table = make_table(engine, columns, rows)
+    kinds = {sign.column: sign.kind for sign in find_identifiers(engine, table, engine.columns(table), len(rows))}
+    expected = ["email", "url", "device", "ip-address", "iban", "card", "national-id", "national-id", "date", "phone"]
+    assert kinds == dict(zip(columns, expected, strict=True))
+
+
+def test_shares_are_of_the_values_that_there_are(engine: Engine) -> None:
+    rows = (
+        [("a@example.org", 4111111111111111, 1, None)] * 6 + [("none", 2, 2, None)] * 2 + [(None, None, None, None)] * 9
+    )
+    kinds = {"x": "VARCHAR(20)", "y": "BIGINT", "z": "INTEGER", "w": "VARCHAR(5)"}
+    table = make_table(engine, kinds, rows)
+    signs = find_identifiers(engine, table, engine.columns(table), len(rows))
+    assert signs == (
+        IdentifierSign("x", "email", Evidence(name=False, type=False, share=0.75)),
+        IdentifierSign("y", "card", Evidence(name=False, type=False, share=0.75)),
+    )
+    few = [("a@example.org", 1, 1, None)] * 2 + [("none", 1, 1, None)] * 3
+    table = make_table(engine, kinds, few, "few")
+    assert find_identifiers(engine, table, engine.columns(table), len(few)) == ()
+
+
+def test_a_name_is_held_against_the_values(engine: Engine) -> None:
+    columns = {
+        "email": "VARCHAR(20)",
+        "birth_date": "DATE",
+        "last_name": "VARCHAR(9)",
+        "patient_id": "INTEGER",
+        "n": "INTEGER",
+    }
+    table = make_table(engine, columns, [("unknown", "1980-01-01", "Smith", 1, 2)] * 3)
+    signs = find_identifiers(engine, table, engine.columns(table), 3)
+    assert {sign.column: (sign.kind, sign.evidence) for sign in signs} == {
+        "email": ("email", Evidence(name=True, type=False, share=0.0)),
+        "birth_date": ("date", Evidence(name=True, type=True, share=None)),
+        "last_name": ("name", Evidence(name=True, type=False, share=None)),
+        "patient_id": ("person-key", Evidence(name=True, type=False, share=None)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("homePhone", ("phone",)),
+        ("SSN", ("national-id",)),
+        ("zip_code", ("place",)),
+        ("date_of_birth", ("date",)),
+        ("name", ("name",)),
+        ("product_name", ()),
+        ("customerNo", ("person-key",)),
+        ("age", ()),
+    ],
+)
+def test_kinds_by_name(name: str, kinds: tuple[str, ...]) -> None:
+    assert kinds_by_name(name) == kinds
+
+
+@pytest.mark.either_engine
+def test_the_risk_of_a_table_lists_them(database_url: str) -> None:
+    execute(database_url, "CREATE TABLE t AS SELECT 'a@example.org' AS contact, 30 AS age")
+    assert to_json(table_risk(database_url, "t", ["age"]))["identifiers"] == [
+        {"column": "contact", "kind": "email", "evidence": {"name": False, "type": False, "share": 1.0}}
+    ]
