@@ -1,0 +1,81 @@
+"""Subsets of columns and SUDA on DuckDB: seconds, and seconds of the processor, of a million rows.
+
+python benchmarks/singling.py --rows 1000000 --subsets 4 --suda 3
+
+`evaluation` is the nine columns of the Rothko evaluation (agrawal.py); `columns15` fifteen independent columns of 2 to
+1,000 values each, the hardest case: hardly a row repeats, and few subsets end the walk; `columns9`
+nine such columns of 2 to 500. Fifteen columns have 1,940 subsets of up to four, nine 129 of up to three.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from agrawal import Wanted, query
+
+from sqlanon.engines import connect
+from sqlanon.measures.risk.coded_columns import code_columns
+from sqlanon.measures.risk.subsets import ENOUGH, measure_subsets
+from sqlanon.measures.risk.suda import measure_suda
+from sqlanon.sql import Relation, Statement
+from sqlanon.work.workspace import TemporaryWorkspace
+
+_T = TypeVar("_T")
+FIFTEEN = (2, 2, 3, 5, 7, 9, 12, 16, 20, 30, 50, 74, 100, 500, 1000)
+NINE = (2, 3, 5, 9, 16, 30, 74, 100, 500)
+
+
+def _independent(values: tuple[int, ...]) -> Callable[[int], str]:
+    columns = ", ".join(f"hash(CAST(i * 17 + {n} AS VARCHAR)) % {of} AS c{n}" for n, of in enumerate(values))
+    return lambda rows: f"SELECT {columns} FROM range({rows}) AS r(i)"
+
+
+TABLES: dict[str, Callable[[int], str]] = {
+    "evaluation": lambda rows: f"SELECT * EXCLUDE (person, cls) FROM ({query('duckdb', Wanted(rows))})",
+    "columns9": _independent(NINE),
+    "columns15": _independent(FIFTEEN),
+}
+
+
+def main() -> None:
+    """Time the tables and measures that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--subsets", type=int)
+    parser.add_argument("--suda", type=int)
+    parser.add_argument("--enough", type=float, default=ENOUGH)
+    arguments = parser.parse_args()
+    for name in arguments.only:
+        _measure(name, arguments)
+
+
+def _measure(name: str, arguments: argparse.Namespace) -> None:
+    with connect("duckdb:///:memory:") as engine:
+        engine.execute(Statement("table", f"CREATE TABLE t AS {TABLES[name](arguments.rows)}"))
+        table = engine.resolve(Relation("t"))
+        assert table is not None
+        workspace = TemporaryWorkspace(engine)
+        with engine.transaction():
+            coded = _timed(f"{name}: code", lambda: code_columns(engine, workspace, table, engine.columns(table)))
+            if arguments.subsets:
+                found = _timed(
+                    f"{name}: subsets", lambda: measure_subsets(engine, coded, arguments.subsets, arguments.enough)
+                )
+                print(f"{name}: {len(found):,} subsets were looked at")
+            if arguments.suda:
+                _timed(f"{name}: SUDA", lambda: measure_suda(engine, workspace, coded, arguments.suda))
+
+
+def _timed(what: str, work: Callable[[], _T]) -> _T:
+    wall, processor = time.perf_counter(), time.process_time()
+    result = work()
+    print(f"{what}: {time.perf_counter() - wall:.1f} s, processor {time.process_time() - processor:.1f} s", flush=True)
+    return result
+
+
+if __name__ == "__main__":
+    main()
