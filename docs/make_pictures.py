@@ -16,7 +16,7 @@ import duckdb
 from playwright.sync_api import Browser, sync_playwright
 
 from docs.picture_of_clusters import draw_clusters_and_regions
-from sqlanon import explore, run, run_report
+from sqlanon import explore, explore_tradeoff, render_explore, run, run_report
 from sqlanon.api import demo
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy, load_policy
@@ -69,6 +69,7 @@ def main(place: Path) -> None:
         with duckdb.connect(str(made.database)) as connection:
             connection.execute(f"CREATE TABLE people AS SELECT rownames, {', '.join(SHOWN)} FROM {demo.TABLE}")
         _lattice(place, made.database)
+        _tradeoff(place, browser, made.database)
         draw_clusters_and_regions(place, Path(directory))
         _before_and_after(place, browser, made.database)
         _report(place, browser, made.policy)
@@ -93,6 +94,16 @@ def _lattice(place: Path, database: Path) -> None:
     """The whole lattice of four columns."""
     policy = _policy(database, LEVELS, "identifier", algorithm={"name": "optimal"}, suppression=0.02)
     (place / "lattice.svg").write_text(draw(explore(policy, everything=True)), encoding="utf-8")
+
+
+def _tradeoff(place: Path, browser: Browser, database: Path) -> None:
+    """The candidates on the page of `sqlanon explore`, for the same four columns."""
+    policy = _policy(database, LEVELS, "identifier", algorithm={"name": "optimal"}, suppression=0.02)
+    page = browser.new_page(viewport={"width": 900, "height": 800}, device_scale_factor=1.5)
+    page.set_content(render_explore(explore_tradeoff(policy)))
+    page.select_option("#axis", "mean")
+    page.locator("figure.chart").screenshot(path=str(place / "explore.png"))
+    page.close()
 
 
 def _before_and_after(place: Path, browser: Browser, database: Path) -> None:

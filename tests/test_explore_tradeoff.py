@@ -95,6 +95,19 @@ def test_every_generalization_has_the_measures_of_brute_force(database: Database
     assert tradeoff.before.greatest == 1 / min(values)
 
 
+def test_suppressed_rows_and_no_others_count_as_lost(database: Database) -> None:
+    rows = [(n,) for n in [*range(20), *range(40, 43), 60]]
+    table = database.create({"age": "INTEGER"}, rows)
+    roles = {"age": {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 20]}}}
+    more = {"privacy": [{"model": "k-anonymity", "k": 4}], "suppression": 0.5}
+    policy = database.policy(table, roles, algorithm={"name": "optimal"}, **more)
+    (one,) = (one for one in explore_tradeoff(policy, options=OPTIONS).candidates if one.levels == (1,))
+    assert (one.suppressed, one.least, one.greatest, one.mean) == (4, 5, 1 / 5, 4 / 20)
+    made = anonymize(policy, levels={"age": 1})
+    assert one.loss == pytest.approx(made.metrics.gcp)
+    assert 4 / 24 < (one.loss or 0.0) < 1  # the rows that go count 1, those that stay a part
+
+
 @pytest.mark.either_engine
 @settings(max_examples=many(2), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases(budgets=(0.1, 0.25, 0.5)))
