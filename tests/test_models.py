@@ -338,6 +338,7 @@ def test_no_part_that_satisfies_a_model_of_shares_has_more_rows_than_are_kept(
     joined=st.lists(st.one_of(st.none(), st.integers(1, 4)), max_size=9),
     model=models_of_shares,
 )
+@example(rows=[(size, None) for size in range(5)], joined=[], model=BetaLikeness("s", 0.6))
 def test_shares_are_followed_as_rows_join(
     engine: Engine, rows: list[tuple[int, int | None]], joined: list[int | None], model: PrivacyModel
 ) -> None:
@@ -362,8 +363,18 @@ def test_shares_are_followed_as_rows_join(
     open_sizes = [part for size, part in sizes.items() if found[size] is None]
     if isinstance(model, AlphaK):
         assert all(_meets(replace(model, alpha=model.alpha - 1e-9), part, table) is False for part in open_sizes)
+    elif isinstance(model, BetaLikeness):
+        assert all(_is_at_the_bound(model, part, table) for part in open_sizes)
     else:
         assert len(open_sizes) <= 2
+
+
+def _is_at_the_bound(model: BetaLikeness, part: list[Any], table: list[Any]) -> bool:
+    """Tell whether a value has just the share that it may have, as the only value of a table has everywhere."""
+    share, whole = brute_force.distribution(part), brute_force.distribution(table)
+    most = {value: -math.log(p) if model.form == "enhanced" else math.inf for value, p in whole.items()}
+    bounds = {value: float(whole[value]) * (1 + min(model.beta, most[value])) for value in share}
+    return any(math.isclose(float(share[value]), bound, rel_tol=1e-6) for value, bound in bounds.items())
 
 
 def _meets(model: PrivacyModel, part: list[Any], table: list[Any]) -> bool:
