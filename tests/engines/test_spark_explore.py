@@ -14,7 +14,10 @@ from tests.spark_support import needs_spark, open_spark
 
 pytestmark = [needs_spark, pytest.mark.in_turns(3)]
 
-ROWS = "SELECT 20 + i * i % 41 * (i % 7) // 6 AS age, CASE i % 2 WHEN 0 THEN 'f' ELSE 'm' END AS sex, CAST(i % 3 AS VARCHAR) AS job"
+ROWS = (
+    "SELECT 20 + i * i % 41 * (i % 7) // 6 AS age, CASE i % 2 WHEN 0 THEN 'f' ELSE 'm' END AS sex,"
+    " CAST(i % 3 AS VARCHAR) AS job"
+)
 STEPS = {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 10]}}
 STAR = {"role": "quasi-identifier", "hierarchy": "suppress"}
 CLOSE = {"model": "t-closeness", "attribute": "job", "distance": "equal", "t": 0.2}
