@@ -14,7 +14,6 @@ from sqlanon.measures.risk.singling import Singling, measure_singling
 from sqlanon.measures.risk.source import risk_source
 from sqlanon.measures.risk.suda import FRACTION
 from sqlanon.plan.connecting import connect_to_table, open_release, open_source, release_columns
-from sqlanon.plan.lookup import require_columns
 from sqlanon.policy import Policy, Role
 from sqlanon.results.risk import PolicyRisk, TableRisk
 from sqlanon.sql import Relation
@@ -27,6 +26,8 @@ def table_risk(
     *,
     subject: str | None = None,
     sample_of: float | None = None,
+    weights: str | None = None,
+    household: str | None = None,
     thresholds: Sequence[float] = THRESHOLDS,
     subsets: int | None = None,
     suda: int | None = None,
@@ -39,16 +40,19 @@ def table_risk(
     subject: the column that tells whose each row is: classes are counted in distinct persons then.
     sample_of: the fraction of a population that the table is a random sample of, above 0 and at most 1: for the
         journalist's risk, for uniqueness in the population, and for DIS-SUDA scores.
+    weights: the column that says for how many members of the population each row stands, for individual risks.
+    household: the column that tells households apart, of which everybody is known once anybody is.
     thresholds: of risks, above 0 and at most 1, for the shares of members at risk.
     subsets: distinction and separation are measured of all subsets of up to so many of these columns.
     suda: minimal sample uniques of up to so many of these columns are counted, and scored.
     trusts_owner: whether code of the table's owner may run, on PostgreSQL, with the rights of the role that reads.
 
-    Raises PolicyError: there is no such table or column, or the subject is NULL in some row.
+    Raises PolicyError: there is no such table or column, or a subject, weight or household can't be used.
     """
     asked, singling = RiskOptions(tuple(thresholds), sample_of), Singling(subsets, suda, fraction=sample_of or FRACTION)
+    named = {"subject": subject, "weights": weights, "household": household}
     with connect_to_table(url, table, options, trusts_owner, makes_tables=singling.is_wanted) as (engine, relation):
-        measured = _measure(engine, relation, quasi_identifiers, asked, subject)
+        measured = measure_risk(risk_source(engine, relation, quasi_identifiers, **named), asked)
         measured = measure_singling(risk_source(engine, relation, quasi_identifiers), measured, singling)
         return with_identifiers(engine, relation, measured)
 
@@ -75,8 +79,8 @@ def policy_risk(
     names = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
     read_only = policy.source.url is not None and not singling.is_wanted
     with open_source(policy, options, read_only=read_only) as (engine, relation):
-        source = _measure(engine, relation, names, asked)
-        source = measure_singling(risk_source(engine, relation, names), source, singling)
+        of_rows = risk_source(engine, relation, names)
+        source = measure_singling(of_rows, measure_risk(of_rows, asked), singling)
         source = with_identifiers(engine, relation, source)
     if policy.is_private:
         return PolicyRisk(source, None, "The policy releases noisy counts, which have no classes of rows.")
@@ -87,7 +91,8 @@ def policy_risk(
             return PolicyRisk(source, None, "There is no release yet, or it can't be read.")
         engine, relation = opened
         columns = release_columns(policy, {column.name for column in engine.columns(relation)})
-        return PolicyRisk(source, _measure(engine, relation, columns, _of_release(asked, engine, relation, source)))
+        asked = _of_release(asked, engine, relation, source)
+        return PolicyRisk(source, measure_risk(risk_source(engine, relation, columns), asked))
 
 
 @contextlib.contextmanager
@@ -107,14 +112,3 @@ def _of_release(asked: RiskOptions, engine: Engine, release: Relation, source: T
         return asked
     (rows,) = engine.query_one("count_rows", table=release)
     return replace(asked, sample_of=asked.sample_of * min(1.0, rows / source.rows) or asked.sample_of)
-
-
-def _measure(
-    engine: Engine,
-    table: Relation,
-    quasi_identifiers: Sequence[str],
-    asked: RiskOptions,
-    subject: str | None = None,
-) -> TableRisk:
-    require_columns(engine, table, [*quasi_identifiers, *([] if subject is None else [subject])])
-    return measure_risk(risk_source(engine, table, quasi_identifiers, subject=subject), asked)

@@ -33,6 +33,12 @@ _SampleOf = Annotated[
     float | None,
     typer.Option(help="Fraction of a population that the table is a random sample of, such as 0.02."),
 ]
+_Weights = Annotated[
+    str | None, typer.Option(help="The column that says for how many of the population each row stands.")
+]
+_Household = Annotated[
+    str | None, typer.Option(help="The column that tells households apart: who knows one of them knows all.")
+]
 _Threshold = Annotated[
     list[float] | None, typer.Option(help="A risk above which members count as at risk, such as 0.2; may be repeated.")
 ]
@@ -56,6 +62,8 @@ def risk_command(
     qi: _Qi = None,
     subject: _Subject = None,
     sample_of: _SampleOf = None,
+    weights: _Weights = None,
+    household: _Household = None,
     threshold: _Threshold = None,
     subsets: _Subsets = None,
     suda: _Suda = None,
@@ -74,7 +82,14 @@ def risk_command(
     if threshold:
         more["thresholds"] = tuple(threshold)
     if "://" not in place and not files.is_data_file(place):
-        given = {"TABLE": other, "--qi": qi, "--subject": subject, "--trust-owner": trust_owner or None}
+        given: dict[str, Any] = {
+            "TABLE": other,
+            "--qi": qi,
+            "--subject": subject,
+            "--weights": weights,
+            "--household": household,
+        }
+        given["--trust-owner"] = trust_owner or None
         _refuse([name for name, value in given.items() if value is not None])
         both = risk.policy_risk(loading.load_policy(Path(place)), **more)
         _tell(call, codec.to_json(both), risk_text.policy_text(both))
@@ -88,6 +103,8 @@ def risk_command(
         what,
         _names(qi or []),
         subject=subject,
+        weights=weights,
+        household=household,
         trusts_owner=trust_owner,
         **more,
     )

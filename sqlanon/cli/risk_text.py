@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlanon.cli.layout import WHOLE, number, percent, table
 from sqlanon.cli.singling_text import singling_lines
 
 if TYPE_CHECKING:
-    from sqlanon.results.risk import Attack, PolicyRisk, PopulationUniqueness, TableRisk, UniquenessEstimate
+    from sqlanon.results.risk import (
+        Attack,
+        HouseholdRisk,
+        IndividualRisk,
+        PolicyRisk,
+        PopulationUniqueness,
+        ShareAtRisk,
+        TableRisk,
+        UniquenessEstimate,
+    )
 
 
 def policy_text(both: PolicyRisk) -> str:
@@ -30,6 +40,8 @@ def table_text(risk: TableRisk, what: str) -> str:
         _attacks_text(risk),
         *([] if risk.population_uniqueness is None else [uniqueness_text(risk.population_uniqueness, risk.member)]),
         *singling_lines(risk),
+        *([] if risk.individual is None else [_individual_text(risk.individual, members)]),
+        *([] if risk.household is None else [_household_text(risk.household, members)]),
         *(f"Warning: {warning}" for warning in risk.warnings),
     ]
     return "\n".join(lines)
@@ -47,6 +59,27 @@ def _attacks_text(risk: TableRisk) -> str:
 
 def _attack(name: str, attack: Attack) -> list[object]:
     return [name, percent(attack.max), percent(attack.mean), *(percent(one.share) for one in attack.at_risk)]
+
+
+def _individual_text(individual: IndividualRisk, members: str) -> str:
+    """The individual risks: what is expected, the greatest, and who is above each threshold."""
+    weights = "" if individual.weights is None else f" by the weights {individual.weights}"
+    return (
+        f"Individual risk{weights}: {number(round(individual.sum, 1))} {members} are picked rightly, as expected; the"
+        f" greatest risk is {percent(individual.max)}; {_above(individual.above)}."
+    )
+
+
+def _household_text(household: HouseholdRisk, members: str) -> str:
+    """The risks of households."""
+    return (
+        f"Of {household.households:,} households by {household.column}: {number(round(household.sum, 1))} {members} are"
+        f" known with theirs, as expected; the greatest risk is {percent(household.max)}; {_above(household.above)}."
+    )
+
+
+def _above(shares: Sequence[ShareAtRisk]) -> str:
+    return "above " + ", ".join(f"{percent(one.threshold)} are {percent(one.share)}" for one in shares)
 
 
 _ESTIMATORS = {"zayatz": "Zayatz", "pitman": "Pitman", "snb": "slide negative binomial"}

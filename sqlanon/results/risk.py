@@ -40,6 +40,34 @@ class Journalist(Attack):
 
 
 @dataclass(frozen=True)
+class IndividualRisk:
+    """The risk of each member, by the members of its class here and in the population.
+
+    sum: the expected number of members who are picked rightly. max: the greatest risk. above: members at risk.
+    weights: the column of sampling weights; None where all members stand for equally many.
+    """
+
+    sum: float
+    max: float
+    above: tuple[ShareAtRisk, ...]
+    weights: str | None = optional()
+
+
+@dataclass(frozen=True)
+class HouseholdRisk:
+    """The risk that at least one member of a household is picked, which exposes all of them.
+
+    households: how many there are. sum, max, above: as of `IndividualRisk`, each member at the risk of its household.
+    """
+
+    households: int
+    sum: float
+    max: float
+    above: tuple[ShareAtRisk, ...]
+    column: str
+
+
+@dataclass(frozen=True)
 class UniquenessEstimate:
     """The members of the population that are alone in their class there, and their share of all.
 
@@ -79,7 +107,8 @@ class TableRisk:
     sizes: the distribution of class sizes.
     prosecutor: of somebody who knows that a person is in the table. marketer: the expected share of the members that
         are picked rightly when each is matched.
-    journalist, population_uniqueness: where something is known of the population.
+    journalist, population_uniqueness, individual: where something is known of the population.
+    household: where a column tells households apart.
     suda, subsets: minimal sample uniques, and subsets of the quasi-identifiers, where these were asked for.
     identifiers: the columns of the table that look like identifiers, by their names or their values.
     warnings: what a reader must know of the figures.
@@ -97,6 +126,8 @@ class TableRisk:
     subject: str | None = optional()
     journalist: Journalist | None = optional()
     population_uniqueness: PopulationUniqueness | None = optional()
+    individual: IndividualRisk | None = optional()
+    household: HouseholdRisk | None = optional()
     warnings: tuple[str, ...] = ()
     suda: SudaRisk | None = optional()
     subsets: tuple[SubsetRisk, ...] | None = optional()

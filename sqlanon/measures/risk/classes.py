@@ -1,21 +1,29 @@
-"""Class sizes of a table: of its rows, or of the persons whose rows they are."""
+"""Class sizes of a table: of its rows, or of the persons whose rows they are; with weights, individual risks too."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlanon.errors import PolicyError
 from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.measures.risk.individual import individual_risk, individual_values, require_weights
 from sqlanon.measures.risk.source import RiskSource
+from sqlanon.results.risk import IndividualRisk
 
 
 @dataclass(frozen=True)
 class Members:
-    """The classes of a table by the number of their members, the rows, and the persons where there is a subject."""
+    """The classes of a table by the number of their members, the rows, and the persons where there is a subject.
+
+    individual: where rows have weights.
+    """
 
     statistics: ClassStatistics
     rows: int
     persons: int | None = None
+    individual: IndividualRisk | None = None
 
     @property
     def several_classes(self) -> int:
@@ -28,20 +36,29 @@ class Members:
         return self.persons is not None and self.persons == self.rows
 
 
-def count_members(source: RiskSource) -> Members:
+def count_members(source: RiskSource, thresholds: Sequence[float]) -> Members:
     """Count the classes of each size: one GROUP BY over the table; with a subject two, and one of its values.
 
-    Raises PolicyError where the subject is NULL in some row.
+    With weights the same statement measures individual risks, after another one has looked at the weights.
+
+    Raises PolicyError where the subject is NULL in some row, or a weight or household can't be used.
     """
-    engine, table, person = source.engine, source.table, source.person
-    rows, persons = None, None
-    if person is not None:
-        rows, persons = _count_persons(source)
-    with engine.grouping_by_hash():
-        counted = engine.query("risk/count_classes", table=table, keys=source.keys, person=person)
-    sizes = tuple((int(size), int(classes)) for size, classes in counted)
+    persons = None if source.subject is None else _count_persons(source)
+    require_weights(source)
+    values: dict[str, Any] = {"table": source.table, "keys": source.keys, "person": source.person}
+    individual = None
+    with source.engine.grouping_by_hash():
+        if source.weights is None:
+            counted = source.engine.query("risk/count_classes", **values)
+        else:
+            more = individual_values(source.weight(), thresholds)
+            counted = source.engine.query("risk/measure_individual", **values, **more)
+            individual = individual_risk(counted, thresholds, source.weights.name)
+    sizes = tuple((int(size), int(classes)) for size, classes, *_ in counted)
     members = sum(size * classes for size, classes in sizes)
-    return Members(ClassStatistics(members, 0, sizes), members if rows is None else rows, persons)
+    statistics = ClassStatistics(members, 0, sizes)
+    rows, different = (members, None) if persons is None else persons
+    return Members(statistics, rows, different, individual)
 
 
 def _count_persons(source: RiskSource) -> tuple[int, int]:

@@ -9,9 +9,10 @@ from sqlanon.errors import PolicyError
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.measures.population import journalist_risk
 from sqlanon.measures.risk.classes import Members, count_members
+from sqlanon.measures.risk.individual import measure_households, rounded
 from sqlanon.measures.risk.source import RiskSource
 from sqlanon.measures.risk.uniqueness import estimate_uniqueness
-from sqlanon.results.risk import Attack, Journalist, ShareAtRisk, TableRisk
+from sqlanon.results.risk import Attack, HouseholdRisk, IndividualRisk, Journalist, ShareAtRisk, TableRisk
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5)  # of risks, from which members are counted as at risk
 
@@ -40,10 +41,13 @@ DEFAULT = RiskOptions()
 def measure_risk(source: RiskSource, options: RiskOptions = DEFAULT) -> TableRisk:
     """Measure a table: one GROUP BY of its quasi-identifiers, whose classes are counted by their size.
 
-    Raises PolicyError where the subject is NULL in some row.
+    Raises PolicyError where the subject is NULL in some row, or a weight or household can't be used.
     """
-    members = count_members(source)
+    if source.weights is not None and options.sample_of is not None:
+        raise PolicyError("--weights say for how many each row stands, and --sample-of the same of all: give one.")
+    members = count_members(source, options.thresholds)
     statistics, fraction = members.statistics, options.sample_of
+    journalist = None if fraction is None else _journalist(statistics, fraction, options.thresholds)
     return TableRisk(
         quasi_identifiers=tuple(column.name for column in source.quasi_identifiers),
         rows=members.rows,
@@ -55,8 +59,10 @@ def measure_risk(source: RiskSource, options: RiskOptions = DEFAULT) -> TableRis
         prosecutor=_prosecutor(statistics, options.thresholds),
         marketer=statistics.marketer,
         subject=None if source.subject is None else source.subject.name,
-        journalist=None if fraction is None else _journalist(statistics, fraction, options.thresholds),
+        journalist=journalist,
         population_uniqueness=None if fraction is None else estimate_uniqueness(statistics, fraction),
+        individual=members.individual if journalist is None else _individual(statistics, journalist),
+        household=None if source.household is None else _household(source, options),
         warnings=tuple(_warnings(source, members)),
     )
 
@@ -74,6 +80,16 @@ def _journalist(statistics: ClassStatistics, fraction: float, thresholds: Sequen
     total = sum(size * classes * risks[size] for size, classes in statistics.sizes)
     at_risk = count_at_risk(statistics, thresholds, risks.__getitem__)
     return Journalist(max(risks.values(), default=0.0), total / max(1, statistics.rows), at_risk, "fraction")
+
+
+def _individual(statistics: ClassStatistics, journalist: Journalist) -> IndividualRisk:
+    """The same risks where all members stand for equally many."""
+    return IndividualRisk(rounded(journalist.mean * statistics.rows), journalist.max, journalist.at_risk)
+
+
+def _household(source: RiskSource, options: RiskOptions) -> HouseholdRisk:
+    weight = source.weight(1 / (options.sample_of or 1.0))
+    return measure_households(source, options.thresholds, weight)
 
 
 def count_at_risk(

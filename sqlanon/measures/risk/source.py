@@ -1,4 +1,4 @@
-"""A table whose risk is measured: its quasi-identifiers, and the column that tells whose each row is."""
+"""A table whose risk is measured: its quasi-identifiers, and the columns that tell whose each row is."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import PolicyError
-from sqlanon.sql import Identifier, Relation
-from sqlanon.values.expressions import comparable, shown
+from sqlanon.plan.lookup import require_columns
+from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.support.suggest import quoted
+from sqlanon.values.expressions import comparable, double_of, shown
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class RiskSource:
     table: Relation
     quasi_identifiers: tuple[Column, ...]
     subject: Column | None = None
+    weights: Column | None = None
+    household: Column | None = None
 
     @property
     def keys(self) -> list[Markup | int]:
@@ -36,30 +40,47 @@ class RiskSource:
     @property
     def person(self) -> Markup | None:
         """The expression that tells persons apart; None without a subject."""
-        if self.subject is None:
-            return None
-        return comparable(self.engine, Markup(Identifier(self.subject.name)), self.subject.kind)
+        return None if self.subject is None else self._comparable(self.subject)
+
+    @property
+    def house(self) -> Markup | None:
+        """The expression that tells households apart; None without their column."""
+        return None if self.household is None else self._comparable(self.household)
+
+    def _comparable(self, column: Column) -> Markup:
+        return comparable(self.engine, Markup(Identifier(column.name)), column.kind)
+
+    def weight(self, otherwise: float = 1.0) -> Markup | float:
+        """The weight of a row as a double, NULL where it is none; `otherwise` where no column holds weights."""
+        render = self.engine.render
+        if self.weights is None:
+            return otherwise
+        raw = Markup(Identifier(self.weights.name))
+        is_finite = render.macro("is_finite_number", raw, self.weights.kind.value)
+        return macro("risk.usable", double_of(render, raw, self.weights.kind), is_finite)
 
 
 def risk_source(
-    engine: Engine, table: Relation, quasi_identifiers: Sequence[str], *, subject: str | None = None
+    engine: Engine,
+    table: Relation,
+    quasi_identifiers: Sequence[str],
+    *,
+    subject: str | None = None,
+    weights: str | None = None,
+    household: str | None = None,
 ) -> RiskSource:
     """Resolve the columns by their names.
 
-    Raises PolicyError for an unknown column, or one that is named for two purposes.
+    Raises PolicyError for an unknown column, one that is named for two purposes, or weights that are no numbers.
     """
+    others = {"--subject": subject, "--weights": weights, "--household": household}
+    named = [*quasi_identifiers, *(name for name in others.values() if name is not None)]
+    require_columns(engine, table, named)
+    doubled = sorted({name for name in named if named.count(name) > 1})
+    if doubled:
+        raise PolicyError(f"A column is of one use alone; {', '.join(quoted(doubled))} is named twice.")
     there = {column.name: column for column in engine.columns(table)}
-    _refuse_doubled(quasi_identifiers, subject)
-    return RiskSource(
-        engine,
-        table,
-        tuple(there[name] for name in quasi_identifiers),
-        None if subject is None else there[subject],
-    )
-
-
-def _refuse_doubled(quasi_identifiers: Sequence[str], subject: str | None) -> None:
-    if len(set(quasi_identifiers)) < len(quasi_identifiers):
-        raise PolicyError("A quasi-identifier is named twice.")
-    if subject in quasi_identifiers:
-        raise PolicyError(f"'{subject}' tells persons apart (the subject), so it can't be a quasi-identifier, too.")
+    if weights is not None and not there[weights].kind.is_numeric:
+        raise PolicyError(f"The weights '{weights}' are no numbers.")
+    of_rows = (None if name is None else there[name] for name in others.values())
+    return RiskSource(engine, table, tuple(there[name] for name in quasi_identifiers), *of_rows)
