@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 from sqlanon.encoding.source_copy import unchanging
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.engines.spark.session import FILE_MASK
+from sqlanon.engines.spark.session import FILE_MASK, heap_size
 from sqlanon.engines.spark.versions import Versions
 from sqlanon.errors import AccessError, EngineError, PolicyError, SqlanonError, VerificationError
 from sqlanon.plan.plan import Plan
@@ -201,6 +202,19 @@ def test_what_spark_spills_is_its_users_alone(databases: tuple[Database, SparkTa
     place = Path(databases[1].engine.driver_connection.conf.get("spark.local.dir"))
     assert place.stat().st_mode & 0o077 == 0
     assert any(place.glob("blockmgr-*"))
+
+
+def test_the_jvm_takes_more_memory_than_spark_gives_it_by_itself(databases: tuple[Database, SparkTables]) -> None:
+    memory = databases[1].engine.driver_connection.conf.get("spark.driver.memory")
+    assert memory == os.environ["SPARK_DRIVER_MEMORY"]
+    assert 1024 <= int(memory.removesuffix("m")) <= 4096
+
+
+@pytest.mark.parametrize(
+    ("limit", "megabytes"), [("512.0 MiB", 1024), ("6.4 GiB", 1638), ("12.0 GiB", 3072), ("99.0 GiB", 4096)]
+)
+def test_it_takes_a_share_of_the_machines(limit: str, megabytes: int) -> None:
+    assert heap_size(limit) == megabytes
 
 
 def test_a_mask_that_opens_work_tables_to_others_is_refused(databases: tuple[Database, SparkTables]) -> None:

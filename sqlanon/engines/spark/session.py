@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import sys
@@ -10,6 +11,9 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlanon.engines.base import kilobytes
+from sqlanon.engines.duckdb.engine import DuckDBEngine
+from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.private import make_private_directory, remove_directory
 from sqlanon.engines.spark.connect import require_server
 from sqlanon.engines.spark.errors import opening_error
@@ -41,6 +45,8 @@ _STARTING = {
     ),
     FILE_MASK: "077",  # what is written is its owner's alone, as raw values are in it
 }
+_HEAP = (1024, 4096)  # megabytes of a JVM on this machine, at least and at most, where nobody has set them
+_HEAP_SHARE = 4  # of the memory that DuckDB would take here, which is four fifths of it
 _lock = threading.Lock()
 _open = 0
 _owned: Any = None  # the session that started the context, where the program did
@@ -103,6 +109,22 @@ def _connect(address: SparkAddress, timeout: float | None) -> SparkSession:
     return running.newSession()
 
 
+def heap_size(limit: str) -> int:
+    """Return the megabytes for a JVM that does all the work, where DuckDB would take `limit`.
+
+    In the 1 GB that is Spark's default, sorts and joins spill.
+    """
+    least, most = _HEAP
+    return min(max(kilobytes(limit) // 1024 // _HEAP_SHARE, least), most)
+
+
+def _memory_limit() -> str:
+    """Return what DuckDB would take of this machine's memory, or the container's."""
+    with contextlib.closing(DuckDBEngine.connect(MEMORY_URL)) as engine:
+        (limit,) = engine.query_one("engine/get_memory_limit")
+    return str(limit)
+
+
 def _start(address: SparkAddress) -> SparkSession:
     """Start a context, whose shuffles and cached rows are this user's alone where it is all on this machine."""
     global _spill
@@ -111,6 +133,7 @@ def _start(address: SparkAddress) -> SparkSession:
     settings, master = dict(_STARTING), address.master or ""
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # tasks find what this program finds
+        os.environ.setdefault("SPARK_DRIVER_MEMORY", f"{heap_size(_memory_limit())}m")
         _spill = make_private_directory()
         settings["spark.local.dir"] = str(_spill)
     builder = SparkSession.builder.appName("sqlanon").master(master)
