@@ -86,7 +86,7 @@ def done(*arguments: object) -> str:
 
 
 def drafted(url: str, policy: str) -> str:
-    """The policy that `init` drafts, with 5-anonymity by Mondrian."""
+    """The policy that `init` drafts, with 5-anonymity by Mondrian, and a catalog in a DuckDB file."""
     done("init", url, "patients", "-o", policy)
     return Path(policy).read_text()
 
@@ -94,7 +94,6 @@ def drafted(url: str, policy: str) -> str:
 def test_a_run_on_an_engine_of_a_package(drake: str) -> None:
     """From the draft to the catalog: the rows are those that DuckDB releases."""
     text = drafted(drake, "drake.yml")
-    Path("drake.yml").write_text(text + 'catalog: {url: "duckdb:///catalog.duckdb"}\n')
     for arguments in (["check"], ["run"], ["verify"], ["run", "--replace"]):
         done(*arguments, "drake.yml")
     assert rows("duckdb:///catalog.duckdb", "(SELECT DISTINCT engine FROM sqlanon.runs)") == [("drake",)]
@@ -107,7 +106,7 @@ def test_a_run_on_an_engine_of_a_package(drake: str) -> None:
 
 
 def test_rules_are_applied_and_exported_on_it(drake: str) -> None:
-    Path("drake.yml").write_text(drafted(drake, "drake.yml") + 'catalog: {url: "duckdb:///catalog.duckdb"}\n')
+    drafted(drake, "drake.yml")
     run = json.loads(done("run", "drake.yml", "--json"))["run"]
     named = ("--policy", "drake.yml")
     done("apply", run, "--to", "patients", "--out", "again", *named)
@@ -118,7 +117,6 @@ def test_rules_are_applied_and_exported_on_it(drake: str) -> None:
 
 def test_its_macros_and_statements_are_those_of_its_package_else_duckdbs(drake: str) -> None:
     drafted(drake, "drake.yml")
-    Path("drake.yml").write_text(Path("drake.yml").read_text() + 'catalog: {url: "duckdb:///catalog.duckdb"}\n')
     script = done("run", "drake.yml", "--dry-run")
     assert re.search(r"RENAME TO \S+ /\* drake \*/", script)
     render = dialect_named("drake").renderer()
@@ -129,7 +127,8 @@ def test_its_macros_and_statements_are_those_of_its_package_else_duckdbs(drake: 
 
 
 def test_a_capability_that_it_lacks_is_refused_before_any_work(drake: str) -> None:
-    drafted(drake, "drake.yml")
+    lines = drafted(drake, "drake.yml").splitlines(keepends=True)
+    Path("drake.yml").write_text("".join(line for line in lines if not line.startswith("catalog:")))
     for arguments in (("check", "drake.yml"), ("run", "drake.yml"), ("runs", "--url", drake)):
         result = call(*arguments)
         assert result.exit_code == 2
