@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon import check_policy
+from sqlanon import check_policy, policy_risk
 from sqlanon.encoding.distinct_tuples import count_tuples
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.plan.streams import stream_problems
@@ -156,6 +156,22 @@ def test_results_tell_of_persons(database: Database) -> None:
     assert result.source.figures.min_class_size == 1
     assert "24 rows of 6 persons" in result.subject.note
     assert {model.worst for model in result.models} == {3}
+
+
+def test_the_risk_of_a_policy_is_of_its_persons(database_url: str) -> None:
+    """Persons are at a greater risk than their rows, in the source and in the release."""
+    rows = [(f"p{n // 3}", 20 + n // 12, "a", "flu", 1) for n in range(48)]
+    with open_database(database_url) as database:
+        table = database.create(COLUMNS, rows)
+        policy = database.policy(table, ROLES, privacy=[K], subject="who")
+        anonymize(policy)
+        released = database.sql(f"SELECT count(DISTINCT who) FROM {table}_r GROUP BY age, town")
+    measured = policy_risk(policy)
+    assert measured.release is not None
+    for one in (measured.source, measured.release):
+        assert (one.rows, one.persons, one.subject) == (48, 16, "who")
+    assert measured.source.prosecutor.max == 1 / 4
+    assert measured.release.prosecutor.max == 1 / min(persons for (persons,) in released)
 
 
 def refused(database: Database, rows: list[Row], message: str, roles: Any = ROLES, **more: Any) -> None:

@@ -68,19 +68,21 @@ def policy_risk(
 ) -> PolicyRisk:
     """Measure the risk of a policy's source, and of its release if one is published. Nothing is changed.
 
+    Where the policy has a subject, classes are counted in distinct persons, of the release by what it shows of them.
+
     sample_of: the fraction of a population that the source is a random sample of; the release's is less in proportion
         to its rows.
     thresholds: as in `table_risk`.
     subsets, suda: as in `table_risk`; of the source alone.
 
-    Raises PolicyError: the source lacks a column.
+    Raises PolicyError: the source lacks a column, or the subject is NULL in some row.
     """
     asked, singling = RiskOptions(tuple(thresholds), sample_of), Singling(subsets, suda, fraction=sample_of or FRACTION)
     names = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
     read_only = policy.source.url is not None and not singling.is_wanted
     with open_source(policy, options, read_only=read_only) as (engine, relation):
-        of_rows = risk_source(engine, relation, names)
-        source = measure_singling(of_rows, measure_risk(of_rows, asked), singling)
+        source = measure_risk(risk_source(engine, relation, names, subject=policy.person), asked)
+        source = measure_singling(risk_source(engine, relation, names), source, singling)
         source = with_identifiers(engine, relation, source)
     if policy.is_private:
         return PolicyRisk(source, None, "The policy releases noisy counts, which have no classes of rows.")
@@ -92,7 +94,7 @@ def policy_risk(
         engine, relation = opened
         columns = release_columns(policy, {column.name for column in engine.columns(relation)})
         asked = _of_release(asked, engine, relation, source)
-        return PolicyRisk(source, measure_risk(risk_source(engine, relation, columns), asked))
+        return PolicyRisk(source, measure_risk(risk_source(engine, relation, columns, subject=policy.person), asked))
 
 
 @contextlib.contextmanager
