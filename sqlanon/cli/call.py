@@ -89,6 +89,14 @@ Follow = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress; the same as --progress none.")]
 PolicyFile = Annotated[Path, typer.Argument(help="The policy, a YAML file.")]
+About = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="POLICY|URL|FILE",
+        help="A policy (by default policy.yml), a database (with TABLE), or a data file.",
+    ),
+]
+OtherTable = Annotated[str | None, typer.Argument(metavar="TABLE", help="The table, after a URL.")]
 TrustOwner = Annotated[
     bool,
     typer.Option(

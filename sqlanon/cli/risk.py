@@ -7,21 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.call import HERE, Call, Panel, TrustOwner, command, expanded, listed
+from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, command, expanded, listed
 from sqlanon.cli.deferred import codec, files, loading, risk, risk_text
 from sqlanon.errors import PolicyError
 
 if TYPE_CHECKING:
     from sqlanon.results.risk import TableRisk
 
-_About = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="POLICY|URL|FILE",
-        help="A policy (by default policy.yml), a database (with TABLE), or a data file.",
-    ),
-]
-_Other = Annotated[str | None, typer.Argument(metavar="TABLE", help="The table, after a URL.")]
 _Qi = Annotated[
     list[str] | None,
     typer.Option(help="Quasi-identifiers, separated by commas; repeat it for names with commas."),
@@ -57,8 +49,8 @@ def register(app: typer.Typer) -> None:
 
 def risk_command(
     call: Call,
-    policy: _About = None,
-    other: _Other = None,
+    policy: About = None,
+    other: OtherTable = None,
     qi: _Qi = None,
     subject: _Subject = None,
     sample_of: _SampleOf = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sqlanon.cli.call import HERE, Call, Panel, TrustOwner, command, expanded, listed
+from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, command, expanded, listed
 from sqlanon.cli.deferred import auditing, files, loading, models, plans, private, private_audit, summary
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.record import tell_record
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from sqlanon.verification.verify import Verification
 
 
-_About = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="POLICY|URL|FILE",
-        help="A policy (by default policy.yml), a database (with TABLE), or a data file.",
-    ),
-]
-_Other = Annotated[str | None, typer.Argument(metavar="TABLE", help="The table, after a URL.")]
 _Table = Annotated[
     str | None, typer.Option(help="Check this table against the policy, instead of the policy's release.")
 ]
@@ -74,8 +66,8 @@ def register(app: typer.Typer) -> None:
 
 def verify_command(
     call: Call,
-    policy: _About = None,
-    other: _Other = None,
+    policy: About = None,
+    other: OtherTable = None,
     table: _Table = None,
     no_source: _NoSource = False,
     record: _Record = None,
