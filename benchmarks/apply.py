@@ -21,7 +21,7 @@ from mondrian import policy
 
 from sqlanon.catalog import Catalog, Run
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.applying import apply_rules

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import SqlanonError
 from sqlanon.runs.runner import run
 from tests.postgres_server import find_binaries, start

@@ -27,7 +27,7 @@ from typing import Any
 
 from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.tradeoffs.build_problem import build_problem
 from sqlanon.sql import Statement

@@ -20,7 +20,7 @@ from typing import Any
 import duckdb
 from agrawal import QUASI_IDENTIFIERS, Wanted, parquet_statement
 
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.runner import run
 

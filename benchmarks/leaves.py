@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
 from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.runs.runner import run

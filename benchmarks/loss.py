@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.measures.masking.compared import compare
 from sqlanon.measures.masking.measuring import SAMPLE, measure_masking
 from sqlanon.sql import Relation, Statement

@@ -20,7 +20,7 @@ from agrawal import QUASI_IDENTIFIERS
 from sampling import make_table
 from splits import Clock
 
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.runner import run
 

@@ -21,7 +21,8 @@ from typing import Any
 from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.runner import run

@@ -22,7 +22,7 @@ from matplotlib import pyplot as plt
 from sampling import SIZES, pruned_nodes
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.sql import Statement
 
 Model = dict[str, Any]

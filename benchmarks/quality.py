@@ -25,7 +25,8 @@ from searches import Searches
 from splits import policy as generated_policy
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.sql import Statement
 
 KS = (10, 100, 1_000)

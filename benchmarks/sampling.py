@@ -33,7 +33,8 @@ from sqlanon.algorithms.tree.sampling.rothko_s import Sampling
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models import from_spec
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import Policy, RothkoS

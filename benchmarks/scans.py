@@ -24,7 +24,7 @@ from sqlanon.algorithms.tree import mondrian
 from sqlanon.algorithms.tree.sampling import rothko_s
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import RothkoS

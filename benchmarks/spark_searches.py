@@ -27,9 +27,10 @@ from agrawal import QUASI_IDENTIFIERS, Wanted, query
 from sqlanon.algorithms.base import SearchRequest
 from sqlanon.algorithms.placement import relations_of_search, search_with_rows
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.duckdb.exchange import read_table
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
 from tests.carried_searches import ask

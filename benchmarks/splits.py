@@ -22,7 +22,7 @@ from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 from mondrian import group_by
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.runner import run
 from sqlanon.sql import Statement

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs import runner, sink

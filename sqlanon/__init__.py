@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sqlanon.api.risk import policy_risk, table_risk
     from sqlanon.catalog.budget_records import Budget
     from sqlanon.engines import connect
-    from sqlanon.engines.base import EngineOptions
+    from sqlanon.engines.session_limits import EngineOptions
     from sqlanon.errors import (
         AccessError,
         BudgetError,
@@ -81,7 +81,7 @@ _HOMES = {
     "report.audit.auditing": ("Audit", "audit_release"),
     "report.difference": ("Difference",),
     "engines": ("connect",),
-    "engines.base": ("EngineOptions",),
+    "engines.session_limits": ("EngineOptions",),
     "errors": (
         "AccessError",
         "BudgetError",

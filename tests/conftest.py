@@ -22,7 +22,8 @@ import pytest
 
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from tests.directories import make_directory, remove_left_directories
 from tests.postgres_server import PostgresServer, find_binaries, start
 from tests.random_cases import many, some_of, turn

@@ -12,7 +12,8 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies import HierarchyTable, build_hierarchy
 from sqlanon.hierarchies.inline import has_keys, join_labels
 from sqlanon.policy import Hierarchy

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.lattice.problem import Problem
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy import Policy
 from sqlanon.runs.tradeoffs.build_problem import build_problem as open_problem
 from tests.oracle.lattice import Case

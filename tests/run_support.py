@@ -11,7 +11,8 @@ from typing import Any
 import duckdb
 import psycopg
 
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import ProtectionError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy

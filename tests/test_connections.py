@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from sqlanon.algorithms.tree import forest
-from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.postgres.engine import PostgresEngine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.sql import Statement
 from tests.run_support import anonymize, open_database
 

@@ -19,7 +19,7 @@ from sqlanon.algorithms.tree import forest
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.live import LiveRun
 from sqlanon.cli import watch as watch_module
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, ConflictError, EngineError, PolicyError
 from sqlanon.policy import Policy, ReleaseSection
 from sqlanon.runs.watching import watching

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from sqlanon.algorithms.tree import forest
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import ConflictError, EngineError
 from sqlanon.policy import Policy, ReleaseSection
 from sqlanon.results.run_result import PHASES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqlanon.api.calls import draft_policy
-from sqlanon.engines.base import Column, Kind
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_policy
 from sqlanon.profile.bands import band_widths

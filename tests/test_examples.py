@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from sqlanon import PolicyError, RunResult, connect, explore, load_policy, run
-from sqlanon.engines.base import Column
+from sqlanon.engines.columns import Column
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
 from tests.adult import ADULT, DATA, needs_adult

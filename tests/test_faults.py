@@ -17,8 +17,8 @@ import pytest
 
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.duckdb import engine as duckdb_engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import ConflictError, EngineError
 from sqlanon.policy import Policy
 from sqlanon.results.run_result import Resumed

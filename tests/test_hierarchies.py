@@ -10,7 +10,8 @@ import sqlglot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import EngineError, PolicyError
 from sqlanon.hierarchies import build_hierarchy, export_csv, show
 from sqlanon.policy import Hierarchy

@@ -13,7 +13,7 @@ import pytest
 from sqlanon.algorithms.lattice.incognito import IncognitoSearch
 from sqlanon.algorithms.lattice.problem import Findings, Problem
 from sqlanon.algorithms.lattice.search import SearchOptions, solve
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, needs_adult, quasi_identifiers

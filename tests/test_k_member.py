@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from sqlanon.algorithms.clusters.methods import gather
 from sqlanon.algorithms.clusters.points import rows_of_block
 from sqlanon.encoding.coordinates import Coordinate, Scale
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.policy import Hierarchy, Microaggregation
 from sqlanon.policy.cluster_algorithms import K_MEMBER_BLOCK

@@ -12,9 +12,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.postgres.engine import PostgresEngine
 from sqlanon.engines.publishing import publisher_of
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, ConflictError, EngineError
 from sqlanon.sql import Relation, Statement
 from tests.cli.support import call, make_patients, write_policy

@@ -9,7 +9,8 @@ from markupsafe import Markup
 
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.policy import Hierarchy
 from sqlanon.releases.rules.export_sql import rules_select
 from sqlanon.releases.rules.store_rules import read_rules

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, currently_in_test_context, given, note, sett
 from hypothesis import strategies as st
 
 from sqlanon.algorithms.tree import forest, growth
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from tests import run_support
 from tests.mondrian_oracle import (
     FLAVOURS,

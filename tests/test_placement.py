@@ -14,8 +14,9 @@ import pytest
 
 from sqlanon.algorithms.placement import search_with_rows
 from sqlanon.encoding.axes import measured_axes
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
 from sqlanon.engines.duckdb.engine import DuckDBEngine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.measures.coded_figures import CodedMeasurement
 from sqlanon.measures.witness_columns import ColumnCount, witness_columns

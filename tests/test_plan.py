@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.errors import PolicyError
 from sqlanon.plan.plan import Plan, resolve
 from sqlanon.policy import ReleaseSection, Role, Show

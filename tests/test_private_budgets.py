@@ -225,7 +225,7 @@ def test_a_catalog_of_before_there_were_budgets_has_none(people: Database) -> No
 KILLED = """
 import os, signal, sys
 from sqlanon.algorithms.private.mechanisms import OpenDP
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import parse_stored
 from sqlanon.runs.private_runs import run_private
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.plan.column_names import words_of
 from sqlanon.plan.plan import resolve
 from sqlanon.policy import Hierarchy, Policy, Role

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.policy import Hierarchy, Show
 from sqlanon.sql import Relation, Statement, macro
 from sqlanon.staging import labels

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sqlanon.algorithms.tree import forest
 from sqlanon.algorithms.tree.gain import packed, scanning
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.runs.dry_run import run_dry
 from tests.mondrian_oracle import satisfies

@@ -17,7 +17,8 @@ from sqlanon.algorithms.tree.sampling.sampled import SampledGrowth
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.cli.summary import sampling_text
 from sqlanon.encoding.coded_table import encode
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models import KAnonymity
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import RothkoS

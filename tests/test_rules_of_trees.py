@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sqlanon.algorithms.tree import forest
 from sqlanon.algorithms.tree.gain import scanning
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.releases.rules import route_rows
 from tests.mondrian_oracle import FLAVOURS, JOBS, Attribute, satisfies
 from tests.random_cases import many

@@ -18,8 +18,8 @@ from sqlanon.algorithms.tree.mondrian import build_task
 from sqlanon.algorithms.tree.shares import grow_share
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.coded_table import encode
-from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.duckdb.engine import DuckDBEngine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models import models_of
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy.loading import build_policy

@@ -14,8 +14,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.postgres.engine import PostgresEngine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, EngineError
 from sqlanon.runs.auditing.own_database import nameless
 from sqlanon.sql import RedactedValue, Statement

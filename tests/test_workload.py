@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.measures.workload.geometry import Geometry, locate
 from sqlanon.measures.workload.measures import Measures, measure, measure_whole, one_class

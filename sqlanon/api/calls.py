@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import STANDARD_INPUT, directory_of, is_data_file
 from sqlanon.engines.read_options import ReadOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, SqlanonError
 from sqlanon.measures.masking.compared import compare
 from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking

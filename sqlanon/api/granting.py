@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from sqlanon.catalog.budget_records import Budget
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.lookup import unknown_table
 from sqlanon.plan.plan import find_source

@@ -6,7 +6,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.measures.risk.identifiers import with_identifiers
 from sqlanon.measures.risk.measuring import THRESHOLDS, RiskOptions, measure_risk

@@ -22,14 +22,14 @@ import typer
 from typer.models import ArgumentInfo
 
 from sqlanon.cli import BEGAN
-from sqlanon.cli.deferred import base, embedded
+from sqlanon.cli.deferred import embedded, session_limits
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.engines.urls import scrubbed
 from sqlanon.errors import Cancelled, OutputError, PolicyError, SqlanonError
 from sqlanon.support import environment
 
 if TYPE_CHECKING:
-    from sqlanon.engines.base import EngineOptions
+    from sqlanon.engines.session_limits import EngineOptions
 
 INTERRUPTED = Cancelled.exit_code
 _UNICODE = ("utf-8", "utf8", "utf-16", "utf-32")
@@ -155,7 +155,7 @@ def command(
 def _options(limits: dict[str, Any]) -> EngineOptions:
     """The limits of sessions; one that no engine follows is a wrong command line."""
     try:
-        return base.EngineOptions(**limits)
+        return session_limits.EngineOptions(**limits)
     except PolicyError as error:
         raise typer.BadParameter(str(error)) from None
 

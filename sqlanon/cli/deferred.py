@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from sqlanon.cli import risk_text as risk_text
     from sqlanon.cli import summary as summary
     from sqlanon.cli import watch as watch
-    from sqlanon.engines import base as base
     from sqlanon.engines import dialects as dialects
     from sqlanon.engines import embedded as embedded
     from sqlanon.engines import files as files
+    from sqlanon.engines import session_limits as session_limits
     from sqlanon.jobs import cron as cron
     from sqlanon.jobs import environment as environment
     from sqlanon.jobs import freezing as freezing
@@ -80,7 +80,7 @@ MODULES = {
     "applying": "sqlanon.runs.applying",
     "condensing": "sqlanon.runs.condensing",
     "auditing": "sqlanon.report.audit.auditing",
-    "base": "sqlanon.engines.base",
+    "session_limits": "sqlanon.engines.session_limits",
     "sample": "sqlanon.report.sample",
     "box_labels": "sqlanon.releases.rules.box_labels",
     "calls": "sqlanon.api.calls",

@@ -17,7 +17,8 @@ from sqlanon.encoding.dictionaries import code_attribute, code_by_value
 from sqlanon.encoding.fields import WORD_BITS, Coding, Field, place, word_column
 from sqlanon.encoding.fractions import Range, measure_fractions
 from sqlanon.encoding.source_copy import copied
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.errors import ConflictError
 from sqlanon.hierarchies.limits import limits_in
 from sqlanon.plan.measuring import measure_source

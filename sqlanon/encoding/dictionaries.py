@@ -6,7 +6,8 @@ from markupsafe import Markup
 
 from sqlanon.encoding.fields import Coding
 from sqlanon.encoding.fractions import Range
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.hierarchies import build_hierarchy
 from sqlanon.hierarchies.open_ends import open_groups
 from sqlanon.plan.plan import Attribute, Plan

@@ -12,7 +12,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.sql import Identifier, Renderer
 from sqlanon.values.expressions import is_single

@@ -9,7 +9,8 @@ from sqlanon.engines.urls import redacted, require_escaped
 from sqlanon.support.environment import require_set
 
 if TYPE_CHECKING:
-    from sqlanon.engines.base import Engine, EngineOptions
+    from sqlanon.engines.base import Engine
+    from sqlanon.engines.session_limits import EngineOptions
 
 __all__ = ["connect", "redacted"]
 

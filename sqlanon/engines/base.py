@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
 from markupsafe import Markup
 
+from sqlanon.engines.columns import Column
 from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.files import source_version
 from sqlanon.engines.read_options import FileReading, ReadOptions
@@ -25,62 +24,6 @@ from sqlanon.errors import ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, Text, macro
 
 _T = TypeVar("_T")
-
-
-class Kind(StrEnum):
-    """The kind of a column's values, whatever the engine calls the type."""
-
-    INTEGER = "integer"
-    DECIMAL = "decimal"
-    FLOAT = "float"
-    BOOLEAN = "boolean"
-    DATE = "date"
-    TIMESTAMP = "timestamp"
-    TIMESTAMPTZ = "timestamptz"
-    TIME = "time"
-    TEXT = "text"
-    UUID = "uuid"
-    ENUM = "enum"
-    OTHER = "other"
-
-    @property
-    def is_numeric(self) -> bool:
-        return self in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
-
-    @property
-    def is_nominal(self) -> bool:
-        """Tell whether the values have no meaningful order, so that a region shows them as a set."""
-        return self in (Kind.TEXT, Kind.BOOLEAN, Kind.UUID)
-
-    @property
-    def has_day(self) -> bool:
-        """Tell whether a value lies on a day of the calendar."""
-        return self in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
-
-    @property
-    def equals_may_differ(self) -> bool:
-        """Tell whether equal values may differ byte for byte: -0.0 and 0.0, 1.0 and 1.00."""
-        return self in (Kind.FLOAT, Kind.DECIMAL, Kind.OTHER)
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a live table: its exact name, the engine's type as text, and its kind.
-
-    compares: whether its values can be grouped and sorted as they are; not all types of kind OTHER can.
-    """
-
-    name: str
-    type: str
-    kind: Kind
-    nullable: bool = True
-    compares: bool = True
-
-    @property
-    def decimals(self) -> int | None:
-        """The digits after the point that a decimal type declares, as in DECIMAL(10,2); None where it declares none."""
-        match = re.search(r"\(\s*\d+\s*,\s*(\d+)\s*\)", self.type) if self.kind is Kind.DECIMAL else None
-        return int(match[1]) if match else None
 
 
 class RelationType(StrEnum):
@@ -100,42 +43,6 @@ class MadeRelation:
     relation: Relation
     is_view: bool
     ours: bool = True
-
-
-LONGEST = 2_000_000  # seconds, 23 days: PostgreSQL counts a timeout's milliseconds with 31 bits
-_MOST_THREADS = 1024  # which PostgreSQL takes for a statement
-_MOST_MEMORY = 10**12  # kB
-_SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([KMGT]?)(i?)B?\s*", re.ASCII | re.IGNORECASE)
-_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """Limits of a session; None leaves the engine's own default. Raises PolicyError for one that no engine follows."""
-
-    memory_limit: str | None = None  # such as 2GB
-    threads: int | None = None
-    temp_directory: str | None = None
-    statement_timeout: float | None = None  # seconds
-    places: tuple[str, ...] | None = ()
-    """Files and directories beside a DuckDB file that statements reach; None for all that the process reaches."""
-
-    def __post_init__(self) -> None:
-        if self.statement_timeout is not None and not 0 < self.statement_timeout <= LONGEST:
-            raise PolicyError(f"A statement timeout is a number of seconds between 0.001 and {LONGEST:,}.")
-        if self.threads is not None and not 0 < self.threads <= _MOST_THREADS:
-            raise PolicyError(f"A session has between 1 and {_MOST_THREADS:,} threads.")
-        if self.memory_limit is not None and not 0 < kilobytes(self.memory_limit) <= _MOST_MEMORY:
-            raise PolicyError("A memory limit is a size between 1KB and 1000TB, such as 2GB.")
-
-
-def kilobytes(size: str) -> int:
-    """A size such as `2GB`, `512MiB` or `1.5 G` in kilobytes of 1024 bytes."""
-    match = _SIZE.fullmatch(size)
-    if match is None:
-        raise PolicyError(f"'{size[:40]}' is not a size; write a number and a unit, such as 2GB.")
-    unit = 1024 if match[3] else 1000
-    return int(Decimal(match[1]) * unit ** _POWERS[match[2].upper()] / 1024)
 
 
 BLOCK = 100_000  # rows that are fetched at a time where there may be many

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.errors import EngineError, PolicyError
 from sqlanon.hierarchies.codes import shifts_of, value_order
 from sqlanon.hierarchies.computed import computed_hierarchy, draft_computed

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Kind
+from sqlanon.engines.columns import Kind
 from sqlanon.hierarchies.draft import HierarchyTask
 from sqlanon.sql import Identifier
 

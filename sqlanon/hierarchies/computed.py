@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column
+from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.codes import value_order
 from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask

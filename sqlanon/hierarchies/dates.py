@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Kind
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
 from sqlanon.hierarchies.nesting import count_torn
 from sqlanon.policy import Hierarchy

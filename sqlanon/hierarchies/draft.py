@@ -7,7 +7,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Relation, checked_name

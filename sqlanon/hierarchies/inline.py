@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column
+from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.dates import label_dates
 from sqlanon.hierarchies.intervals import has_interval_keys, label_intervals

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Kind
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
 from sqlanon.hierarchies.grid import NARROW_UNITS, Grid, Word, plain
 from sqlanon.hierarchies.whole_intervals import label_whole_numbers, takes_remainders

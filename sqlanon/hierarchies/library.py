@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlanon.catalog.records import HierarchyRecord
 from sqlanon.engines import connect
-from sqlanon.engines.base import Column, Kind
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.build import build_hierarchy

@@ -8,7 +8,8 @@ from decimal import Decimal
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.policy import AttributeSection, Quantile
 from sqlanon.policy.document import path_text

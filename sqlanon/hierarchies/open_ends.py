@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.hierarchies.intervals import label_intervals
 from sqlanon.hierarchies.limits import Limits, literal
 from sqlanon.hierarchies.table import HierarchyTable

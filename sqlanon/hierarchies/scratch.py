@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies.build import build_hierarchy
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.models.base import PrivacyModel

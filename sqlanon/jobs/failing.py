@@ -7,7 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.models import PrivacyModel
 from sqlanon.sql import Identifier
 from sqlanon.values.expressions import as_sensitive, double_of, text_of_sensitive

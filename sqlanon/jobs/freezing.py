@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from sqlanon.catalog import JOB_NAME, JOB_NAME_PROBLEM, Catalog, Job, Run, Status
 from sqlanon.catalog.location import database_of, is_same_database
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.persons import repeat_tests
 from sqlanon.jobs.procedure import ProcedureText, most_rows, routine_of

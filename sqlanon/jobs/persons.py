@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.plan.plan import Plan
 from sqlanon.plan.subject import identifying
 from sqlanon.sql import Identifier, Text, macro

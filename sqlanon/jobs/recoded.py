@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column
+from sqlanon.engines.columns import Column
 from sqlanon.releases.rules.two_step import ByRepresentative, ByRuleId, PartNames, Representatives
 from sqlanon.sql import Identifier, Relation, free_name, macro
 

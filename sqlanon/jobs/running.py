@@ -5,7 +5,8 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from sqlanon.catalog import Catalog, Job, Run
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import EngineError, SqlanonError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored

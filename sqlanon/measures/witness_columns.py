@@ -15,7 +15,8 @@ from markupsafe import Markup
 from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.measures import bands
 from sqlanon.measures.bands import Band, BandGrid

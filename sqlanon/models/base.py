@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column
+from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.policy import AttributeSection, ModelParameters
 from sqlanon.policy.problems import model_problems

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Kind
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
 from sqlanon.models.numbers import (
     INFORMATION_SCALE,

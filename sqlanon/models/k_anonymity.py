@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from sqlanon.engines.base import Column
+from sqlanon.engines.columns import Column
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.policy import AttributeSection
 from sqlanon.sql import Renderer, Statement

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column
+from sqlanon.engines.columns import Column
 from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
 from sqlanon.models.numbers import RELATIVE_TOLERANCE, rounded_down
 from sqlanon.policy import AttributeSection

@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 
-from sqlanon.engines.base import Column, Kind
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.star import CLASS_NUMBER
 from sqlanon.hierarchies import hierarchy_problems

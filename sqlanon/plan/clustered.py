@@ -8,7 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.models import models_of
 from sqlanon.policy import AlgorithmParameters, AttributeSection, Policy, Recodes, Role, Show
 from sqlanon.policy.document import path_text

@@ -6,11 +6,12 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import is_data_file
 from sqlanon.engines.read_options import FileReading, ReadOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.opening import open_release_table, open_source_table, open_table

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.sql import Identifier, Relation, macro
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlanon.catalog.location import is_same_database
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.files import whole_path
 from sqlanon.engines.read_options import FileReading

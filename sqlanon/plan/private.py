@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.plan.lookup import unknown_table
 from sqlanon.plan.plan import find_release, find_source

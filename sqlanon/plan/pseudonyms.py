@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sqlanon.engines.base import Column, Kind
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.errors import PolicyError
 from sqlanon.plan.subject import PlanSubject

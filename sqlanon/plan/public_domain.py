@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-from sqlanon.engines.base import Column, Kind
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.grid import plain
 from sqlanon.hierarchies.taxonomy import ROOT, Line, read_taxonomy

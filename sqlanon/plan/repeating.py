@@ -12,7 +12,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.results.source import RepeatingColumn
 from sqlanon.sql import Identifier, Relation
 from sqlanon.support.suggest import quoted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sqlanon.catalog import JOB_NAME, JOB_NAME_PROBLEM
-from sqlanon.engines.base import Column
+from sqlanon.engines.columns import Column
 from sqlanon.models import models_of
 from sqlanon.plan.clustered import column_problems, condensation_problems
 from sqlanon.plan.pseudonyms import pseudonymous

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect, find_dialect
 from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.models import models_of

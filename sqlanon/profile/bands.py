@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sqlanon.engines.base import Kind
+from sqlanon.engines.columns import Kind
 from sqlanon.hierarchies.intervals import interval_problems
 from sqlanon.plan.column_names import words_of
 from sqlanon.policy import Hierarchy

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from sqlanon.engines.base import Column
+from sqlanon.engines.columns import Column
 from sqlanon.engines.read_options import FileReading
 from sqlanon.plan.repeating import Repetition
 from sqlanon.policy import Role

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from sqlanon.engines.base import Kind
+from sqlanon.engines.columns import Kind
 from sqlanon.plan.column_names import words_of
 from sqlanon.policy import SET_LIMITS
 from sqlanon.profile.bands import band_widths

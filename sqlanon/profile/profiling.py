@@ -16,7 +16,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.measures.risk.identifiers import kind_by_values, measure_patterns
 from sqlanon.plan.measuring import countable, in_part, portions
 from sqlanon.plan.repeating import find_repeating

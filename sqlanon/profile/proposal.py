@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlanon.engines.base import Kind
+from sqlanon.engines.columns import Kind
 from sqlanon.measures.risk.identifier_kinds import DIRECT, IDENTIFYING, KIND_WORDS
 from sqlanon.plan.column_names import mentions, names_a_key, names_a_person, words_of
 from sqlanon.policy import Role

@@ -5,7 +5,7 @@ Beside each stands why, and what it costs where the draft was tried.
 
 from __future__ import annotations
 
-from sqlanon.engines.base import Kind
+from sqlanon.engines.columns import Kind
 from sqlanon.policy import Role
 from sqlanon.profile.costs import Attempt, DraftCosts
 from sqlanon.profile.facts import ColumnFacts, Profile

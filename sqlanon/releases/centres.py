@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.coordinates import POSITION_BITS, Coordinate, Scale
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.policy import Show
 from sqlanon.releases.clustering import Clusters
 from sqlanon.releases.rescaling import rescale_centres

@@ -5,7 +5,8 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from sqlanon.encoding.fields import word_column
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.measures.masking.categorical import greatest_dimension
 from sqlanon.measures.masking.compared import JoinedColumn, compare_grouped, compare_joined
 from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlanon.catalog import SCHEMA
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.report.difference import Difference, compare_runs

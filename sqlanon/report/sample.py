@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models import largest_k, models_of
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.connecting import open_release, open_source, release_columns

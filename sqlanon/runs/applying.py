@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sqlanon.catalog import Run
-from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.files import STANDARD_INPUT, is_data_file
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.policy import AttributeSection, Policy, ReleaseSection, Role, Source
 from sqlanon.policy import CatalogSection as CatalogPlace

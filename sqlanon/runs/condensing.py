@@ -14,7 +14,9 @@ from markupsafe import Markup
 
 from sqlanon.algorithms.clusters.streaming import add_rows, start_group
 from sqlanon.catalog import ReleaseKind, RunStart, Status
-from sqlanon.engines.base import Column, Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.models import models_of
 from sqlanon.plan.clustered import LARGEST_STREAMED, measure_uncountable, value_problems

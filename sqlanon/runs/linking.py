@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlanon.catalog import Catalog, Released
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.plan import Plan, check
 from sqlanon.plan.private import PrivatePlan

@@ -8,7 +8,7 @@ from typing import Any
 from sqlanon.algorithms.private.accounting import schedule_of
 from sqlanon.algorithms.private.drawing import most_cells, require_cells
 from sqlanon.algorithms.private.mechanisms import OpenDP
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy import Policy
 from sqlanon.policy.private import target_rule

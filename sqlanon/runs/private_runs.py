@@ -13,7 +13,8 @@ from sqlanon.algorithms.private.drawing import DrawnCounts, draw_counts, require
 from sqlanon.algorithms.private.mechanisms import Mechanisms, OpenDP
 from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.engines import redacted
-from sqlanon.engines.base import Engine, EngineOptions, StatementListener
+from sqlanon.engines.base import Engine, StatementListener
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import BudgetError, PolicyError, SqlanonError, VerificationError
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.plan.trust import hold_trusted

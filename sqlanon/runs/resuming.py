@@ -13,7 +13,7 @@ from sqlanon.algorithms import SearchRequest
 from sqlanon.algorithms.full_domain import recode_at_levels
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import Catalog, Run, Status
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy import AlgorithmParameters, Policy
 from sqlanon.policy.loading import parse_stored

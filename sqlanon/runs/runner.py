@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sqlanon.algorithms.lattice.options import SearchOptions
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy import Policy
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.flow import carry_out, interruptible

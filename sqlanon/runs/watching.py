@@ -10,9 +10,9 @@ from pathlib import Path
 
 from sqlanon.catalog import Catalog, Status
 from sqlanon.catalog.live import LiveRun, ask_by_file, list_files
-from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.dialects import is_embedded
 from sqlanon.engines.embedded import existing_file
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.work.session import open_recorded
 

@@ -8,7 +8,8 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.encoding.axes import Axis
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.policy import Show
 from sqlanon.sql import Identifier, Renderer, macro

@@ -9,7 +9,8 @@ from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.sql import Identifier, Relation, Text, macro
 from sqlanon.staging.recode import cell_name
 from sqlanon.values.expressions import text_of

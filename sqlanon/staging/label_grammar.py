@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlanon.engines.base import Kind
+from sqlanon.engines.columns import Kind
 from sqlanon.sql import Text
 
 _DATE = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"

@@ -17,7 +17,8 @@ from markupsafe import Markup
 from sqlanon.encoding.coded_rows import MOST_JOINS
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import SHORT, WORD_BITS, Field
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role, Show
 from sqlanon.sql import Identifier, Relation, macro

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.written_files import sha256_of
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, macro
 from sqlanon.values.expressions import comparable

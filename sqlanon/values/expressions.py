@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.sql import Identifier, Renderer, macro
 
 _HALF_WORDS = ("SMALLINT", "INTEGER")

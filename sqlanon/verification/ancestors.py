@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies import scratch_hierarchies
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Relation, Text

@@ -10,7 +10,8 @@ from decimal import Decimal
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.hierarchies.limits import Limits, as_decimal, literal
 from sqlanon.policy import AttributeSection, Quantile
 from sqlanon.sql import Relation, macro

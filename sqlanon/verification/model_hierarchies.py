@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.errors import VerificationError
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.hierarchies.table import HierarchyTable

@@ -9,7 +9,8 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.hierarchies.intervals import label_intervals
 from sqlanon.hierarchies.limits import Limits, literal
 from sqlanon.policy import Hierarchy

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.values.expressions import as_sensitive, comparable, shown
 

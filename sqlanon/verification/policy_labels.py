@@ -16,7 +16,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.computed import computed_hierarchy
 from sqlanon.hierarchies.intervals import label_intervals

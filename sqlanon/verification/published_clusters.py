@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.errors import DataError, PolicyError, VerificationError
 from sqlanon.policy import Policy, Role
 from sqlanon.results.measures import Check

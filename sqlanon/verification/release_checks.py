@@ -9,7 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies.limits import NO_LIMITS, Limits
 from sqlanon.policy import Show
 from sqlanon.sql import Identifier, Relation, Text, free_name, macro

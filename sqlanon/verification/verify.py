@@ -15,7 +15,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.measures.disclosure import measure_disclosure

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.location import is_there
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import Dialect, find_dialect, is_embedded, require_catalog
 from sqlanon.engines.embedded import EMBEDDED, MEMORY_URL, url_of_file
 from sqlanon.engines.files import STANDARD_INPUT, directory_of
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.sql import Relation, short_hash
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from sqlanon.cli.commands import program
 from sqlanon.cli.program import main
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.sql import Statement
 
 ROOT = Path(__file__).parents[2]

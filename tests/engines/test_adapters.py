@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
+from sqlanon.engines.base import Engine, RelationType
+from sqlanon.engines.columns import Column, Kind
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, Cancelled, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement
 

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import EngineError
 from sqlanon.sql import Statement
 from tests.cli.support import call, only_object

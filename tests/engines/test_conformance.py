@@ -14,7 +14,7 @@ import pytest
 
 from sqlanon.algorithms.tree import forest, growth, medians, task
 from sqlanon.encoding import distinct_tuples as collapse
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.staging import rows as released_rows
 from tests import run_support
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions, Kind, RelationType
+from sqlanon.engines.base import RelationType
+from sqlanon.engines.columns import Kind
 from sqlanon.engines.duckdb.engine import DuckDBEngine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 

@@ -13,8 +13,10 @@ import psycopg
 import pytest
 
 from sqlanon.engines import connect, redacted
-from sqlanon.engines.base import EngineOptions, Kind, RelationType, kilobytes
+from sqlanon.engines.base import RelationType
+from sqlanon.engines.columns import Kind
 from sqlanon.engines.postgres.engine import PostgresEngine
+from sqlanon.engines.session_limits import EngineOptions, kilobytes
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 from tests.patience import wait_until

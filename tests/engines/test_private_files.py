@@ -25,7 +25,7 @@ from tests.run_support import OPTIONS
 SPILLING = """
 import sys, time
 from sqlanon.engines import connect, private
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.sql import Statement
 
 engine = connect(sys.argv[1], EngineOptions(memory_limit="60MB", threads=1), create=True)

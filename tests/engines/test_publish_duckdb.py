@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import ConflictError, SqlanonError
 from sqlanon.sql import Relation, Text
 from sqlanon.work.publish import Publication, PublishMethod, publish, target_problems

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.engines.base import Kind
+from sqlanon.engines.columns import Kind
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.errors import PolicyError, SqlanonError

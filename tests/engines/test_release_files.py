@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError, SqlanonError
 from sqlanon.sql import Relation
 from sqlanon.work.publish import FileRelease, check_file, leftover_parts, open_file, type_problems

@@ -17,7 +17,8 @@ import pytest
 
 from sqlanon.api.calls import check_table
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions, Kind
+from sqlanon.engines.columns import Kind
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.errors import EngineError, PolicyError
 from sqlanon.models import PrivacyModel, models_of

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError
 
 pytestmark = pytest.mark.skipif(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sqlanon.api.calls import draft, draft_policy, profile_table
-from sqlanon.engines.base import Kind
+from sqlanon.engines.columns import Kind
 from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.engine import SparkEngine

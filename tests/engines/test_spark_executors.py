@@ -19,8 +19,9 @@ import pytest
 from markupsafe import Markup
 
 from sqlanon.algorithms.placement import search_with_rows
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
 from sqlanon.engines.duckdb.engine import DuckDBEngine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, EngineError, PolicyError, ProtectionError
 from sqlanon.sql import Relation, Statement
 from tests.carried_searches import PEOPLE, DividingEngine, facts_of, request_of, tables_of

@@ -19,7 +19,7 @@ from jinja2 import Environment, nodes
 from markupsafe import Markup
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Kind
+from sqlanon.engines.columns import Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.engines.spark.dialect import SparkSQL

@@ -16,7 +16,7 @@ import pytest
 
 from sqlanon.algorithms.private.counting import Places
 from sqlanon.catalog import Catalog
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import resolve_private
 from sqlanon.releases.synthetic import secret_key

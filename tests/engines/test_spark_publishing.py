@@ -18,7 +18,8 @@ import pytest
 
 from sqlanon.catalog import Catalog, RunStart, Status
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.engines.publishing import Publication, PublishMethod, publisher_of
 from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.metastore import Metastore

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.sql import Relation, Statement
 from sqlanon.values.expressions import text_of
 from tests.postgres_server import PostgresServer

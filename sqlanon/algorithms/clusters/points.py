@@ -11,7 +11,8 @@ from sqlanon.algorithms.tree import mondrian
 from sqlanon.encoding.axes import Axis, measured_axes
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.coordinates import coordinates_of, measure_positions
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.errors import ProtectionError
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.plan.clustered import small_strata_problem

@@ -10,7 +10,8 @@ import numpy as np
 from markupsafe import Markup
 
 from sqlanon.algorithms.private.scoring import Counts
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import Node, NumberDomain, PublicDomain, TaxonomyDomain
 from sqlanon.releases.counts import Cut, strides_of

@@ -15,10 +15,10 @@ import duckdb
 from sqlanon.api.frames.kinds import DataKind, kind_of
 from sqlanon.api.frames.loading import load
 from sqlanon.api.frames.result import RELEASED, Anonymized
-from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.duckdb.lending import lent
 from sqlanon.engines.embedded import url_of_file
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.policy.document import Document, read_document

@@ -16,11 +16,13 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
+from sqlanon.engines.base import Engine, RelationType
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.postgres.dialect import PostgreSQL
 from sqlanon.engines.postgres.errors import connection_error, read_only_error, statement_error
 from sqlanon.engines.postgres.private_values import Private
 from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM, session_settings
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text, macro

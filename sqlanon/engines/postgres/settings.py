@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sqlanon.engines.base import EngineOptions, kilobytes
 from sqlanon.engines.postgres.meanings import FIXED
+from sqlanon.engines.session_limits import EngineOptions, kilobytes
 from sqlanon.errors import PolicyError
 
 USUAL_LOCK_TIMEOUT = "30s"  # for a lock of others, where no limit has been set for the role

@@ -8,9 +8,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlanon.engines.base import BLOCK, Column, Engine, EngineOptions, Kind, MadeRelation, RelationType
+from sqlanon.engines.base import BLOCK, Engine, MadeRelation, RelationType
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.duckdb.exchange import read_table
 from sqlanon.engines.read_options import FileReading, ReadOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import statement_error
 from sqlanon.engines.spark.files import FilesOfSpark, write_directory

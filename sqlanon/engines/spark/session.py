@@ -11,10 +11,10 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlanon.engines.base import kilobytes
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.private import make_private_directory, remove_directory
+from sqlanon.engines.session_limits import kilobytes
 from sqlanon.engines.spark.connect import require_server
 from sqlanon.engines.spark.errors import opening_error
 from sqlanon.engines.spark.urls import SparkAddress

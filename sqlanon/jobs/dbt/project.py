@@ -16,7 +16,8 @@ from markupsafe import Markup
 from ruamel.yaml import YAML
 
 from sqlanon.catalog import JOB_NAME, Catalog, Run
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.dbt.describing import describe_columns
 from sqlanon.jobs.dbt.escaping import escaped, sayable

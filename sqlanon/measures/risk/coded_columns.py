@@ -13,7 +13,8 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.encoding.fields import Coding, Field, place, word_column
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.plan.plan import Attribute
 from sqlanon.policy import Role, Show
 from sqlanon.sql import Identifier, Relation, macro

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.measures.risk.identifier_kinds import CHECKED, OF_NUMBERS, PATTERNS, kinds_by_name
 from sqlanon.plan.measuring import in_part, portions
 from sqlanon.results.risk import TableRisk

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.plan.lookup import require_columns
 from sqlanon.sql import Identifier, Relation, macro

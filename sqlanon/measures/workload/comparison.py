@@ -10,7 +10,9 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.hierarchies.scratch import scratch_hierarchies
 from sqlanon.hierarchies.table import HierarchyTable

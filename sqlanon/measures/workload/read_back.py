@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sqlanon.engines.base import Kind
+from sqlanon.engines.columns import Kind
 from sqlanon.staging.label_grammar import MEMBER, SPAN, VALUES
 from sqlanon.staging.labels import EVERYTHING, NULL
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.measures.workload import SAMPLE, Prediction
 from sqlanon.measures.workload.measures import Measures, measure, measure_whole, one_class

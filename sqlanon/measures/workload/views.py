@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.measures.before import quasi_keys
 from sqlanon.measures.workload.measures import Measures, View, measure, measure_whole
 from sqlanon.sql import Identifier, Relation, macro

@@ -13,7 +13,8 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.encoding.axes import Axis
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.policy import Show
 from sqlanon.releases.rules.store_rules import MadeRules, RuleAttribute, RuleTables, StoredRules

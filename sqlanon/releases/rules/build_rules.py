@@ -15,7 +15,8 @@ from markupsafe import Markup
 
 from sqlanon.catalog import RulesKind, RulesRecord
 from sqlanon.encoding.axes import Axis
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.errors import VerificationError
 from sqlanon.policy import Show
 from sqlanon.releases.rules.store_rules import LISTED, NAMES, MadeRules, RuleAttribute, RuleTables

@@ -13,7 +13,8 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.catalog import RulesKind, Run
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.intervals import bound_type
 from sqlanon.plan.checks import released_names

@@ -19,7 +19,8 @@ from markupsafe import Markup
 from sqlanon.catalog import RECODING, Catalog, LedgerEntry, RulesKind, RulesRecord, Status
 from sqlanon.catalog.location import database_of, is_same_database
 from sqlanon.encoding.ranged import Ranged
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.limits import Limits
 from sqlanon.hierarchies.open_ends import Opened

@@ -9,7 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.plan.checks import released_names
 from sqlanon.policy import Show
 from sqlanon.releases.rules.box_labels import fetch_rules

@@ -10,10 +10,11 @@ from typing import Any
 
 from sqlanon.encoding.pseudonyms import without_pseudonyms
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import is_embedded
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import STANDARD_INPUT
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.plan import Plan, resolve_source

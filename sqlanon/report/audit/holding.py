@@ -9,7 +9,8 @@ from decimal import Decimal
 from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable, encode
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.hierarchies.limits import Limits
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Plan

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from sqlanon.catalog import Catalog, Run, Status
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import whole_path
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy

@@ -15,8 +15,9 @@ from typing import Any
 from sqlanon.algorithms.private.accounting import schedule_of
 from sqlanon.catalog import Catalog, Status
 from sqlanon.catalog.budget_records import BudgetEntry
-from sqlanon.engines.base import Engine, EngineOptions, RelationType
+from sqlanon.engines.base import Engine, RelationType
 from sqlanon.engines.publishing import publisher_of
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy import Policy

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.read_options import ReadOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.opening import open_release_table
 from sqlanon.plan.plan import Plan

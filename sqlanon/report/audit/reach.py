@@ -13,7 +13,8 @@ from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.policy import Show
 from sqlanon.sql import Identifier, RedactedValue, Relation, Text
 from sqlanon.staging.labels import EVERYTHING, NULL

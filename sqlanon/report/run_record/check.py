@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.report.run_record.record import FORMAT, VERSION, document_digest
 from sqlanon.report.run_record.release import (

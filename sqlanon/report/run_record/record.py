@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlanon.catalog import RECODING, Catalog, ReleaseRecord, Run, Status
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.report.run_record.release import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.opening import is_star_of, open_release_table, other_kind, replaced_sentence
 from sqlanon.policy import Policy

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from sqlanon.algorithms.private.accounting import NOISE, Schedule
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import EngineError, SqlanonError
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.runs.auditing.findings import Finding

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeVar
 
-from sqlanon.engines.base import Kind
+from sqlanon.engines.columns import Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain, PublicDomain, TaxonomyDomain

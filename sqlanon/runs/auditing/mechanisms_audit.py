@@ -11,8 +11,8 @@ from itertools import chain
 from sqlanon.algorithms.private.accounting import schedule_of
 from sqlanon.algorithms.private.drawing import require_cells
 from sqlanon.algorithms.private.mechanisms import Mechanisms, OpenDP
-from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.embedded import EMBEDDED
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import resolve_private
 from sqlanon.policy import Policy

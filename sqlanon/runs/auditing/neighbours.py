@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 
 from sqlanon.algorithms.private.accounting import CHOICE, NOISE, Schedule
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import SqlanonError
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.results.records import write_private_record

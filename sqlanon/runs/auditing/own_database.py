@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from sqlanon.algorithms.private.mechanisms import Mechanisms
 from sqlanon.catalog.tables import Tables
-from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.embedded import MEMORY_URL
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.policy import Policy
 from sqlanon.policy.locations import CatalogSection

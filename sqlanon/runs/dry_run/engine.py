@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlanon.engines.base import Column, Engine, RelationType
+from sqlanon.engines.base import Engine, RelationType
+from sqlanon.engines.columns import Column
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.runs.dry_run.answers import VALUES, FakeAnswers, stacked
 from sqlanon.runs.dry_run.columns import columns_of

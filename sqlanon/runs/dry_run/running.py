@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import Step
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.plan.plan import Plan, with_word_of_release
 from sqlanon.plan.pseudonyms import refuse_pseudonyms
 from sqlanon.policy import Policy

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.location import find_location, is_there
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.embedded import MEMORY_URL, database_file
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError
 from sqlanon.policy import Policy
 from sqlanon.runs.dry_run.answers import FakeAnswers

@@ -18,8 +18,9 @@ from sqlanon.algorithms.lattice.search import lattice_problem
 from sqlanon.catalog import RunStart, Status
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import MEMORY_URL
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models import models_of
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.plan.trust import hold_trusted

@@ -16,7 +16,7 @@ from sqlanon.algorithms.lattice.record import map_statuses
 from sqlanon.algorithms.lattice.refusal import refusal
 from sqlanon.algorithms.lattice.search import solve
 from sqlanon.encoding.frequency.lattice import Node, preference
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError
 from sqlanon.policy import Policy
 from sqlanon.runs.tradeoffs.build_problem import OpenProblem, build_problem

@@ -13,7 +13,7 @@ from sqlanon.algorithms.lattice.progress import LatticeProgress
 from sqlanon.algorithms.lattice.quality.quality import is_better
 from sqlanon.algorithms.lattice.search import solve
 from sqlanon.encoding.frequency.lattice import Node, preference
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError
 from sqlanon.policy import Policy, Role
 from sqlanon.runs.tradeoffs.build_problem import OpenProblem, build_problem

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import Run, Status
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError, ProtectionError
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.plan.persons import refuse_persons

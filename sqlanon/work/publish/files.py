@@ -17,7 +17,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.engines.written_files import WrittenFiles, put_back
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError

@@ -9,7 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Relation

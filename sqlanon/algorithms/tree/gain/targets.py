@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.domains import create_domain
 from sqlanon.encoding.fields import Field
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.sql import Relation
 from sqlanon.work.workspace import Workspace
 
