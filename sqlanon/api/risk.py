@@ -12,9 +12,9 @@ from sqlanon.errors import AccessError, PolicyError
 from sqlanon.measures.risk.identifiers import with_identifiers
 from sqlanon.measures.risk.measuring import THRESHOLDS, RiskOptions, measure_risk
 from sqlanon.measures.risk.singling import Singling, measure_singling
-from sqlanon.measures.risk.source import risk_source
+from sqlanon.measures.risk.source import RiskSource, risk_source
 from sqlanon.measures.risk.suda import FRACTION
-from sqlanon.plan.connecting import connect_to_table, open_release, open_source, release_columns
+from sqlanon.plan.connecting import connect_to_table, open_beside, open_release, open_source, release_columns
 from sqlanon.policy import Policy, Role
 from sqlanon.results.risk import PolicyRisk, TableRisk
 from sqlanon.sql import Relation
@@ -29,6 +29,7 @@ def table_risk(
     sample_of: float | None = None,
     weights: str | None = None,
     household: str | None = None,
+    population: str | None = None,
     thresholds: Sequence[float] = THRESHOLDS,
     subsets: int | None = None,
     suda: int | None = None,
@@ -43,6 +44,8 @@ def table_risk(
         journalist's risk, for uniqueness in the population, and for DIS-SUDA scores.
     weights: the column that says for how many members of the population each row stands, for individual risks.
     household: the column that tells households apart, of which everybody is known once anybody is.
+    population: the table (or, without a URL, the file) of all who could be in this one, with the same columns; where
+        it has the subject's column its persons are counted, elsewhere its rows.
     thresholds: of risks, above 0 and at most 1, for the shares of members at risk.
     subsets: distinction and separation are measured of all subsets of up to so many of these columns.
     suda: minimal sample uniques of up to so many of these columns are counted, and scored.
@@ -53,7 +56,9 @@ def table_risk(
     asked, singling = RiskOptions(tuple(thresholds), sample_of), Singling(subsets, suda, fraction=sample_of or FRACTION)
     named = {"subject": subject, "weights": weights, "household": household}
     with connect_to_table(url, table, options, trusts_owner, makes_tables=singling.is_wanted) as (engine, relation):
-        measured = measure_risk(risk_source(engine, relation, quasi_identifiers, **named), asked)
+        source = risk_source(engine, relation, quasi_identifiers, **named)
+        with _population(source, url, population, trusts_owner) as known:
+            measured = measure_risk(source, asked, known)
         measured = measure_singling(risk_source(engine, relation, quasi_identifiers), measured, singling)
         return with_identifiers(engine, relation, measured)
 
@@ -96,6 +101,21 @@ def policy_risk(
         columns = release_columns(policy, {column.name for column in engine.columns(relation)})
         asked = _of_release(asked, engine, relation, source)
         return PolicyRisk(source, measure_risk(risk_source(engine, relation, columns, subject=policy.person), asked))
+
+
+@contextlib.contextmanager
+def _population(
+    source: RiskSource, url: str | None, table: str | None, trusts_owner: bool
+) -> Iterator[RiskSource | None]:
+    """The table of a source's population, or the file beside its file; None without one."""
+    if table is None:
+        yield None
+        return
+    engine, subject = source.engine, source.subject
+    with open_beside(engine, url, table, trusts_owner, "population") as relation:
+        there = {column.name for column in engine.columns(relation)}
+        person = subject.name if subject is not None and subject.name in there else None
+        yield risk_source(engine, relation, [column.name for column in source.quasi_identifiers], subject=person)
 
 
 @contextlib.contextmanager

@@ -31,6 +31,13 @@ _Weights = Annotated[
 _Household = Annotated[
     str | None, typer.Option(help="The column that tells households apart: who knows one of them knows all.")
 ]
+_Population = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        metavar="URL TABLE",
+        help="URL and TABLE of all who could be in this one, in the same database; URL may be -. After a file: - FILE.",
+    ),
+]
 _Threshold = Annotated[
     list[float] | None, typer.Option(help="A risk above which members count as at risk, such as 0.2; may be repeated.")
 ]
@@ -40,6 +47,7 @@ _Subsets = Annotated[
 _Suda = Annotated[
     int | None, typer.Option(min=1, help="Count and score minimal sample uniques (SUDA) of up to so many columns.")
 ]
+SAME = "-"  # in place of a URL: that of the table
 
 
 def register(app: typer.Typer) -> None:
@@ -56,6 +64,7 @@ def risk_command(
     sample_of: _SampleOf = None,
     weights: _Weights = None,
     household: _Household = None,
+    population: _Population = None,
     threshold: _Threshold = None,
     subsets: _Subsets = None,
     suda: _Suda = None,
@@ -80,6 +89,7 @@ def risk_command(
             "--subject": subject,
             "--weights": weights,
             "--household": household,
+            "--population": population,
         }
         given["--trust-owner"] = trust_owner or None
         _refuse([name for name, value in given.items() if value is not None])
@@ -97,6 +107,7 @@ def risk_command(
         subject=subject,
         weights=weights,
         household=household,
+        population=_beside(population, place),
         trusts_owner=trust_owner,
         **more,
     )
@@ -114,6 +125,19 @@ def _names(given: list[str]) -> list[str]:
     if not names or not all(names):
         raise PolicyError("--qi is missing: it names the quasi-identifiers, such as --qi age,zip.")
     return names
+
+
+def _beside(population: tuple[str, str] | None, place: str) -> str | None:
+    """The table of the population, which the session of the table reads too."""
+    if population is None:
+        return None
+    where, table = population
+    if where != SAME and expanded(where) != place:
+        raise PolicyError(
+            "The population must be in the database of the table, or a file beside a file: copy it there, and write"
+            " --population - TABLE."
+        )
+    return table
 
 
 def _tell(call: Call, data: object, text: str) -> None:

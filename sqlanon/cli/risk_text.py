@@ -38,6 +38,7 @@ def table_text(risk: TableRisk, what: str) -> str:
         f"Alone in their class: {risk.sample_uniques:,} {members}"
         f" ({percent(risk.sample_uniques / max(1, risk.members))}).",
         _attacks_text(risk),
+        *_population_lines(risk),
         *([] if risk.population_uniqueness is None else [uniqueness_text(risk.population_uniqueness, risk.member)]),
         *singling_lines(risk),
         *([] if risk.individual is None else [_individual_text(risk.individual, members)]),
@@ -55,6 +56,15 @@ def _attacks_text(risk: TableRisk) -> str:
         rows.append(_attack("knows who is in the population (journalist)", risk.journalist))
     rows.append(["matches all (marketer)", None, percent(risk.marketer), *(None for _ in risk.prosecutor.at_risk)])
     return table(headings, rows, widest=WHOLE)
+
+
+def _population_lines(risk: TableRisk) -> list[str]:
+    """The members that are alone in a population that is known."""
+    known = risk.journalist
+    if known is None or known.population is None:
+        return []
+    share = percent((known.uniques or 0) / max(1, risk.members))
+    return [f"Alone in the population of {known.population:,} {risk.member}s: {known.uniques:,} of them ({share})."]
 
 
 def _attack(name: str, attack: Attack) -> list[object]:

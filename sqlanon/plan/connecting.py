@@ -94,6 +94,16 @@ def connect_to_table(
                 yield engine, relation
 
 
+@contextlib.contextmanager
+def open_beside(engine: Engine, url: str | None, table: str, trusts_owner: bool, name: str) -> Iterator[Relation]:
+    """Another table of the same session, or without a URL a file, which goes by this name."""
+    if url is None:
+        yield read_file_as(engine, table, None, name).relation
+    else:
+        with open_table(engine, table, trusts_owner=trusts_owner) as relation:
+            yield relation
+
+
 def _is_read_only(url: str | None, makes_tables: bool) -> bool:
     """Tell whether the session with a database is to be one for reading only."""
     dialect = None if url is None else find_dialect(url)

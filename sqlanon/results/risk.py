@@ -34,9 +34,14 @@ class Journalist(Attack):
     """The risk that somebody picks a member rightly who does not know who is in the table, but in its population.
 
     by: `population`, a table of it; or `fraction`, estimated from how much of it the table is a random sample of.
+    Of a table of the population: population: its members. uniques: the members here that are alone there. lacking: the
+        members here that it lacks: those by which a class is larger here.
     """
 
     by: str
+    population: int | None = optional()
+    uniques: int | None = optional()
+    lacking: int | None = optional()
 
 
 @dataclass(frozen=True)

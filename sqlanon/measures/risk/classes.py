@@ -43,7 +43,7 @@ def count_members(source: RiskSource, thresholds: Sequence[float]) -> Members:
 
     Raises PolicyError where the subject is NULL in some row, or a weight or household can't be used.
     """
-    persons = None if source.subject is None else _count_persons(source)
+    persons = require_subject(source)
     require_weights(source)
     values: dict[str, Any] = {"table": source.table, "keys": source.keys, "person": source.person}
     individual = None
@@ -61,14 +61,19 @@ def count_members(source: RiskSource, thresholds: Sequence[float]) -> Members:
     return Members(statistics, rows, different, individual)
 
 
-def _count_persons(source: RiskSource) -> tuple[int, int]:
-    """Count the rows and the persons of a table with a subject."""
-    assert source.subject is not None
+def require_subject(source: RiskSource, what: str = "") -> tuple[int, int] | None:
+    """Count the rows and the persons of a table with a subject; None without one.
+
+    Raises PolicyError where the subject is NULL in some row; `what` names the table, where it is not the one at hand.
+    """
+    if source.subject is None:
+        return None
     (rows,) = source.engine.query_one("count_rows", table=source.table)
     known, persons, _ = source.engine.query_one("plan/count_repeats", table=source.table, value=source.person)
     if known < rows:
+        of_what = what and f" of {what}"
         raise PolicyError(
-            f"The subject '{source.subject.name}' is NULL in {rows - known:,} of {rows:,} rows, so nobody knows whose"
-            " these are: leave them out in a view, or give each a person of its own there."
+            f"The subject '{source.subject.name}'{of_what} is NULL in {rows - known:,} of {rows:,} rows, so nobody"
+            " knows whose these are: leave them out in a view, or give each a person of its own there."
         )
     return int(rows), int(persons)

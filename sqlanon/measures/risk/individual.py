@@ -35,7 +35,7 @@ def individual_risk(counted: Sequence[tuple[Any, ...]], thresholds: Sequence[flo
     total = sum(int(size) * float(risk) for size, _, risk, *_ in counted)
     greatest = max((float(most) for _, _, _, most, *_ in counted), default=0.0)
     above = [sum(int(row[0]) * int(row[4 + place]) for row in counted) for place in range(len(thresholds))]
-    return IndividualRisk(rounded(total), rounded(greatest), _at_risk(thresholds, above, members), weights)
+    return IndividualRisk(rounded(total), rounded(greatest), at_risk(thresholds, above, members), weights)
 
 
 def measure_households(source: RiskSource, thresholds: Sequence[float], weight: Markup | float) -> HouseholdRisk:
@@ -59,7 +59,7 @@ def measure_households(source: RiskSource, thresholds: Sequence[float], weight: 
         int(households),
         rounded(float(total)),
         rounded(float(greatest)),
-        _at_risk(thresholds, above, int(members)),
+        at_risk(thresholds, above, int(members)),
         source.household.name,
     )
 
@@ -84,7 +84,8 @@ def require_weights(source: RiskSource) -> None:
         raise PolicyError(problems)
 
 
-def _at_risk(thresholds: Sequence[float], above: Sequence[int], members: int) -> tuple[ShareAtRisk, ...]:
+def at_risk(thresholds: Sequence[float], above: Sequence[int], members: int) -> tuple[ShareAtRisk, ...]:
+    """The members above each threshold, with their share of all."""
     pairs = zip(thresholds, map(int, above), strict=True)
     return tuple(ShareAtRisk(threshold, count, count / max(1, members)) for threshold, count in pairs)
 

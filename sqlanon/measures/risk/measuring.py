@@ -9,6 +9,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.measures.population import journalist_risk
 from sqlanon.measures.risk.classes import Members, count_members
+from sqlanon.measures.risk.in_population import measure_in_population
 from sqlanon.measures.risk.individual import measure_households, rounded
 from sqlanon.measures.risk.source import RiskSource
 from sqlanon.measures.risk.uniqueness import estimate_uniqueness
@@ -38,16 +39,24 @@ class RiskOptions:
 DEFAULT = RiskOptions()
 
 
-def measure_risk(source: RiskSource, options: RiskOptions = DEFAULT) -> TableRisk:
+def measure_risk(source: RiskSource, options: RiskOptions = DEFAULT, population: RiskSource | None = None) -> TableRisk:
     """Measure a table: one GROUP BY of its quasi-identifiers, whose classes are counted by their size.
 
-    Raises PolicyError where the subject is NULL in some row, or a weight or household can't be used.
+    population: the table of all who could be in this one, with the same quasi-identifiers.
+
+    Raises PolicyError where the subject is NULL in some row, a weight or household can't be used, or values can't be
+    matched with the population's.
     """
+    if population is not None and options.sample_of is not None:
+        raise PolicyError("--population says who is in the population, and --sample-of how many are: give one.")
     if source.weights is not None and options.sample_of is not None:
         raise PolicyError("--weights say for how many each row stands, and --sample-of the same of all: give one.")
     members = count_members(source, options.thresholds)
     statistics, fraction = members.statistics, options.sample_of
     journalist = None if fraction is None else _journalist(statistics, fraction, options.thresholds)
+    individual = members.individual if journalist is None else _individual(statistics, journalist)
+    if population is not None:
+        journalist = measure_in_population(source, population, options.thresholds)
     return TableRisk(
         quasi_identifiers=tuple(column.name for column in source.quasi_identifiers),
         rows=members.rows,
@@ -61,9 +70,9 @@ def measure_risk(source: RiskSource, options: RiskOptions = DEFAULT) -> TableRis
         subject=None if source.subject is None else source.subject.name,
         journalist=journalist,
         population_uniqueness=None if fraction is None else estimate_uniqueness(statistics, fraction),
-        individual=members.individual if journalist is None else _individual(statistics, journalist),
+        individual=individual,
         household=None if source.household is None else _household(source, options),
-        warnings=tuple(_warnings(source, members)),
+        warnings=(*_warnings(source, members), *_population_warnings(source, journalist)),
     )
 
 
@@ -118,3 +127,14 @@ def _warnings(source: RiskSource, members: Members) -> list[str]:
             " these figures say."
         ]
     return []
+
+
+def _population_warnings(source: RiskSource, journalist: Journalist | None) -> list[str]:
+    """Say of the population what a reader must know."""
+    if journalist is None or not journalist.lacking:
+        return []
+    members = "rows" if source.subject is None else "persons"
+    return [
+        f"The population lacks {journalist.lacking:,} {members} of the table: their classes are counted as large as"
+        " they are here. Either it is not the population of this table, or their values differ there."
+    ]
