@@ -11,6 +11,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.measures.risk.identifiers import with_identifiers
 from sqlanon.measures.risk.measuring import THRESHOLDS, RiskOptions, measure_risk
+from sqlanon.measures.risk.row_risks import row_risks
 from sqlanon.measures.risk.singling import Singling, measure_singling
 from sqlanon.measures.risk.source import RiskSource, risk_source
 from sqlanon.measures.risk.suda import FRACTION
@@ -33,6 +34,8 @@ def table_risk(
     thresholds: Sequence[float] = THRESHOLDS,
     subsets: int | None = None,
     suda: int | None = None,
+    rows_to: str | None = None,
+    key: str | None = None,
     options: EngineOptions | None = None,
     trusts_owner: bool = False,
 ) -> TableRisk:
@@ -49,17 +52,27 @@ def table_risk(
     thresholds: of risks, above 0 and at most 1, for the shares of members at risk.
     subsets: distinction and separation are measured of all subsets of up to so many of these columns.
     suda: minimal sample uniques of up to so many of these columns are counted, and scored.
+    rows_to: the new table, in the same database and for its owner alone, of each row's risk beside its `key`, a column:
+        the size of its class, its individual risk, and with `suda` its scores.
     trusts_owner: whether code of the table's owner may run, on PostgreSQL, with the rights of the role that reads.
 
     Raises PolicyError: there is no such table or column, or a subject, weight or household can't be used.
     """
     asked, singling = RiskOptions(tuple(thresholds), sample_of), Singling(subsets, suda, fraction=sample_of or FRACTION)
+    if (rows_to is None) != (key is None) or (rows_to is not None and (url is None or population is not None)):
+        raise PolicyError(
+            "--rows-to TABLE writes the risk of each row beside its --key COLUMN, into the database of the table; by"
+            " the table's own classes, so without --population."
+        )
     named = {"subject": subject, "weights": weights, "household": household}
-    with connect_to_table(url, table, options, trusts_owner, makes_tables=singling.is_wanted) as (engine, relation):
+    with connect_to_table(
+        url, table, options, trusts_owner, makes_tables=singling.is_wanted, writes=rows_to is not None
+    ) as (engine, relation):
         source = risk_source(engine, relation, quasi_identifiers, **named)
+        of_rows = None if rows_to is None or key is None else row_risks(source, rows_to, key, sample_of)
         with _population(source, url, population, trusts_owner) as known:
             measured = measure_risk(source, asked, known)
-        measured = measure_singling(risk_source(engine, relation, quasi_identifiers), measured, singling)
+        measured = measure_singling(source, measured, singling, of_rows)
         return with_identifiers(engine, relation, measured)
 
 

@@ -47,6 +47,11 @@ _Subsets = Annotated[
 _Suda = Annotated[
     int | None, typer.Option(min=1, help="Count and score minimal sample uniques (SUDA) of up to so many columns.")
 ]
+_RowsTo = Annotated[
+    str | None,
+    typer.Option(metavar="TABLE", help="Write each row's risk into this new table, beside its --key; for you alone."),
+]
+_Key = Annotated[str | None, typer.Option(help="The column that tells rows apart in that table.")]
 SAME = "-"  # in place of a URL: that of the table
 
 
@@ -68,9 +73,12 @@ def risk_command(
     threshold: _Threshold = None,
     subsets: _Subsets = None,
     suda: _Suda = None,
+    rows_to: _RowsTo = None,
+    key: _Key = None,
     trust_owner: TrustOwner = False,
 ) -> None:
-    """Measure how surely rows of a table, or persons, could be picked by their quasi-identifiers. Nothing is changed.
+    """Measure how surely rows of a table, or persons, could be picked by their quasi-identifiers. Nothing is changed,
+    but for the table that --rows-to names.
 
     With a policy: of its source, and of its release if one is published. docs/risk.md says what the measures mean.
     """
@@ -90,6 +98,8 @@ def risk_command(
             "--weights": weights,
             "--household": household,
             "--population": population,
+            "--rows-to": rows_to,
+            "--key": key,
         }
         given["--trust-owner"] = trust_owner or None
         _refuse([name for name, value in given.items() if value is not None])
@@ -108,6 +118,8 @@ def risk_command(
         weights=weights,
         household=household,
         population=_beside(population, place),
+        rows_to=rows_to,
+        key=key,
         trusts_owner=trust_owner,
         **more,
     )

@@ -109,6 +109,8 @@ class Dialect:
     """Rows are carried over between its databases and others."""
     has_transactions: ClassVar[Capability] = CAPABLE
     """Changes of several tables take effect together."""
+    keeps_tables_private: ClassVar[Capability] = CAPABLE
+    """A table can be made that its owner alone may read."""
     has_ranges: ClassVar[Capability] = CAPABLE
     """There are types for ranges of values."""
     has_procedures: ClassVar[Capability] = CAPABLE

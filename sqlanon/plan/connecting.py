@@ -81,16 +81,19 @@ def connect_to_table(
     trusts_owner: bool,
     *,
     makes_tables: bool = False,
+    writes: bool = False,
 ) -> Iterator[tuple[Engine, Relation]]:
     """A table, or without a URL a file, for reading only.
 
     makes_tables: whether the session must be able to make temporary tables, where one for reading only is not.
+    writes: whether it is to make a table that stays.
     """
-    with connect(url or MEMORY_URL, options, read_only=_is_read_only(url, makes_tables)) as engine:
+    read_only = not writes and _is_read_only(url, makes_tables)
+    with connect(url or MEMORY_URL, options, read_only=read_only) as engine:
         if url is None:
             yield engine, view_file(engine, table)
         else:
-            with open_table(engine, table, trusts_owner=trusts_owner) as relation:
+            with open_table(engine, table, trusts_owner=trusts_owner, keeps=writes) as relation:
                 yield engine, relation
 
 

@@ -20,14 +20,16 @@ TRUST_OWNER = "--trust-owner"
 
 @contextlib.contextmanager
 def open_table(
-    engine: Engine, text: str, *, trusts_owner: bool = False, remedy: str = TRUST_OWNER
+    engine: Engine, text: str, *, trusts_owner: bool = False, remedy: str = TRUST_OWNER, keeps: bool = False
 ) -> Iterator[Relation]:
     """Find a table, and keep it as it is while it is read inside.
+
+    keeps: whether what is made inside stays; by default it is undone where reading might run code of others.
 
     Raises PolicyError for an unknown table, and for one whose reading runs code of roles that are not trusted.
     """
     relation = find_table(engine, text)
-    with reading(engine, relation, trusts_owner=trusts_owner, remedy=remedy):
+    with reading(engine, relation, trusts_owner=trusts_owner, remedy=remedy, keeps=keeps):
         yield relation
 
 

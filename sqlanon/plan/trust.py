@@ -40,11 +40,12 @@ def hold_trusted(policy: Policy, engine: Engine, source: Relation, pinned: Origi
 
 @contextlib.contextmanager
 def reading(
-    engine: Engine, *tables: Relation, trusts_owner: bool = False, remedy: str | None = IN_POLICY
+    engine: Engine, *tables: Relation, trusts_owner: bool = False, remedy: str | None = IN_POLICY, keeps: bool = False
 ) -> Iterator[None]:
     """Keep tables as they are while they are read inside, and refuse code of others in them.
 
     remedy: how to trust their owner; None where nobody may.
+    keeps: whether what is made inside stays; by default it is undone.
 
     Raises:
         PolicyError: reading them may run code of roles that are not trusted, and `trusts_owner` is not set.
@@ -52,7 +53,7 @@ def reading(
     if not engine.traits.runs_code_of_others:
         yield
         return
-    with engine.undone():
+    with engine.transaction() if keeps else engine.undone():
         for table in tables:
             engine.hold(table)
             _refuse_others(engine, table, trusts_owner, remedy)

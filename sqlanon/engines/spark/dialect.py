@@ -79,6 +79,10 @@ class SparkSQL(Dialect):
         "Spark's metastore changes one table at a time, so that readers would see one of two tables changed and the"
         " other not yet; choose layout: flat, and an algorithm that releases one table."
     )
+    keeps_tables_private = Capability(
+        "Spark's metastore knows no grants: whoever may read the files of a table reads it, so no figures of single"
+        " rows are written there."
+    )
     has_ranges = Capability("Spark has no types for ranges; use show: bounds.")
     has_procedures = Capability("Spark has no procedures.")
     codes_columns = Capability(

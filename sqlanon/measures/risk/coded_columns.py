@@ -58,10 +58,18 @@ class CodedColumns:
         return [word_column(word) for word in range(self.words)]
 
 
-def code_columns(engine: Engine, workspace: Workspace, table: Relation, columns: Sequence[Column]) -> CodedColumns:
+def code_columns(
+    engine: Engine,
+    workspace: Workspace,
+    table: Relation,
+    columns: Sequence[Column],
+    carried: Sequence[tuple[Markup, Identifier]] = (),
+) -> CodedColumns:
     """Code columns of a table, in temporary tables; must run inside a transaction, so that one state is seen.
 
     Values are equal where a reader sees the same.
+
+    carried: what the rows have besides the codes, as expressions over the table and their names.
 
     Raises PolicyError for a column whose type lacks an equality that tells values apart.
     """
@@ -72,7 +80,10 @@ def code_columns(engine: Engine, workspace: Workspace, table: Relation, columns:
     ]
     fields, words = place(codings)
     rows, tuples = workspace.table("coded"), workspace.table("tuples")
-    engine.run("risk/code_rows", rows=rows, table=table, words=_words(fields, words), columns=_joins(fields, keys))
+    words_of_rows = _words(fields, words)
+    engine.run(
+        "risk/code_rows", rows=rows, table=table, words=words_of_rows, columns=_joins(fields, keys), carried=carried
+    )
     for coding in codings:
         if coding.dictionary is not None:
             workspace.drop(coding.dictionary)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlanon.errors import PolicyError
 from sqlanon.measures.risk.coded_columns import code_columns
+from sqlanon.measures.risk.row_risks import RowRisks
 from sqlanon.measures.risk.source import RiskSource
 from sqlanon.measures.risk.subsets import ENOUGH, measure_subsets, require_few
 from sqlanon.measures.risk.suda import FRACTION, measure_suda
@@ -40,13 +41,20 @@ class Singling:
                 require_few(columns, most)
 
 
-def measure_singling(source: RiskSource, risk: TableRisk, singling: Singling) -> TableRisk:
+def measure_singling(
+    source: RiskSource, risk: TableRisk, singling: Singling, of_rows: RowRisks | None = None
+) -> TableRisk:
     """Add to the risk of a table what singles its rows out; rows are counted, whosever they are.
 
     The session makes temporary tables, which end with it.
 
+    of_rows: the table of risks to write, with the scores where minimal uniques are measured.
+
     Raises PolicyError where there are too many subsets, or the engine does not measure them.
     """
+    if of_rows is not None and singling.suda is None:
+        with source.engine.transaction():
+            of_rows.write()
     if not singling.is_wanted:
         return risk
     engine = source.engine
@@ -54,11 +62,14 @@ def measure_singling(source: RiskSource, risk: TableRisk, singling: Singling) ->
     engine.traits.codes_columns.require()
     workspace = TemporaryWorkspace(engine)
     with engine.transaction():
-        coded = code_columns(engine, workspace, source.table, source.quasi_identifiers)
+        carried = () if of_rows is None else of_rows.carried
+        coded = code_columns(engine, workspace, source.table, source.quasi_identifiers, carried)
         if singling.subsets is not None:
             risk = replace(risk, subsets=measure_subsets(engine, coded, singling.subsets, singling.enough))
         if singling.suda is not None:
             suda, scores = measure_suda(engine, workspace, coded, singling.suda, singling.fraction)
+            if of_rows is not None:
+                of_rows.write_scored(coded, scores)
             workspace.drop(scores.table)
             risk = replace(risk, suda=suda)
         workspace.drop(coded.rows, coded.tuples)

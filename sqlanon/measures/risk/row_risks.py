@@ -1,0 +1,114 @@
+"""Risk of each row, written into a table of the database beside the row's key; no row leaves the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
+from sqlanon.engines.publishing import publisher_of
+from sqlanon.errors import PolicyError
+from sqlanon.measures.risk.coded_columns import CodedColumns
+from sqlanon.measures.risk.individual import RISK
+from sqlanon.measures.risk.source import RiskSource
+from sqlanon.measures.risk.suda import SudaScores
+from sqlanon.plan.lookup import require_columns
+from sqlanon.sql import Identifier, Relation
+
+COLUMNS = ("class_size", "individual_risk", "suda_score", "dis_suda_score")
+_KEY, _PERSON, _WEIGHT = (Identifier(name) for name in ("row_key", "row_person", "row_weight"))
+
+
+@dataclass(frozen=True)
+class RowRisks:
+    """The table to write, and the column of the source that tells its rows apart; see `row_risks`.
+
+    fraction: of the population that the source is a random sample of, where rows have no weights.
+    """
+
+    source: RiskSource
+    target: Relation
+    key: Column
+    fraction: float = 1.0
+
+    @property
+    def carried(self) -> list[tuple[Markup, Identifier]]:
+        """What the coded rows of the source have to carry."""
+        source = self.source
+        parts = [(self._key, _KEY)]
+        if source.person is not None:
+            parts.append((source.person, _PERSON))
+        if source.weights is not None:
+            parts.append((Markup(source.weight()), _WEIGHT))
+        return parts
+
+    def write(self) -> None:
+        """Write class sizes and individual risks, by the values of the source."""
+        source = self.source
+        values = {"table": source.table, "keys": source.keys, "person": source.person}
+        self._write(values, [(self._key, _KEY)], source.weight(1 / self.fraction), None)
+
+    def write_scored(self, coded: CodedColumns, scores: SudaScores) -> None:
+        """Write the same and SUDA scores, by the coded rows, which carry what `carried` lists."""
+        source, number = self.source, Identifier("number")
+        values = {
+            "table": coded.rows,
+            "keys": coded.word_columns,
+            "person": None if source.person is None else _PERSON,
+        }
+        weight = 1 / self.fraction if source.weights is None else _WEIGHT
+        self._write(values, [(_KEY, _KEY), (number, number)], weight, scores)
+
+    @property
+    def _key(self) -> Markup:
+        return Markup(Identifier(self.key.name))
+
+    def _write(
+        self,
+        values: dict[str, Any],
+        columns: Sequence[tuple[Markup | Identifier, Identifier]],
+        weight: Markup | Identifier | float,
+        scores: SudaScores | None,
+    ) -> None:
+        engine = self.source.engine
+        of_persons = [(values["person"], Identifier("person_of_row"))] if values["person"] is not None else []
+        engine.run(
+            "risk/write_rows",
+            target=self.target,
+            key=Identifier(self.key.name),
+            columns=[*columns, *of_persons],
+            scores=None if scores is None else scores.table,
+            dis=None if scores is None else scores.dis,
+            weight=weight,
+            risk=RISK,
+            **values,
+        )
+        publisher_of(engine).guard(self.target)
+
+
+def row_risks(source: RiskSource, table: str, key: str, fraction: float | None) -> RowRisks:
+    """Find the place of the table, and the column of the key.
+
+    Raises PolicyError where the table exists or can't be made, or the key is no column, or has the name of a figure.
+    """
+    engine = source.engine
+    engine.traits.keeps_tables_private.require("--rows-to: ")
+    require_columns(engine, source.table, [key])
+    if key.lower() in COLUMNS:
+        raise PolicyError(f"The key '{key}' has the name of a column that --rows-to writes: rename it in a view.")
+    (column,) = (one for one in engine.columns(source.table) if one.name == key)
+    return RowRisks(source, _new_table(engine, table), column, fraction or 1.0)
+
+
+def _new_table(engine: Engine, table: str) -> Relation:
+    """The place of a table that there is not yet."""
+    place, publisher = Relation.parse(table), publisher_of(engine)
+    if engine.resolve(place) is not None:
+        raise PolicyError(f"{place} exists, and --rows-to replaces nothing: choose another name, or drop it.")
+    if problems := publisher.problems(place, replace=False):
+        raise problems[0]
+    return place
