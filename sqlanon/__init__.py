@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from sqlanon.report.difference import Difference
     from sqlanon.report.explore_page import render_explore
     from sqlanon.report.queries import diff_runs, run_record, run_report
+    from sqlanon.report.risk_page import render_risk
     from sqlanon.report.run_record.check import RecordCheck, check_record, read_record
     from sqlanon.results.masking import Masking
     from sqlanon.results.private import PrivateResult
@@ -100,6 +101,7 @@ _HOMES = {
     "runs.tradeoffs.explore_tradeoff": ("explore_tradeoff",),
     "runs.tradeoffs.tradeoff": ("Tradeoff",),
     "report.explore_page": ("render_explore",),
+    "report.risk_page": ("render_risk",),
     "api.frames.anonymizing": ("anonymize",),
     "api.granting": ("close_budget", "grant_budget", "list_budgets"),
     "catalog.budget_records": ("Budget",),
@@ -207,6 +209,7 @@ __all__ = [
     "read_record",
     "release_utility",
     "render_explore",
+    "render_risk",
     "resume_run",
     "run",
     "run_private",

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from sqlanon.report import material as material
     from sqlanon.report import page as page
     from sqlanon.report import queries as queries
+    from sqlanon.report import risk_page as risk_page
     from sqlanon.report import sample as sample
     from sqlanon.report.audit import auditing as auditing
     from sqlanon.report.audit import private_audit as private_audit
@@ -97,6 +98,7 @@ MODULES = {
     "environment": "sqlanon.jobs.environment",
     "explore_lattice": "sqlanon.runs.tradeoffs.explore_lattice",
     "explore_page": "sqlanon.report.explore_page",
+    "risk_page": "sqlanon.report.risk_page",
     "explore_tradeoff": "sqlanon.runs.tradeoffs.explore_tradeoff",
     "export_sql": "sqlanon.releases.rules.export_sql",
     "files": "sqlanon.engines.files",

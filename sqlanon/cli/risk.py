@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, command, expanded, listed
-from sqlanon.cli.deferred import codec, files, loading, risk, risk_text
+from sqlanon.cli.deferred import codec, files, loading, risk, risk_page, risk_text
+from sqlanon.cli.writing import require_writable, write
 from sqlanon.errors import PolicyError
 
 if TYPE_CHECKING:
-    from sqlanon.results.risk import TableRisk
+    from sqlanon.results.risk import PolicyRisk, TableRisk
 
 _Qi = Annotated[
     list[str] | None,
@@ -52,6 +53,9 @@ _RowsTo = Annotated[
     typer.Option(metavar="TABLE", help="Write each row's risk into this new table, beside its --key; for you alone."),
 ]
 _Key = Annotated[str | None, typer.Option(help="The column that tells rows apart in that table.")]
+_Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write a page of the figures, to look at and to print.")
+]
 SAME = "-"  # in place of a URL: that of the table
 
 
@@ -75,6 +79,7 @@ def risk_command(
     suda: _Suda = None,
     rows_to: _RowsTo = None,
     key: _Key = None,
+    html: _Html = None,
     trust_owner: TrustOwner = False,
 ) -> None:
     """Measure how surely rows of a table, or persons, could be picked by their quasi-identifiers. Nothing is changed,
@@ -86,6 +91,7 @@ def risk_command(
         policy = str(HERE)
     if policy is None:
         raise PolicyError(f"Which table? Give a policy (there is no {HERE} here), a URL and a table, or a data file.")
+    require_writable(html)
     place = expanded(policy)
     more: dict[str, Any] = {"sample_of": sample_of, "subsets": subsets, "suda": suda, "options": call.options}
     if threshold:
@@ -103,7 +109,9 @@ def risk_command(
         }
         given["--trust-owner"] = trust_owner or None
         _refuse([name for name, value in given.items() if value is not None])
-        both = risk.policy_risk(loading.load_policy(Path(place)), **more)
+        loaded = loading.load_policy(Path(place))
+        both = risk.policy_risk(loaded, **more)
+        _write_page(call, html, both, loaded.source.table or str(loaded.source.file))
         _tell(call, codec.to_json(both), risk_text.policy_text(both))
         return
     is_file = files.is_data_file(place)
@@ -123,6 +131,7 @@ def risk_command(
         trusts_owner=trust_owner,
         **more,
     )
+    _write_page(call, html, measured, what)
     _tell(call, {"table": what, **codec.to_json(measured)}, risk_text.table_text(measured, what))
 
 
@@ -150,6 +159,14 @@ def _beside(population: tuple[str, str] | None, place: str) -> str | None:
             " --population - TABLE."
         )
     return table
+
+
+def _write_page(call: Call, page: Path | None, measured: TableRisk | PolicyRisk, table: str) -> None:
+    """Write the page of the risk of a table, or of a file, which goes by its name without the directory."""
+    if page is not None:
+        name = Path(table).name if files.is_data_file(table) else table
+        write(page, risk_page.render_risk(measured, name))
+        call.note(f"Wrote {page}.")
 
 
 def _tell(call: Call, data: object, text: str) -> None:

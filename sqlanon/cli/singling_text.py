@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sqlanon.cli.layout import number, percent, table
+from sqlanon.results.singling import most_distinct
 
 if TYPE_CHECKING:
     from sqlanon.results.risk import TableRisk
@@ -24,10 +25,9 @@ def singling_lines(risk: TableRisk) -> list[str]:
 
 def _subsets_text(subsets: tuple[SubsetRisk, ...]) -> str:
     """The most distinct subsets of each size."""
-    sizes = sorted({len(one.columns) for one in subsets})
-    shown = [one for size in sizes for one in [one for one in subsets if len(one.columns) == size][:SHOWN]]
     rows: list[list[object]] = [
-        [", ".join(one.columns), percent(one.distinction), percent(one.separation)] for one in shown
+        [", ".join(one.columns), percent(one.distinction), percent(one.separation)]
+        for one in most_distinct(subsets, SHOWN)
     ]
     head = f"Of {len(subsets):,} subsets of columns, the {SHOWN} most distinct of each size:\n"
     return head + table(["columns", "distinction", "separation"], rows)

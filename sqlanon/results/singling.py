@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -17,6 +17,12 @@ class SubsetRisk:
     columns: tuple[str, ...]
     distinction: float
     separation: float
+
+
+def most_distinct(subsets: Sequence[SubsetRisk], each: int) -> list[SubsetRisk]:
+    """The first subsets of each size, small ones first; they come the most distinct first."""
+    sizes = sorted({len(one.columns) for one in subsets})
+    return [one for size in sizes for one in [one for one in subsets if len(one.columns) == size][:each]]
 
 
 @dataclass(frozen=True)
