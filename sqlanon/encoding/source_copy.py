@@ -11,10 +11,12 @@ from sqlanon.plan.plan import Plan
 from sqlanon.sql import Identifier
 from sqlanon.work.workspace import Workspace
 
+SNAPSHOT = "snapshot"  # what the name of a copy ends in that stands for the source
+
 
 def unchanging(engine: Engine, plan: Plan, workspace: Workspace) -> Plan:
     """Plan for a source that stays as it is inside of the transaction: a copy, where the engine has no snapshots."""
-    return plan if engine.traits.has_snapshots else copied(engine, plan, workspace, "snapshot")
+    return plan if engine.traits.has_snapshots else copied(engine, plan, workspace, SNAPSHOT)
 
 
 def copied(

@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.columns import Column
 from sqlanon.engines.dialects import Dialect
+from sqlanon.engines.dry_session import DrySession
 from sqlanon.engines.files import source_version
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.written_files import WrittenFiles
@@ -131,6 +132,14 @@ class Engine(ABC):
     def query_one(self, template: str, **values: Any) -> tuple[Any, ...]:
         """Render `template` and fetch its single row."""
         return self.fetch_one(self.render(template, **values))
+
+    def run_there(self, template: str, **values: Any) -> None:
+        """Run a statement by the database that holds the rows, whatever tables it names; by default that of `run`."""
+        self.run(template, **values)
+
+    def query_there(self, template: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Fetch the rows of a query by the database that holds the rows; by default that of `query`."""
+        return self.query(template, **values)
 
     def query_each(self, template: str, questions: Sequence[Mapping[str, Any]]) -> list[list[tuple[Any, ...]]]:
         """Render `template` for each of some questions about tables that stay as they are, and fetch the rows of each.
@@ -420,6 +429,10 @@ class Engine(ABC):
         the others: where this is not overridden, all parts are carried out here, one after the other.
         """
         return [work(self) for work in works]
+
+    def dry_session(self) -> DrySession:
+        """Begin a dry session, which tells what statements would do and sends none of them."""
+        return DrySession()
 
     def exchange_directory(self) -> Path | None:
         """The directory whose files this session's statements can read and write; None where that is no concern."""

@@ -89,8 +89,6 @@ class Dialect:
 
     lacks_recodings: ClassVar[Mapping[str, Capability]] = {}
     """The kinds of recodings (`Recodes` of policies) that runs can't come to there, with the reason of each."""
-    rehearses_runs: ClassVar[Capability] = CAPABLE
-    """The statements of a run can be shown without one."""
     has_snapshots: ClassVar[Capability] = CAPABLE
     """The statements of a transaction see the tables as of one moment."""
     keeps_order: ClassVar[Capability] = CAPABLE

@@ -14,10 +14,14 @@ import pytest
 from sqlanon.encoding.source_copy import unchanging
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
+from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.session import FILE_MASK, heap_size
+from sqlanon.engines.spark.twofold import Place
 from sqlanon.engines.spark.versions import Versions
 from sqlanon.errors import AccessError, EngineError, PolicyError, SqlanonError, VerificationError
 from sqlanon.plan.plan import Plan
+from sqlanon.policy import Policy
+from sqlanon.runs.dry_run import run_dry
 from sqlanon.runs.runner import run
 from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.staging.recode import Recoding, create_regions
@@ -232,3 +236,43 @@ def test_a_session_at_another_place_is_refused(databases: tuple[Database, SparkT
     del databases
     with pytest.raises(PolicyError, match="has a session with Spark at"):
         connect("spark+local://1")
+
+
+COMPARED = ("encoding/", "measures/", "rules/", "staging/", "verify/")
+"""Folders of statements that both a run and its dry run tell of; what the catalog is told is put otherwise."""
+OF_THE_DATA = {"staging/create_known", "verify/digest_multisets", "verify/compare_multisets"}
+"""Statements that are sent or not by what the rows are."""
+
+
+def places_of_run(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
+    """Run a policy; the templates of its statements, each with where it was carried out."""
+    sent, tell = set(), SparkEngine._tell
+
+    def note(engine: SparkEngine, statement: Any, started: float, rows: int) -> None:
+        if (place := getattr(statement, "place", None)) is not None:
+            by_spark = "By Spark; the" if statement.comes_home else "By Spark."
+            sent.add((statement.name, "At home, in t" if place is Place.HOME else by_spark))
+        tell(engine, statement, started, rows)
+
+    monkeypatch.setattr(SparkEngine, "_tell", note)
+    run(policy, replace=True)
+    return {(name, place) for name, place in sent if name.startswith(COMPARED) and name not in OF_THE_DATA}
+
+
+@pytest.mark.variants(1)
+@pytest.mark.parametrize("name", ["mondrian, hierarchies", "optimal, recode"])
+def test_a_dry_run_tells_where_each_statement_of_a_run_goes(
+    databases: tuple[Database, SparkTables], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    spark = databases[1]
+    policy = spark.policy("patients", **cases()[name])
+    before = relations_of(spark)
+    steps = run_dry(policy, replace=True).steps
+    assert relations_of(spark) == before
+    comments = {(step.name, step.statement[3:].partition("\n")[0][:13]) for step in steps}
+    told = {(name, place) for name, place in comments if name.startswith(COMPARED) and name not in OF_THE_DATA}
+    assert {one for one in told if not one[1].startswith("In a task")} == places_of_run(policy, monkeypatch)
+    searched = {step.statement.partition("\n")[0] for step in steps if step.phase == "search"}
+    assert searched == {"-- In a task beside the rows, by its DuckDB."}
+    publishing = [step.name for step in steps if step.phase == "publish"]
+    assert "publish/repoint_view" in publishing or "publish/create_version_view" in publishing

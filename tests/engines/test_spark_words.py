@@ -135,23 +135,6 @@ def test_types_are_spelled_once(word: str, spelled: str) -> None:
     assert spelling.apply(spelled) == spelled
 
 
-def test_what_spark_does_not_do_yet_is_refused_before_it_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("policy.yml").write_text(
-        "source: {url: 'spark+local://2', table: people}\nrelease: {table: released}\n"
-        "catalog: {url: 'duckdb:///catalog.duckdb'}\nattributes: {age: {role: quasi-identifier}}\n"
-        "privacy: [{model: k-anonymity, k: 5}]\n"
-    )
-    for told, arguments in {
-        "has no dry run": ["run", "policy.yml", "--dry-run"],
-    }.items():
-        result = call(*arguments)
-        assert result.exit_code == 2, result.output
-        assert told in " ".join(result.output.split())
-
-
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from sqlanon.engines.base import Engine
 from sqlanon.engines.publishing import Publication, PublishMethod
-from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.metastore import Metastore
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.sql import Identifier, Relation, macro
@@ -20,7 +20,7 @@ Publishing = Callable[[], AbstractContextManager[None]]
 class AtomicTables:
     """Tables of one format, replaced in one step."""
 
-    def __init__(self, engine: SparkEngine, metastore: Metastore, table_format: str) -> None:
+    def __init__(self, engine: Engine, metastore: Metastore, table_format: str) -> None:
         self._engine = engine
         self._metastore = metastore
         self._format = table_format

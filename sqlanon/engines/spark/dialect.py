@@ -56,10 +56,6 @@ class SparkSQL(Dialect):
     lacks_recodings: ClassVar[Mapping[str, Capability]] = {
         "clusters": Capability("clusters and condensation are not carried out on Spark; copy the table to DuckDB."),
     }
-    rehearses_runs = Capability(
-        "a run on Spark has no dry run, as the place of its statements follows from what they make; `show --steps` has"
-        " those of a run that was made."
-    )
     has_snapshots = Capability("Spark has no transactions: what is read more than once is copied first.")
     keeps_order = Capability("tables of Spark have no order in which rows are stored.")
     has_locks = Capability("Spark has no locks; those of the catalog's database stand in.")

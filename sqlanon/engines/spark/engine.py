@@ -14,6 +14,7 @@ from sqlanon.engines.duckdb.exchange import read_table
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.engines.spark.dry_session import SparkDrySession
 from sqlanon.engines.spark.errors import statement_error
 from sqlanon.engines.spark.files import FilesOfSpark, write_directory
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
@@ -354,6 +355,9 @@ class SparkEngine(Engine):
             for at, name, is_temporary in rows
             if not is_temporary
         ]
+
+    def dry_session(self) -> SparkDrySession:
+        return SparkDrySession(self._tables, self._renderer)
 
     # --- files
 

@@ -14,7 +14,7 @@ from sqlanon.errors import EngineError
 from sqlanon.sql import Identifier, Relation
 
 if TYPE_CHECKING:
-    from sqlanon.engines.spark.engine import SparkEngine
+    from sqlanon.engines.base import Engine
 
 OWN_CATALOG = "spark_catalog"
 _UNDEFINED = "<undefined>"
@@ -47,7 +47,7 @@ class CatalogKind:
 class Metastore:
     """The metastore that a session with Spark reaches."""
 
-    def __init__(self, engine: SparkEngine) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def setting(self, name: str) -> str | None:

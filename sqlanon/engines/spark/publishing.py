@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from sqlanon.engines.base import Engine
 from sqlanon.engines.publishing import Grants, Publication, Publisher, Record, nothing
 from sqlanon.engines.spark.atomic_tables import AtomicTables
-from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.metastore import CatalogKind, Metastore
 from sqlanon.engines.spark.versions import Versions, shown_version, version_of
 from sqlanon.engines.star import Form, Star
@@ -24,8 +23,6 @@ class SparkPublisher(Publisher):
 
     def __init__(self, engine: Engine, record: Record = nothing) -> None:
         super().__init__(engine, record)
-        assert isinstance(engine, SparkEngine)
-        self._spark = engine
         self._metastore = Metastore(engine)
 
     @contextlib.contextmanager
@@ -93,8 +90,8 @@ class SparkPublisher(Publisher):
 
     def _tables(self, kind: CatalogKind) -> Versions | AtomicTables:
         if kind.atomic_format is None:
-            return Versions(self._spark, self._metastore)
-        return AtomicTables(self._spark, self._metastore, kind.atomic_format)
+            return Versions(self.engine, self._metastore)
+        return AtomicTables(self.engine, self._metastore, kind.atomic_format)
 
     def _kind_of(self, release: Relation) -> CatalogKind:
         return self._metastore.kind_of(release.catalog or "")
@@ -103,5 +100,5 @@ class SparkPublisher(Publisher):
         """The release with the catalog and the schema that a name without them stands for."""
         if release.catalog is not None and release.schema is not None:
             return release
-        home = self._spark.home()
+        home = self.engine.home()
         return Relation(release.name, release.schema or home.schema, release.catalog or home.catalog)

@@ -14,8 +14,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.engines.base import Engine
 from sqlanon.engines.publishing import Publication, PublishMethod
-from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.errors import condition_of
 from sqlanon.engines.spark.metastore import Metastore
 from sqlanon.errors import ConflictError, EngineError, PolicyError, SqlanonError
@@ -37,7 +37,7 @@ def version_of(release: Relation) -> Relation:
 class Versions:
     """The versions of releases, and the views over them."""
 
-    def __init__(self, engine: SparkEngine, metastore: Metastore) -> None:
+    def __init__(self, engine: Engine, metastore: Metastore) -> None:
         self._engine = engine
         self._metastore = metastore
 

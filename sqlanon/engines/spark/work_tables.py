@@ -141,6 +141,10 @@ class WorkTables:
         """Note that a statement wrote a table: what the other place has of it is out of date."""
         self._at[name] = {place}
 
+    def forget(self, name: str) -> None:
+        """Forget where a table is, as a statement would drop it."""
+        self._at.pop(name, None)
+
     def knows(self, relation: Relation) -> bool:
         """Tell whether a relation is a work table that is there."""
         return relation.parts[:2] == _HOME and relation.name in self._at

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from sqlanon.encoding.source_copy import SNAPSHOT
 from sqlanon.engines.base import Engine, RelationType
 from sqlanon.engines.columns import Column
 from sqlanon.engines.read_options import FileReading, ReadOptions
@@ -14,8 +16,9 @@ from sqlanon.runs.dry_run.answers import VALUES, FakeAnswers, stacked
 from sqlanon.runs.dry_run.columns import columns_of
 from sqlanon.runs.dry_run.files import RecordingFiles
 from sqlanon.runs.dry_run.relations import Relations
-from sqlanon.sql import Identifier, Relation, Statement
+from sqlanon.sql import Identifier, Relation, Renderer, Statement
 
+_T = TypeVar("_T")
 _SENT = ("measure_source", "encoding/measure_fractions")  # what is really asked of the data
 _QUESTIONS = ("engine/", "catalog/show_", "catalog/list_", "publish/describe_", "publish/find_", "publish/list_")
 _OF_CATALOG = ("catalog/keep_table",)  # what is written in the catalog with the release
@@ -37,11 +40,12 @@ class RecordingEngine(Engine):
     def __init__(self, inner: Engine, answers: FakeAnswers, where: str = "", stands_for: Path | None = None) -> None:
         """`where`: a comment before each statement; `stands_for`: the file that a run would make for this database."""
         self.inner = inner
-        self._answers = answers
+        self.answers = answers
         self._script = answers.script
         self._where = where
         self._stands_for = stands_for
         self._relations = Relations(inner)
+        self._dry = inner.dry_session()
         self.traits = inner.traits
         self.parallel_sessions = 1
         self._is_open, self._made_before = False, self._relations.made
@@ -51,35 +55,61 @@ class RecordingEngine(Engine):
 
     # --- statements
 
-    def _note(self, statement: Statement) -> None:
-        self._script.note(statement.name, self._where + _REMARKS.get(statement.name, "") + statement.record)
+    @property
+    def render(self) -> Renderer:
+        return self.inner.render
+
+    def _note(self, statement: Statement, place: str = "") -> None:
+        where = self._where + (f"-- {place}\n" if place else "")
+        self._script.note(statement.name, where + _REMARKS.get(statement.name, "") + statement.record)
 
     def _remark(self, name: str, text: str) -> None:
         self._script.remark(name, self._where.removeprefix("-- ") + text)
 
     def _execute(self, statement: Statement) -> int:
+        unsent = self._dry.written(statement)
+        statement = unsent.statement
         self._relations.record_changes(statement)
         if statement.name in _OF_CATALOG:
             self._remark(statement.name, "In the catalog:\n" + statement.record)
         else:
-            self._note(statement)
+            self._note(unsent.sent, unsent.place)
         if statement.name == "lattice/roll_up_each":
-            self._answers.stacked = stacked(statement)
+            self.answers.stacked = stacked(statement)
         return VALUES
 
     def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
         if statement.name == "catalog/show_database" and self._stands_for is not None:
             return [(self._stands_for.stem, str(self._stands_for), False)]
-        if (known := self._relations.answer(statement)) is not None:
+        unsent = self._dry.written(statement)
+        if (known := self._relations.answer(unsent.statement)) is not None:
             return known
-        is_question = statement.name.startswith(_QUESTIONS) and statement.name != "publish/list_transactions"
+        is_question = _is_question(statement.name)
         if not is_question:
-            self._note(statement)
+            self._note(unsent.sent, unsent.place)
         if is_question or self._script.is_planning or statement.name.startswith(_SENT):
-            return self.inner.fetch(statement)
+            return self.inner.fetch(self._of_source(statement))
         if statement.name == "publish/list_transactions":  # those that go on now are not waited for
             return []
-        return self._answers.answer(statement)
+        return self.answers.answer(unsent.statement)
+
+    def _of_source(self, statement: Statement) -> Statement:
+        """Ask the source what a run would ask a copy of it."""
+        copies = [one for one in self._relations.made if one.name.endswith(f"_{SNAPSHOT}")]
+        text = functools.reduce(
+            lambda text, copy: text.replace(str(copy), str(self.answers.plan.source)), copies, statement.text
+        )
+        return Statement(statement.name, text)
+
+    def run_there(self, template: str, **values: Any) -> None:
+        unsent = self._dry.written_there(template, **values)
+        self._relations.record_changes(unsent.statement)
+        self._note(unsent.sent, unsent.place)
+
+    def query_there(self, template: str, **values: Any) -> list[tuple[Any, ...]]:
+        unsent = self._dry.written_there(template, **values)
+        known = self._dry.describe(unsent.statement, self._relations.made, self.columns)
+        return self.inner.query_there(template, **values) if known is None else known
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:  # noqa: ARG002
         names = tuple(Identifier(column) for column in columns)
@@ -100,20 +130,26 @@ class RecordingEngine(Engine):
         if self._script.is_planning:
             self.inner.begin()
         self._is_open, self._made_before = True, dict(self._relations.made)
-        self._note(self.render("engine/begin"))
+        self._note_bound("engine/begin")
 
     def commit(self) -> None:
         if self._script.is_planning:
             self.inner.commit()
         self._is_open = False
-        self._note(self.render("engine/commit"))
+        self._note_bound("engine/commit")
 
     def rollback(self) -> None:
         if self._script.is_planning:
             self.inner.rollback()
         self._is_open = False
-        self._relations.made = self._made_before
-        self._note(self.render("engine/rollback"))
+        if self.traits.has_snapshots:
+            self._relations.made = self._made_before
+        self._note_bound("engine/rollback")
+
+    def _note_bound(self, template: str) -> None:
+        """Write down the beginning or the end of a transaction, where there are any."""
+        if self.traits.has_snapshots:
+            self._note(self.render(template))
 
     def hold(self, relation: Relation) -> None:
         if self._script.is_planning:
@@ -140,9 +176,9 @@ class RecordingEngine(Engine):
         return self._relations.resolve(relation)
 
     def columns(self, relation: Relation) -> list[Column]:
-        if self._script.is_planning or relation == self._answers.plan.source:
+        if self._script.is_planning or relation == self.answers.plan.source:
             return self.inner.columns(relation)
-        return columns_of(relation, self._answers.plan, self.traits)
+        return columns_of(relation, self.answers.plan, self.traits)
 
     def file_version(self, path: str | None) -> tuple[int, ...] | None:
         return self.inner.file_version(path)
@@ -174,6 +210,9 @@ class RecordingEngine(Engine):
     def reads(self, relation: Relation, table: Relation) -> bool:
         return self.inner.reads(relation, table)
 
+    def identity(self) -> str | None:
+        return super().identity() if self._stands_for is not None else self.inner.identity()
+
     @property
     def memory_name(self) -> str:
         return self.inner.memory_name
@@ -181,6 +220,52 @@ class RecordingEngine(Engine):
     @property
     def version(self) -> str:
         return self.inner.version
+
+    def prepare_work(self, schema: str) -> None:
+        for unsent in self._dry.prepare_work(schema):
+            self._note(unsent.sent, unsent.place)
+
+    # --- work that is carried out with the rows
+
+    def carry_out_with_rows(
+        self, tables: Sequence[Relation], rows: Sequence[Relation], work: Callable[[Engine], _T]
+    ) -> _T:
+        del tables, rows
+        return self._carry_out(work)
+
+    def measure_with_rows(
+        self,
+        tables: Sequence[Relation],
+        rows: Sequence[Relation],
+        columns: Sequence[Identifier],
+        count: int,
+        measure: Callable[[Engine], _T],
+    ) -> _T:
+        del tables, rows, columns
+        return measure(self) if self.tasks_for(count) else self._carry_out(measure)
+
+    def tasks_for(self, rows: int) -> int:
+        return self.inner.tasks_for(rows)
+
+    def carry_out_in_parts(
+        self, tables: Sequence[Relation], rows: Relation, works: Sequence[Callable[[Engine], _T]]
+    ) -> list[_T]:
+        del tables, rows
+        return [self._carry_out(work) for work in works]
+
+    def _carry_out(self, work: Callable[[Engine], _T]) -> _T:
+        """Carry work out dry, in a session such as it would get in a run."""
+        session = self._dry.session_there()
+        if session is None:
+            return work(self)
+        with session:
+            there = RecordingEngine(session, self.answers, "-- In a task beside the rows, by its DuckDB.\n")
+            there._relations.made = dict(self._relations.made)
+            value = self._dry.taken_there(work)(there)
+        left = [one for name, one in there._relations.made_by.items() if name in there._relations.made]
+        self._relations.made = there._relations.made
+        self._dry.receive(left)
+        return value
 
     # --- one session plays all parts
 
@@ -197,6 +282,11 @@ class RecordingEngine(Engine):
 
     def close(self) -> None:
         """The inner engine is its owner's."""
+
+
+def _is_question(name: str) -> bool:
+    """Tell whether a statement asks about names, types and privileges alone."""
+    return name.startswith(_QUESTIONS) and name != "publish/list_transactions"
 
 
 def _named(template: str, what: str, statement: Statement | None) -> Statement:

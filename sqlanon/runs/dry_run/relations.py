@@ -27,12 +27,14 @@ class Relations:
     def __init__(self, inner: Engine) -> None:
         self._inner = inner
         self.made: dict[Relation, bool] = {}  # by name, whether it is a view
+        self.made_by: dict[Relation, Statement] = {}  # the statement that would make it
         self.old: tuple[int, str] | None = None
 
     def record_changes(self, statement: Statement) -> None:
         """Learn what a statement would make, rename and drop."""
         if (created := _CREATED.search(statement.text)) is not None:
-            self.made[Relation.parse(created[2])] = created[1] == "VIEW"
+            relation = Relation.parse(created[2])
+            self.made[relation], self.made_by[relation] = created[1] == "VIEW", statement
         if (renamed := _RENAMED.search(statement.text)) is not None:
             table, name = Relation.parse(renamed[1]), Relation.parse(renamed[2])
             self.made[table.sibling(name.name)] = self.made.pop(table, False)

@@ -9,7 +9,6 @@ from sqlanon.catalog import Catalog
 from sqlanon.catalog.location import find_location, is_there
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.embedded import MEMORY_URL, database_file
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError
@@ -27,8 +26,6 @@ _CATALOG = "-- In the catalog's database.\n"
 @contextlib.contextmanager
 def open_dry_session(policy: Policy, options: EngineOptions, answers: FakeAnswers) -> Iterator[Session]:
     """All that a run needs, where nothing is written; a DuckDB file that a run would make is not made."""
-    if (url := policy.source.url) is not None and (dialect := find_dialect(url)) is not None:
-        dialect.rehearses_runs.require()
     with contextlib.ExitStack() as stack:
         opened: list[RecordingEngine] = []
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlanon.algorithms import SearchRequest
+from sqlanon.algorithms import Algorithm, SearchRequest
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.lattice.search import lattice_problem, search
+from sqlanon.algorithms.placement import search_with_rows
 from sqlanon.policy import Policy, Recodes
+from sqlanon.releases.base import Release
 from sqlanon.releases.recoding import Generalization
 from sqlanon.runs.dry_run.answers import FakeAnswers
+from sqlanon.runs.dry_run.engine import RecordingEngine
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.source import Search
 
@@ -29,19 +32,32 @@ class ShortSearch(Search):
             decision = super()._search(run, request, encoded)
         else:
             self._answers.script.repeats = _REPEATS
-            decision = self._search_top(request)
+            decision = search_with_rows(_SearchOfTop(self.search_options), request)
             self._answers.script.repeats = None
         self._answers.omitted = decision.omitted
         return decision
 
-    def _search_top(self, request: SearchRequest) -> Generalization:
+
+@dataclass(frozen=True)
+class _SearchOfTop(Algorithm[Generalization]):
+    """A search of the most general nodes of a lattice, whatever the policy's algorithm."""
+
+    search_options: SearchOptions
+
+    def search(self, request: SearchRequest) -> Generalization:
+        assert isinstance(request.engine, RecordingEngine)
         algorithm = request.policy.algorithm.model_copy(update={"limits": {}})
         policy = request.policy.model_copy(update={"algorithm": algorithm})
         search_options = SearchOptions(time_limit=self.search_options.time_limit, any_size=True)
         problem = lattice_problem(replace(request, policy=policy, options=search_options))
         top = problem.lattice.top
-        self._answers.bottom = tuple(max(0, level - 1) if place < 2 else level for place, level in enumerate(top))
-        problem = replace(problem, lattice=replace(problem.lattice, bottom=self._answers.bottom))
+        bottom = tuple(max(0, level - 1) if place < 2 else level for place, level in enumerate(top))
+        request.engine.answers.bottom = bottom
+        problem = replace(problem, lattice=replace(problem.lattice, bottom=bottom))
         if self.search_options.levels is not None:
             search_options = SearchOptions(levels=dict(zip(problem.lattice.names, top, strict=True)))
         return search(problem, policy, search_options)
+
+    def release(self, request: SearchRequest, decision: Generalization) -> Release:
+        """Raise NotImplementedError: the release is the policy's algorithm's."""
+        raise NotImplementedError

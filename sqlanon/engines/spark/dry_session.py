@@ -1,0 +1,104 @@
+"""Dry sessions of Spark: the place of each statement follows from what those before would have made."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlanon.engines.dry_session import DrySession, UnsentStatement
+from sqlanon.engines.duckdb.engine import DuckDBEngine
+from sqlanon.engines.embedded import MEMORY_URL
+from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
+from sqlanon.engines.spark.work_tables import COMES_HOME, WorkTables, creates, named_in, written_by
+from sqlanon.sql import Relation, Statement
+
+if TYPE_CHECKING:
+    from sqlanon.engines.base import Engine
+    from sqlanon.engines.columns import Column
+    from sqlanon.engines.dry_session import Columns
+
+_T = TypeVar("_T")
+_AT_HOME, _BY_SPARK = "At home, in the driver's DuckDB.", "By Spark."
+_COMES_HOME = "By Spark; the result is kept at home, in the driver's DuckDB."
+_DROPPED = "Wherever the tables are."
+_HOLDS_ROWS = re.compile(r"\bp0\b")  # the first word of coded rows, among the columns of a table that is made
+_DROPS = ("drop_table", "drop_tables")
+
+
+class SparkDrySession(DrySession):
+    """See the module.
+
+    tables: of the session, of which nothing but the places of work tables is changed.
+    """
+
+    def __init__(self, tables: WorkTables, renderer: TwofoldRenderer) -> None:
+        self._tables = tables
+        self._renderer = renderer
+
+    def written(self, statement: Statement) -> UnsentStatement:
+        text = self._renderer.names_in(statement)
+        if statement.name.endswith(_DROPS):
+            dropped = Statement(statement.name, half(statement.text, Place.SPARK))
+            for name in named_in(dropped.text):
+                self._tables.forget(name)
+            return UnsentStatement(dropped, dropped, _DROPPED)
+        place = self._tables.place_of(statement.name, text)
+        finished = self._renderer.finished(statement, place) or Statement(statement.name, text)
+        made = written_by(text)
+        comes_home = (
+            made is not None and creates(text) and place is Place.SPARK and statement.name.startswith(COMES_HOME)
+        )
+        if made is not None:
+            self._tables.note_written(made, Place.HOME if comes_home else place)
+        if place is Place.HOME:
+            return UnsentStatement(finished, finished, _AT_HOME)
+        return self._sent(finished, _COMES_HOME if comes_home else _BY_SPARK)
+
+    def written_there(self, template: str, **values: Any) -> UnsentStatement:
+        return self._sent(SparkSQL.renderer()(template, **values), _BY_SPARK)
+
+    def _sent(self, statement: Statement, place: str) -> UnsentStatement:
+        sent = Statement(statement.name, self._tables.text_for_spark(statement.text))
+        return UnsentStatement(statement, sent, place)
+
+    def describe(
+        self, statement: Statement, made: Iterable[Relation], columns: Columns
+    ) -> list[tuple[Any, ...]] | None:
+        if statement.name != "engine/describe_relation":
+            return None
+        known = next((one for one in made if str(one) in statement.text), None)
+        return None if known is None else [(json.dumps(_described(known, columns(known))),)]
+
+    def prepare_work(self, schema: str) -> list[UnsentStatement]:
+        self._tables.schema = schema
+        return [self.written_there("catalog/create_schema", schema=Relation(schema))]
+
+    def session_there(self) -> Engine:
+        return DuckDBEngine.connect(MEMORY_URL, EngineOptions())
+
+    def taken_there(self, work: Callable[[Engine], _T]) -> Callable[[Engine], _T]:
+        from sqlanon.engines.spark.executors import pickled  # here, as it takes the extra
+
+        taken: Callable[[Engine], _T] = pickle.loads(pickled(work))
+        return taken
+
+    def receive(self, made: Sequence[Statement]) -> None:
+        for one in made:
+            if (name := written_by(one.text)) is not None:
+                self._tables.note_written(
+                    name, Place.SPARK if _HOLDS_ROWS.search(one.text.partition("\nFROM")[0]) else Place.HOME
+                )
+
+
+def _described(relation: Relation, columns: Iterable[Column]) -> dict[str, Any]:
+    """Describe a table that would have been made, as Spark's JSON does, as far as publishing asks for it."""
+    return {
+        "table_name": relation.name,
+        "type": "MANAGED",
+        "columns": [{"name": column.name, "type": {"name": column.type.lower()}} for column in columns],
+    }
