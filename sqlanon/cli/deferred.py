@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sqlanon.engines import session_limits as session_limits
     from sqlanon.jobs import cron as cron
     from sqlanon.jobs import environment as environment
+    from sqlanon.jobs import forms as forms
     from sqlanon.jobs import freezing as freezing
     from sqlanon.jobs import pg_cron as pg_cron
     from sqlanon.jobs import running as running
@@ -102,6 +103,7 @@ MODULES = {
     "explore_tradeoff": "sqlanon.runs.tradeoffs.explore_tradeoff",
     "export_sql": "sqlanon.releases.rules.export_sql",
     "files": "sqlanon.engines.files",
+    "forms": "sqlanon.jobs.forms",
     "freezing": "sqlanon.jobs.freezing",
     "granting": "sqlanon.api.granting",
     "grants": "sqlanon.policy.grants",

@@ -9,7 +9,7 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
-from sqlanon.cli.deferred import export_sql, freezing, project, sql, store_rules
+from sqlanon.cli.deferred import export_sql, forms, freezing, project, sql, store_rules
 from sqlanon.cli.rules import OnViolationOption, RunName
 from sqlanon.errors import PolicyError
 from sqlanon.runs import OnViolation
@@ -77,6 +77,7 @@ def export_command(
         return
     with opened(call, url, policy, upgrade=True) as (engine, catalog):
         recorded = catalog.run(run)
+        forms.require_form(catalog, recorded.id, form)
         text = _text(engine, catalog, recorded, form, name, source, (on_violation, budget))
     if call.json:
         call.emit({"run": recorded.id, "as": form, "sql": text})
@@ -118,6 +119,7 @@ def _export_dbt(
 ) -> None:
     with opened(call, *place, upgrade=True) as (engine, catalog):
         recorded = catalog.run(run)
+        forms.require_form(catalog, recorded.id, "dbt")
         files = project.project_files(engine, catalog, recorded, wanted, *sources)
     written = project.write_project(output, wanted.name, files)
     if call.json:

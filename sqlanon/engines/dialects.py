@@ -113,6 +113,10 @@ class Dialect:
     """There are types for ranges of values."""
     has_procedures: ClassVar[Capability] = CAPABLE
     """Jobs may be procedures that the database runs by itself."""
+    has_dbt_projects: ClassVar[Capability] = CAPABLE
+    """A recoding can be written as a dbt project."""
+    reads_labels: ClassVar[Capability] = CAPABLE
+    """A view can have the ends of a release's labels as numbers and dates."""
     codes_columns: ClassVar[Capability] = CAPABLE
     """Subsets of a table's columns can be counted, over temporary tables of codes."""
     has_roles: ClassVar[Capability] = CAPABLE

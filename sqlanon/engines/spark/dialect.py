@@ -80,7 +80,18 @@ class SparkSQL(Dialect):
         " rows are written there."
     )
     has_ranges = Capability("Spark has no types for ranges; use show: bounds.")
-    has_procedures = Capability("Spark has no procedures.")
+    has_procedures = Capability(
+        "Spark has no procedures; `sqlanon freeze` makes a job, which `sqlanon job run` carries out, and --as sql and"
+        " --as view are statements of Spark's."
+    )
+    has_dbt_projects = Capability(
+        "no dbt project is written for Spark, as its models and tests would need settings of the session that dbt does"
+        " not give to tests; write a model of the SELECT that --as sql prints, or let `sqlanon job run` recode."
+    )
+    reads_labels = Capability(
+        "labels are not read back by a view of Spark's; `sqlanon.read_labels` reads those of a data frame, such as"
+        " spark.table(…).toPandas()."
+    )
     codes_columns = Capability(
         "subsets of columns and minimal sample uniques are not counted on Spark; copy the columns to DuckDB for that."
     )
