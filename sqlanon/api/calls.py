@@ -148,7 +148,7 @@ def check_table(
     options: EngineOptions | None = None,
     trusts_owner: bool = False,
 ) -> Verification:
-    """Check any table (or, without a URL, the file `table`) against privacy models, without a policy.
+    """Check any table, or a file (see `names_file`), against privacy models, without a policy.
 
     The database is opened for reading only. Rows whose quasi-identifiers all show `suppressed_label` are a class
     that models don't judge, and the result says so.
@@ -236,7 +236,7 @@ def source_repetition(policy: Policy, options: EngineOptions | None = None) -> R
 def table_repetition(
     url: str | None, table: str, options: EngineOptions | None = None, *, trusts_owner: bool = False
 ) -> Repetition:
-    """The columns of a table (or, without a URL, of the file `table`) that are named like a person's key and repeat."""
+    """The columns of a table, or of a file (see `names_file`), that are named like a person's key and repeat."""
     with connect_to_table(url, table, options, trusts_owner) as (engine, relation):
         columns = [column for column in engine.columns(relation) if names_a_person(column.name)]
         return find_repeating(engine, relation, columns)

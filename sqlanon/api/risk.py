@@ -15,7 +15,14 @@ from sqlanon.measures.risk.row_risks import row_risks
 from sqlanon.measures.risk.singling import Singling, measure_singling
 from sqlanon.measures.risk.source import RiskSource, risk_source
 from sqlanon.measures.risk.suda import FRACTION
-from sqlanon.plan.connecting import connect_to_table, open_beside, open_release, open_source, release_columns
+from sqlanon.plan.connecting import (
+    connect_to_table,
+    names_file,
+    open_beside,
+    open_release,
+    open_source,
+    release_columns,
+)
 from sqlanon.policy import Policy, Role
 from sqlanon.results.risk import PolicyRisk, TableRisk
 from sqlanon.sql import Relation
@@ -39,7 +46,7 @@ def table_risk(
     options: EngineOptions | None = None,
     trusts_owner: bool = False,
 ) -> TableRisk:
-    """Measure the risk of any table (or, without a URL, of the file `table`). Nothing is changed.
+    """Measure the risk of any table, or of a file (see `names_file`). Nothing is changed.
 
     quasi_identifiers: the columns by which somebody could be recognized; NULL is a value like others.
     subject: the column that tells whose each row is: classes are counted in distinct persons then.
@@ -59,11 +66,14 @@ def table_risk(
     Raises PolicyError: there is no such table or column, or a subject, weight or household can't be used.
     """
     asked, singling = RiskOptions(tuple(thresholds), sample_of), Singling(subsets, suda, fraction=sample_of or FRACTION)
-    if (rows_to is None) != (key is None) or (rows_to is not None and (url is None or population is not None)):
+    if (rows_to is None) != (key is None) or (
+        rows_to is not None and (names_file(url, table) or population is not None)
+    ):
         raise PolicyError(
             "--rows-to TABLE writes the risk of each row beside its --key COLUMN, into the database of the table; by"
             " the table's own classes, so without --population."
         )
+    singling.require_engine(url)
     named = {"subject": subject, "weights": weights, "household": household}
     with connect_to_table(
         url, table, options, trusts_owner, makes_tables=singling.is_wanted, writes=rows_to is not None
@@ -97,6 +107,7 @@ def policy_risk(
     Raises PolicyError: the source lacks a column, or the subject is NULL in some row.
     """
     asked, singling = RiskOptions(tuple(thresholds), sample_of), Singling(subsets, suda, fraction=sample_of or FRACTION)
+    singling.require_engine(policy.source.url)
     names = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
     read_only = policy.source.url is not None and not singling.is_wanted
     with open_source(policy, options, read_only=read_only) as (engine, relation):

@@ -83,14 +83,14 @@ def connect_to_table(
     makes_tables: bool = False,
     writes: bool = False,
 ) -> Iterator[tuple[Engine, Relation]]:
-    """A table, or without a URL a file, for reading only.
+    """A table, or a file (see `names_file`), for reading only.
 
     makes_tables: whether the session must be able to make temporary tables, where one for reading only is not.
     writes: whether it is to make a table that stays.
     """
     read_only = not writes and _is_read_only(url, makes_tables)
     with connect(url or MEMORY_URL, options, read_only=read_only) as engine:
-        if url is None:
+        if names_file(url, table):
             yield engine, view_file(engine, table)
         else:
             with open_table(engine, table, trusts_owner=trusts_owner, keeps=writes) as relation:
@@ -99,8 +99,8 @@ def connect_to_table(
 
 @contextlib.contextmanager
 def open_beside(engine: Engine, url: str | None, table: str, trusts_owner: bool, name: str) -> Iterator[Relation]:
-    """Another table of the same session, or without a URL a file, which goes by this name."""
-    if url is None:
+    """Another table of the same session, or a file (see `names_file`), which goes by this name."""
+    if names_file(url, table):
         yield read_file_as(engine, table, None, name).relation
     else:
         with open_table(engine, table, trusts_owner=trusts_owner) as relation:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,9 +16,11 @@ from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import AccessError, PolicyError
+from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.sql import Number, RedactedValue, Spelling, Statement, Text, expression
 from tests.cli.support import call
 from tests.random_cases import many
+from tests.run_support import anonymize, open_database
 
 SPELLING = Spelling((("TEXT", "STRING"), ("AS MATERIALIZED", "AS")), raw_literals=True)
 
@@ -133,6 +137,41 @@ def test_types_are_spelled_once(word: str, spelled: str) -> None:
     spelling = Spelling(tuple(SparkSQL.spellings.items()))
     assert spelling.apply(f"CAST(x AS {word})") == f"CAST(x AS {spelled})"
     assert spelling.apply(spelled) == spelled
+
+
+@pytest.mark.parametrize(
+    ("form", "more", "told"),
+    [
+        ("procedure", (), "Spark has no procedures; `sqlanon freeze` makes a job"),
+        ("dbt", ("-o", "project"), "write a model of the SELECT that --as sql prints"),
+        ("labels", (), "`sqlanon.read_labels` reads those of a data frame"),
+    ],
+)
+def test_forms_of_a_recoding_that_spark_lacks_are_refused_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, more: tuple[str, ...], told: str
+) -> None:
+    """The rules of a run on DuckDB, as if they were for Spark."""
+    monkeypatch.chdir(tmp_path)
+    with open_database(f"duckdb:///{tmp_path}/rows.duckdb") as database:
+        table = database.create({"age": "INTEGER"}, [(n % 9,) for n in range(40)])
+        run = anonymize(database.policy(table, {"age": "quasi-identifier"})).run
+        url = database.url
+
+    def of_spark(*arguments: Any) -> Any:
+        stored = read_rules(*arguments)
+        return replace(stored, content={**stored.content, "dialect": "spark"})
+
+    monkeypatch.setattr("sqlanon.jobs.forms.read_rules", of_spark)
+    result = call("export", run, "--as", form, "--name", "people", *more, "--url", url)
+    assert result.exit_code == 2, result.output
+    assert told in " ".join(result.output.split())
+
+
+def test_what_singles_rows_out_is_refused_before_spark_starts() -> None:
+    for option in ("--subsets", "--suda"):
+        result = call("risk", "spark+local://2", "people", "--qi", "age,zip", option, "2")
+        assert result.exit_code == 2, result.output
+        assert "not counted on Spark; copy the columns to DuckDB" in " ".join(result.output.split())
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sqlanon.engines.dialects import find_dialect
 from sqlanon.errors import PolicyError
 from sqlanon.measures.risk.coded_columns import code_columns
 from sqlanon.measures.risk.row_risks import RowRisks
@@ -31,6 +32,12 @@ class Singling:
     def is_wanted(self) -> bool:
         """Tell whether anything is to be measured, for which the session must make temporary tables."""
         return self.subsets is not None or self.suda is not None
+
+    def require_engine(self, url: str | None) -> None:
+        """Raise PolicyError, before anybody connects, where the database of a URL does not measure it."""
+        dialect = None if url is None else find_dialect(url)
+        if self.is_wanted and dialect is not None:
+            dialect.codes_columns.require()
 
     def require(self, columns: int) -> None:
         """Raise PolicyError where something can't be measured of so many columns."""
