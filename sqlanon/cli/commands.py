@@ -27,6 +27,7 @@ COMMANDS = {
     "rules": ("rules", "apply"),
     "jobs": ("freeze", "jobs", "job"),
     "condense": ("condense",),
+    "federate": ("federate",),
     "schedules": ("schedule", "unschedule"),
     "export": ("export",),
     "record": ("record",),

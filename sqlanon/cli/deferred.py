@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from sqlanon.engines import embedded as embedded
     from sqlanon.engines import files as files
     from sqlanon.engines import session_limits as session_limits
+    from sqlanon.federation import federation_plan as federation_plan
+    from sqlanon.federation import serving as serving
     from sqlanon.jobs import cron as cron
     from sqlanon.jobs import environment as environment
     from sqlanon.jobs import forms as forms
@@ -102,6 +104,7 @@ MODULES = {
     "risk_page": "sqlanon.report.risk_page",
     "explore_tradeoff": "sqlanon.runs.tradeoffs.explore_tradeoff",
     "export_sql": "sqlanon.releases.rules.export_sql",
+    "federation_plan": "sqlanon.federation.federation_plan",
     "files": "sqlanon.engines.files",
     "forms": "sqlanon.jobs.forms",
     "freezing": "sqlanon.jobs.freezing",
@@ -135,6 +138,7 @@ MODULES = {
     "running": "sqlanon.jobs.running",
     "schedulers": "sqlanon.jobs.schedulers",
     "schema": "sqlanon.policy.schema",
+    "serving": "sqlanon.federation.serving",
     "session": "sqlanon.work.session",
     "sql": "sqlanon.sql",
     "store_rules": "sqlanon.releases.rules.store_rules",

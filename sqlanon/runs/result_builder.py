@@ -103,7 +103,7 @@ class ResultBuilder:
             subject=self._subject(self.verification),
             models=self.verification.models,
             starred=self._starred(self.verification),
-            metrics=self._utility(self.verification.statistics),
+            metrics=self._utility(self.verification),
             risk=self.verification.statistics.risk if self.facts.judged is None else None,
             disclosure=self.verification.disclosure,
             masking=self.masking,
@@ -150,10 +150,11 @@ class ResultBuilder:
         )
 
     def _release(self, verification: Verification) -> ReleaseResult:
-        statistics = verification.statistics
+        statistics, shared = verification.statistics, verification.shared
+        counted = statistics.rows if verification.rows is None else verification.rows
         return ReleaseResult(
             table=self.release,
-            rows=statistics.rows if verification.rows is None else verification.rows,
+            rows=counted if shared is None else shared.rows,
             suppressed=self.suppressed,
             classes=statistics.classes,
             min_class_size=statistics.min_class_size,
@@ -182,9 +183,10 @@ class ResultBuilder:
             StarredRows(rows, verification.exempt, verification.violated_by_stars, verification.note) if rows else None
         )
 
-    def _utility(self, statistics: ClassStatistics) -> UtilityMeasures:
+    def _utility(self, verification: Verification) -> UtilityMeasures:
+        statistics, shared = verification.statistics, verification.shared
         predicted = () if self.predicted is None else _predicted(self.predicted[1])
-        omitted = self.suppressed - statistics.suppressed
+        omitted = self.suppressed - statistics.suppressed if shared is None else shared.omitted
         return UtilityMeasures(statistics.c_avg(self.k), statistics.discernibility(omitted), self.gcp, *predicted)
 
 

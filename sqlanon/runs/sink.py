@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 
 from sqlanon.catalog import Status
@@ -84,14 +85,26 @@ class Publish(Sink):
                 rules = _keep_rules(run, source, encoded, release)
                 staged = self._stage(run, release, stack)
                 with run.journal.during("verify"):
-                    _verify(run, release, staged, encoded.unmatched_rows)
+                    self.verify(run, release, staged, encoded.unmatched_rows)
                     run.outcome.masking = release.measure_masking(run.engine, run.workspace)
             if run.policy.digest == "run":
                 with run.journal.during("verify"):
                     run.outcome.digest = staged.digest()
             source.require_staged(run, staged)
             recoding = rules.digest if rules is not None else source.rules_digest or release.digest_recoding(run.engine)
-            _publish(run, source, staged, rules, recoding)
+            self.publish(run, source, staged, rules, recoding)
+
+    def verify(self, run: RunExecution, release: Release, staged: Staged, unmatched_rows: int) -> None:
+        """Check the staged release on its own; raises VerificationError, and then nothing is published."""
+        check_claims(run, release, staged, unmatched_rows)
+        verify_models(run, release, staged)
+        require_verified(run)
+
+    def publish(
+        self, run: RunExecution, source: ReleaseSource, staged: Staged, rules: StoredRules | None, digest: str | None
+    ) -> None:
+        """Let the staged release take its place, and record it in the same transaction where there is one."""
+        publish_staged(run, source, staged, rules, digest)
 
     def _stage(self, run: RunExecution, release: Release, stack: contextlib.ExitStack) -> Staged:
         """Build the release where nobody sees it yet; what is not published goes with `stack`."""
@@ -111,18 +124,22 @@ def _keep_rules(run: RunExecution, source: ReleaseSource, encoded: Encoded, rele
         return rules
 
 
-def _verify(run: RunExecution, release: Release, staged: Staged, unmatched_rows: int) -> None:
-    """Check the staged release on its own; raises VerificationError, and then nothing is published."""
-    outcome, policy = run.outcome, run.policy
-    outcome.checks = {
+def check_claims(run: RunExecution, release: Release, staged: Staged, unmatched_rows: int) -> None:
+    """Check what a release claims of its staged rows."""
+    run.outcome.checks = {
         **release.check_claims(run.engine, run.workspace, run.plan, staged),
         **check_pseudonyms(run.engine, run.workspace, run.plan, staged, release.omitted + unmatched_rows),
     }
+
+
+def verify_models(run: RunExecution, release: Release, staged: Staged) -> None:
+    """Check the classes of a staged release against the policy's models."""
+    policy = run.policy
     with (
         release.judged(run.engine, run.workspace, run.plan, staged) as judged,
         checked_hierarchies(judged.engine, policy, run.models, judged.relation) as hierarchies,
     ):
-        outcome.verification = verify_table(
+        run.outcome.verification = verify_table(
             judged.engine,
             judged.relation,
             judged.columns,
@@ -133,6 +150,12 @@ def _verify(run: RunExecution, release: Release, staged: Staged, unmatched_rows:
             sensitive=policy.sensitive,
             person=policy.person,
         )
+
+
+def require_verified(run: RunExecution) -> None:
+    """Raise VerificationError, or ProtectionError, where a check or a model failed."""
+    outcome = run.outcome
+    assert outcome.verification is not None
     failed = [name for name, check in outcome.checks.items() if check.violations]
     if not failed and outcome.verification.fails_by_stars_alone:
         raise ProtectionError(outcome.verification.stars_problem)
@@ -143,10 +166,18 @@ def _verify(run: RunExecution, release: Release, staged: Staged, unmatched_rows:
         )
 
 
-def _publish(
-    run: RunExecution, source: ReleaseSource, staged: Staged, rules: StoredRules | None, digest: str | None
+def publish_staged(
+    run: RunExecution,
+    source: ReleaseSource,
+    staged: Staged,
+    rules: StoredRules | None,
+    digest: str | None,
+    before_commit: Callable[[], None] | None = None,
 ) -> None:
-    """Let the staged release take its place, and record it in the same transaction where there is one."""
+    """Let the staged release take its place, and record it in the same transaction where there is one.
+
+    before_commit: is called when all else is done in that transaction; what it raises undoes it.
+    """
     outcome, catalog = run.outcome, run.catalog
     released = release_record(outcome, digest, run.plan)
     record = PublishedRecord(catalog, outcome.run, run.plan.release, released, rules)
@@ -154,6 +185,8 @@ def _publish(
     def within(session: Engine) -> None:
         run.control.finish()
         record.make_within(session)
+        if before_commit is not None:
+            before_commit()
 
     with run.journal.during("publish"), catalog.releasing(run.plan.source_place):
         _check_earlier_releases(run, run.plan, source.rules_run, digest)  # others may have released the source since

@@ -32,6 +32,17 @@ NO_NUMBER = None  # for a sensitive value that is none
 
 
 @dataclass(frozen=True)
+class SharedClasses:
+    """A table whose classes have rows in tables of other owners too, and are judged with these.
+
+    rows: of the table itself; omitted: the rows that all tables together leave out.
+    """
+
+    rows: int
+    omitted: int
+
+
+@dataclass(frozen=True)
 class Verification:
     """The result of the check; a table without a class satisfies every model, and `note` says so.
 
@@ -39,6 +50,7 @@ class Verification:
     violated_by_stars: the models that suppressed rows violate which the table shows, as the class that a reader sees.
     exempt: whether these rows are not judged.
     rows: of the table, where the members of its classes are persons; None where they are rows.
+    shared: of the table, where `statistics` and `models` are of several owners' tables together.
     """
 
     statistics: ClassStatistics
@@ -47,6 +59,7 @@ class Verification:
     violated_by_stars: tuple[str, ...] = ()
     exempt: bool = False
     rows: int | None = None
+    shared: SharedClasses | None = None
 
     @property
     def satisfied(self) -> bool:

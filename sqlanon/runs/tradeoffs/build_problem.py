@@ -55,25 +55,37 @@ def build_problem(
 
     Raises PolicyError if the policy doesn't fit the table, AccessError if the source may not be read.
     """
-    journal = journal or Journal(Silent())
     with connect(policy.source.url or MEMORY_URL, options) as engine:
         engine.require_writable()
-        engine.listener = journal.note
-        with journal.during("plan"):
-            version = engine.file_version(policy.source.file)
-            plan = resolve_source(policy, engine)
-        with _workspace(plan, engine, journal) as workspace:
-            with journal.during("encode"), engine.transaction():
-                hold_trusted(policy, engine, plan.source)
-                coded = encode(engine, _without_kept_columns(plan), workspace)
-            engine.require_unchanged(policy.source.file, version)
-            with journal.during("search"):
-                started = time.perf_counter()
-                models = models_of(policy)
-                chosen_options = search_options or SearchOptions()
-                request = SearchRequest(engine, workspace, coded, models, policy, chosen_options, journal.progress)
-                request = request.with_tuples(algorithm_of(policy.algorithm))
-                yield OpenProblem(plan, lattice_problem(request), started)
+        with build_problem_in(engine, policy, search_options, journal) as opened:
+            yield opened
+
+
+@contextlib.contextmanager
+def build_problem_in(
+    engine: Engine,
+    policy: Policy,
+    search_options: SearchOptions | None = None,
+    journal: Journal | None = None,
+) -> Iterator[OpenProblem]:
+    """Do the same in an open session with the source's database."""
+    journal = journal or Journal(Silent())
+    engine.listener = journal.note
+    with journal.during("plan"):
+        version = engine.file_version(policy.source.file)
+        plan = resolve_source(policy, engine)
+    with _workspace(plan, engine, journal) as workspace:
+        with journal.during("encode"), engine.transaction():
+            hold_trusted(policy, engine, plan.source)
+            coded = encode(engine, _without_kept_columns(plan), workspace)
+        engine.require_unchanged(policy.source.file, version)
+        with journal.during("search"):
+            started = time.perf_counter()
+            models = models_of(policy)
+            chosen_options = search_options or SearchOptions()
+            request = SearchRequest(engine, workspace, coded, models, policy, chosen_options, journal.progress)
+            request = request.with_tuples(algorithm_of(policy.algorithm))
+            yield OpenProblem(plan, lattice_problem(request), started)
 
 
 def _without_kept_columns(plan: Plan) -> Plan:

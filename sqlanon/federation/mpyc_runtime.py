@@ -1,0 +1,188 @@
+"""MPyC's runtime with connections of ours: mutual TLS by pinned certificates, no pickles, and an end when a site dies.
+
+MPyC reads the arguments of the process when it is loaded, takes its certificates from a fixed directory, waits for a
+lost site for ever, and sends arrays as pickles, which could make a receiver run code; none of that happens here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import ssl
+import sys
+from collections.abc import Coroutine, Sequence
+from types import ModuleType
+from typing import Any
+
+from sqlanon.errors import AccessError, PolicyError
+from sqlanon.federation.certificates import Credentials
+from sqlanon.federation.federation_plan import FederationPlan
+
+_PARTS = ("sectypes", "asyncoro", "mpctools", "seclists", "secpols", "secgroups", "random", "statistics")
+_RETRY = 0.1  # seconds between attempts to reach a site that does not listen yet
+
+
+def _load() -> ModuleType:
+    """Load MPyC's runtime without the arguments of this process."""
+    given, sys.argv = sys.argv, [sys.argv[0], "--no-log", "--mix32-64bit"]
+    try:
+        return importlib.import_module("mpyc.runtime")
+    except ImportError:
+        raise PolicyError(
+            "A federation computes with the package MPyC, which is not installed: pip install 'sqlanon[federation]'"
+        ) from None
+    finally:
+        sys.argv = given
+
+
+mpyc = _load()
+asyncoro = importlib.import_module("mpyc.asyncoro")
+
+
+class Exchanger(asyncoro.MessageExchanger):  # type: ignore[misc, name-defined]
+    """A connection with one other site, whose certificate says which one it is."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Refuse whoever shows no site's certificate, or is connected already."""
+        shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        site = self.runtime.credentials.site_of(shown)
+        is_listening = self.peer_pid is None
+        known = site is not None and (is_listening or site == self.peer_pid)
+        if not known or (is_listening and site in self.runtime.arrived):
+            self.site = None
+            transport.abort()
+            return
+        self.site = site
+        self.runtime.arrived.add(site)
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Take a message; of a site that has connected, the first names it, and must name the right one."""
+        if self.site is None:
+            return
+        claimed = bytes(self.bytes[:2]) + data[: max(0, 2 - len(self.bytes))]
+        is_first = self.peer_pid is None and len(claimed) == 2
+        if is_first and int.from_bytes(claimed, "little") != self.site:
+            self.transport.abort()
+            return
+        super().data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
+        """Tell the runtime, so that nobody waits for the site."""
+        if self.site is not None:
+            self.runtime.lose(self.site)
+
+
+class SiteRuntime(mpyc.Runtime):  # type: ignore[misc, name-defined]
+    """The runtime of one site.
+
+    arrived: the sites that are connected. left: is done when a site is lost.
+    """
+
+    def __init__(self, plan: FederationPlan, place: int, credentials: Credentials) -> None:
+        own = {"threshold": (len(plan.sites) - 1) // 2, "no_async": False}
+        options = argparse.Namespace(**{**vars(mpyc.mpc.options), **own})
+        parties = [mpyc.Party(n, site.host, site.port) for n, site in enumerate(plan.sites.values())]
+        super().__init__(place, parties, options)
+        self.plan, self.credentials = plan, credentials
+        self.arrived: set[int] = set()
+        self.is_ending = False
+        self._exchanges = 0  # messages of the same number belong together; those of MPyC itself have hashes
+        self.left: asyncio.Future[int] = self._loop.create_future()
+        self._loop.set_exception_handler(_say_nothing)
+        for part in _PARTS:
+            importlib.import_module(f"mpyc.{part}").runtime = self  # type: ignore[attr-defined]
+
+    def lose(self, site: int) -> None:
+        """Note that a site has gone."""
+        if not self.is_ending and not self.left.done():
+            self.left.set_result(site)
+
+    async def start(self) -> None:
+        """Connect with every site; those before this one in the plan connect to it."""
+        for party in self.parties:
+            party.protocol = self._loop.create_future() if party.pid == self.pid else None
+        own = self.parties[self.pid]
+        server = None
+        if self.pid:
+            try:
+                server = await self._loop.create_server(
+                    lambda: Exchanger(self), own.host, own.port, ssl=self.credentials.listening()
+                )
+            except OSError as error:
+                raise AccessError(f"Nobody can listen at {own.host}:{own.port}: {error.strerror}.") from None
+        try:
+            await asyncio.gather(*(self._reach(party) for party in self.parties[self.pid + 1 :]))
+            await own.protocol
+        finally:
+            if server is not None:
+                server.close()
+
+    async def _reach(self, party: Any) -> None:
+        """Connect to a site as soon as it listens."""
+        name = self.plan.names[party.pid]
+        while True:
+            try:
+                await self._loop.create_connection(
+                    lambda: Exchanger(self, party.pid),
+                    party.host,
+                    party.port,
+                    ssl=self.credentials.connecting(party.pid),
+                    server_hostname="",
+                )
+            except ssl.SSLCertVerificationError:
+                raise AccessError(
+                    f"What listens at the address of site '{name}' shows another certificate than the plan's;"
+                    " nothing was sent to it."
+                ) from None
+            except OSError:
+                await asyncio.sleep(_RETRY)
+            else:
+                return
+
+    async def exchange(self, messages: Sequence[bytes]) -> list[bytes]:
+        """Send each site its message; returns the messages of all, the own one in its place."""
+        self._exchanges += 1
+        others = [party for party in self.parties if party.pid != self.pid]
+        for party in others:
+            party.protocol.send(self._exchanges, messages[party.pid])
+        received = [party.protocol.receive(self._exchanges) for party in others]
+        read = [await one if isinstance(one, asyncio.Future) else one for one in received]
+        return [*read[: self.pid], messages[self.pid], *read[self.pid :]]
+
+    def carry_out(self, work: Coroutine[Any, Any, Any], doing: str) -> Any:
+        """Carry out a part of the protocol; raises AccessError where a site is lost, or does not answer in time."""
+        return self._loop.run_until_complete(self._until_lost(work, doing))
+
+    async def _until_lost(self, work: Coroutine[Any, Any, Any], doing: str) -> Any:
+        task = asyncio.ensure_future(work, loop=self._loop)
+        waiting: set[asyncio.Future[Any]] = {task, self.left}
+        await asyncio.wait(waiting, timeout=self.plan.patience, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done() and self.left.done():  # what it sent before may be on its way to the task
+            await asyncio.wait({task}, timeout=_RETRY)
+        if task.done():
+            return task.result()
+        task.cancel()
+        raise AccessError(self._absent(doing))
+
+    def _absent(self, doing: str) -> str:
+        if self.left.done():
+            return f"Site '{self.plan.names[self.left.result()]}' left, or refused this site's certificate, {doing}."
+        missing = [
+            n for p, n in zip(self.parties, self.plan.names, strict=True) if p.pid not in {self.pid, *self.arrived}
+        ]
+        who = f"Site '{missing[0]}'" if missing else "A site"
+        return f"{who} did not answer within {self.plan.patience:g} seconds (patience), {doing}."
+
+    def end(self) -> None:
+        """Close all connections, once what was sent is on its way."""
+        self.is_ending = True
+        for party in self.parties:
+            if party.pid != self.pid and party.protocol is not None:
+                party.protocol.close_connection()
+        self._loop.run_until_complete(asyncio.sleep(_RETRY))
+
+
+def _say_nothing(_loop: asyncio.AbstractEventLoop, _context: dict[str, Any]) -> None:
+    """Pass over a stranger's handshake, and a task that was given up: what matters is raised where it is waited for."""

@@ -1,0 +1,323 @@
+"""Releases of several owners: what one database with all rows would release, in parts, or nothing at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import re
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from sqlanon.errors import AccessError, PolicyError, ProtectionError
+from sqlanon.federation.federation_plan import load_plan
+from sqlanon.results.run_result import RunResult
+from tests.federation.support import (
+    NAMES,
+    Federation,
+    RecordingProxy,
+    SiteProcess,
+    end_all,
+    make_certificate,
+    needs_federation,
+    rows_of_sites,
+    start_all,
+)
+from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
+
+pytestmark = needs_federation
+COLUMNS = {"age": "integer", "sex": "varchar(1)", "city": "varchar(9)", "disease": "varchar(20)", "id": "integer"}
+AGES = {str(age): [f"{age // 5 * 5}-{age // 5 * 5 + 4}", f"{age // 10 * 10}s"] for age in range(20, 50)}
+CITIES = {"Ulm": ["south"], "Linz": ["south"], "Kiel": ["north"], "Bonn": ["north"], "Riga": ["north"]}
+CANARY = "canary-7f3a91"
+
+
+def attributes() -> dict[str, Any]:
+    return {
+        "age": {"role": "quasi-identifier", "hierarchy": {"mapping": AGES}},
+        "sex": {"role": "quasi-identifier", "hierarchy": {"mapping": {"F": ["any"], "M": ["any"]}}},
+        "city": {"role": "quasi-identifier", "hierarchy": {"mapping": CITIES}},
+        "disease": {"role": "sensitive"},
+        "id": {"role": "insensitive"},
+    }
+
+
+def random_rows(seed: int, number: int) -> list[Row]:
+    """Rows of which ages and cities come in clumps; some sexes and cities are unknown."""
+    draw = random.Random(seed)
+    return [
+        (
+            draw.choice([21, 21, 22, 23, 37, 38, draw.randrange(20, 50)]),
+            draw.choice(["F", "M", "M", None]),
+            draw.choice(["Ulm", "Ulm", "Linz", "Kiel", "Bonn", "Riga", None]),
+            f"{CANARY}-{draw.randrange(5)}",
+            number,
+        )
+        for number in range(number)
+    ]
+
+
+class Sites:
+    """Three sites: two of DuckDB, one of PostgreSQL; and a database of DuckDB with all rows."""
+
+    def __init__(self, directory: Path, urls: Mapping[str, str], rows: list[Row], **more: Any) -> None:
+        self.federation = Federation(directory)
+        self.urls = urls
+        self.rows = rows_of_sites(rows)
+        for name, own in {**self.rows, "union": rows}.items():
+            with self.opened(name) as database:
+                database.create(COLUMNS, own, "persons")
+        self.more = {"privacy": [{"model": "k-anonymity", "k": 3}], "algorithm": {"name": "optimal"}, **more}
+
+    def opened(self, name: str) -> contextlib.AbstractContextManager[Database]:
+        """A site's database; it must be closed while the site's process works in it."""
+        return open_database(self.urls[name])
+
+    def policies(self) -> dict[str, dict[str, Any]]:
+        """The policies of the sites, which differ in their databases alone."""
+        return {name: self.policy(name) for name in NAMES}
+
+    def policy(self, name: str, **changes: Any) -> dict[str, Any]:
+        place = {"source": {"url": self.urls[name], "table": "persons"}, "release": {"table": "released"}}
+        return {**place, "attributes": attributes(), **self.more, **changes}
+
+    def released(self, name: str) -> list[Row]:
+        with self.opened(name) as database:
+            assert database.leftovers() == []
+            return sorted(database.sql("SELECT * FROM released"), key=lambda row: row[-1])
+
+    def release_union(self) -> RunResult:
+        """Release the rows of all sites from one database."""
+        with self.opened("union") as database:
+            return anonymize(database.policy("persons", attributes(), release={"table": "released"}, **self.more))
+
+    def publish_old(self) -> None:
+        """Give every site a release that is to stay where nothing is published."""
+        for name in NAMES:
+            with self.opened(name) as database:
+                database.sql("CREATE TABLE released AS SELECT 'old' AS release, 1 AS id")
+
+    def require_old(self) -> None:
+        for name in NAMES:
+            with self.opened(name) as database:
+                assert database.sql("SELECT * FROM released") == [("old", 1)], name
+
+
+@pytest.fixture
+def urls(tmp_path: Path, postgres_url: str) -> dict[str, str]:
+    files = {name: duckdb_url(tmp_path / f"{name}.duckdb") for name in ("north", "west", "union")}
+    return {**files, "south": postgres_url}
+
+
+CASES: list[dict[str, Any]] = [
+    {"suppression": 0.1},
+    {"suppression": 0.3, "privacy": [{"model": "k-anonymity", "k": 6}], "algorithm": {"name": "optimal"}},
+    {"algorithm": {"name": "optimal", "limits": {"age": [1, 3]}, "quality": "discernibility"}, "suppression": 0.2},
+    {"algorithm": {"name": "incognito", "limits": {"city": [1, 2], "age": [1, 2]}}, "suppression": 0.05},
+]
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_sites_release_what_one_database_would(number: int, tmp_path: Path, urls: dict[str, str]) -> None:
+    """The levels, the rows and the verdict are the same; each site has those of its own rows."""
+    sites = Sites(tmp_path, urls, random_rows(number, 240), **CASES[number])
+    ended = end_all(start_all(sites.federation, sites.policies()))
+    assert {name: code for name, (code, _) in ended.items()} == dict.fromkeys(NAMES, 0), ended
+    whole = sites.release_union().as_json()
+    released = {row[-1]: row for row in sites.released("union")}
+    for name, (_, result) in ended.items():
+        assert result["algorithm"]["levels"] == whole["algorithm"]["levels"]
+        assert result["models"] == whole["models"]
+        assert result["verified"]
+        assert sites.released(name) == [released[row[-1]] for row in sites.rows[name] if row[-1] in released]
+        for figure in ("classes", "min_class_size", "max_class_size"):
+            assert result["release"][figure] == whole["release"][figure]
+        assert result["metrics"]["discernibility"] == whole["metrics"]["discernibility"]
+
+
+def test_no_release_where_one_database_would_have_none(tmp_path: Path, urls: dict[str, str]) -> None:
+    """Everybody hears why, and the old releases stay."""
+    sites = Sites(tmp_path, urls, random_rows(7, 40), privacy=[{"model": "k-anonymity", "k": 50}])
+    sites.publish_old()
+    ended = end_all(start_all(sites.federation, sites.policies()))
+    with pytest.raises(ProtectionError):
+        sites.release_union()
+    assert {code for code, _ in ended.values()} == {ProtectionError.exit_code}, ended
+    sites.require_old()
+
+
+@pytest.mark.in_turns(2)
+@pytest.mark.parametrize("phase", ["plan", "encode", "search", "recode", "verify", "publish"])
+def test_a_site_that_dies_leaves_every_old_release(phase: str, tmp_path: Path, urls: dict[str, str]) -> None:
+    """The others name it, and publish nothing; the next run does."""
+    sites = Sites(tmp_path, urls, random_rows(3, 120), suppression=0.2)
+    sites.publish_old()
+    north, south, west = start_all(sites.federation, sites.policies(), south=phase)
+    south.until(phase)
+    south.kill()
+    ended = end_all([north, west])
+    assert {code for code, _ in ended.values()} == {AccessError.exit_code}, ended
+    assert all("'south'" in str(error) for _, error in ended.values()), ended
+    south.end()
+    sites.require_old()
+    ended = end_all(start_all(sites.federation, sites.policies()))
+    assert {code for code, _ in ended.values()} == {0}, ended
+
+
+def changed_hierarchy() -> dict[str, Any]:
+    changed = attributes()
+    changed["age"]["hierarchy"] = {"mapping": {**AGES, "20": ["25-29", "20s"]}}
+    return {"attributes": changed}
+
+
+CHANGES: dict[str, Any] = {
+    "the hierarchy of column 'age'": changed_hierarchy(),
+    "privacy": {"privacy": [{"model": "k-anonymity", "k": 2}]},
+    "suppression": {"suppression": 0.5},
+    "the role of column 'disease'": {"attributes": {**attributes(), "disease": {"role": "insensitive"}}},
+}
+
+
+@pytest.mark.in_turns(2)
+@pytest.mark.parametrize("part", CHANGES)
+def test_another_policy_is_refused_by_its_part(part: str, tmp_path: Path, urls: dict[str, str]) -> None:
+    """Every site names what differs and where, and no values; nothing is counted or published."""
+    sites = Sites(tmp_path, urls, random_rows(3, 60), suppression=0.2)
+    sites.publish_old()
+    policies = sites.policies() | {"west": sites.policy("west", **CHANGES[part])}
+    ended = end_all(start_all(sites.federation, policies))
+    assert {code for code, _ in ended.values()} == {PolicyError.exit_code}, ended
+    expected = f"PolicyError: Site 'west' differs from site 'north' in {part}; make them the same."
+    assert {error for _, error in ended.values()} == {expected}
+    sites.require_old()
+
+
+def test_strangers_are_refused(tmp_path: Path, urls: dict[str, str]) -> None:
+    """Whoever has no certificate, or one that the plan does not name, learns nothing and stops nobody."""
+    sites = Sites(tmp_path, urls, random_rows(5, 90), suppression=0.3)
+    stranger = make_certificate(tmp_path, "stranger")
+    north = SiteProcess(sites.federation, "north", sites.policy("north"))
+    west = SiteProcess(sites.federation, "west", sites.policy("west"))
+    port = sites.federation.ports["west"]
+    assert knock(port, None) == b""
+    assert knock(port, stranger) == b""
+    assert knock(port, None, plain=True) == b""
+    south = SiteProcess(sites.federation, "south", sites.policy("south"))
+    assert {code for code, _ in end_all([north, south, west]).values()} == {0}
+
+
+def knock(port: int, key: Path | None, plain: bool = False) -> bytes:
+    """Connect to a site as its first site would; what it answers."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if key is not None:
+        context.load_cert_chain(key.with_suffix(".crt"), key)
+    for _ in range(600):
+        with contextlib.suppress(ConnectionRefusedError):
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as raw, contextlib.suppress(OSError):
+                connection = raw if plain else context.wrap_socket(raw)
+                connection.sendall(b"\x00\x00" + bytes(64))
+                return connection.recv(100)
+            return b""
+        time.sleep(0.1)
+    raise AssertionError("the site does not listen")
+
+
+def test_a_site_with_another_certificate_is_named(tmp_path: Path, urls: dict[str, str]) -> None:
+    """A key that does not belong to the plan's certificate is no key of the site."""
+    sites = Sites(tmp_path, urls, random_rows(5, 60))
+    sites.federation.keys["west"] = make_certificate(tmp_path, "other")
+    code, error = SiteProcess(sites.federation, "west", sites.policy("west")).end()
+    assert code == PolicyError.exit_code
+    assert "--key" in str(error)
+    assert "west.crt" in str(error)
+
+
+def record_received(directory: Path) -> None:
+    """Write down, in a site's process, all that it is sent, as it is after decryption."""
+    from sqlanon.federation.mpyc_runtime import Exchanger
+
+    received = Exchanger.data_received
+
+    def recording(self: Any, data: bytes) -> None:
+        with (directory / "received.bin").open("ab") as file:
+            file.write(data)
+        received(self, data)
+
+    Exchanger.data_received = recording  # type: ignore[method-assign]
+
+
+def test_no_value_and_no_count_of_a_site_leaves_it(tmp_path: Path, urls: dict[str, str]) -> None:
+    """Neither on the wire nor in what another site decrypts, writes down or prints."""
+    rows = random_rows(5, 400)
+    sites = Sites(tmp_path, urls, rows, suppression=0.1)
+    counts = local_counts(sites)
+    with RecordingProxy(sites.federation.ports["west"]).passing() as proxy:
+        sites.federation.addresses["north", "west"] = proxy.port
+        north = SiteProcess(sites.federation, "north", sites.policy("north"))
+        south = SiteProcess(sites.federation, "south", sites.policy("south"))
+        west = SiteProcess(sites.federation, "west", sites.policy("west"), before=record_received)
+        assert {code for code, _ in end_all([north, south, west]).values()} == {0}
+        seen = bytes(proxy.seen)
+    received = (tmp_path / "received.bin").read_bytes()
+    assert len(seen) > 10_000
+    assert len(received) > 10_000
+    for data in (seen, received):
+        assert CANARY.encode() not in data
+        assert b"Ulm" not in data
+        assert counts not in data
+    with sites.opened("west") as database:
+        assert len(sites.rows["north"]) not in catalog_numbers(database)
+    assert str(len(sites.rows["north"])) not in west.said.read_text()
+
+
+def local_counts(sites: Sites) -> bytes:
+    """The rows of the northern site in some adjoining cells, as they would be sent openly."""
+    cells: dict[tuple[Any, ...], int] = {}
+    for row in sites.rows["north"]:
+        cells[row[:3]] = cells.get(row[:3], 0) + 1
+    ages, sexes, cities = list(AGES), ["F", "M", None], [*CITIES, None]
+    vector = [cells.get((int(age), sex, city), 0) for age in ages for sex in sexes for city in cities]
+    start = next(n for n in range(len(vector)) if sum(map(bool, vector[n : n + 8])) >= 4)
+    return b"".join(count.to_bytes(8, "little") for count in vector[start : start + 8])
+
+
+def catalog_numbers(database: Database) -> set[int]:
+    """All whole numbers in the texts of a site's catalog."""
+    tables = [
+        t for (t,) in database.sql("SELECT table_name FROM information_schema.tables WHERE table_schema='sqlanon'")
+    ]
+    text = "\n".join(str(row) for table in tables for row in database.sql(f"SELECT * FROM sqlanon.{table}"))
+    return {int(number) for number in re.findall(r"\b\d{1,9}\b", text)}
+
+
+def test_sites_are_commands(tmp_path: Path, urls: dict[str, str]) -> None:
+    """Each site is one command with a plan, a policy and a key."""
+    sites = Sites(tmp_path, urls, random_rows(2, 120), suppression=0.2)
+    started = []
+    for name in NAMES:
+        file = tmp_path / f"{name}.yml"
+        with file.open("w") as written:
+            YAML().dump(sites.policy(name), written)
+        place = [str(sites.federation.plan(name)), str(file), "--site", name, "--key", str(sites.federation.keys[name])]
+        command = [sys.executable, "-m", "sqlanon", "federate", "serve", *place, "--json"]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    ended = [one.communicate(timeout=120) for one in started]
+    assert [one.returncode for one in started] == [0, 0, 0], ended
+    levels = [json.loads(output)["algorithm"]["levels"] for output, _ in ended]
+    assert levels[0] == levels[1] == levels[2]
+
+
+def test_fewer_than_three_sites_are_refused(tmp_path: Path) -> None:
+    federation = Federation(tmp_path, names=("north", "south"))
+    with pytest.raises(PolicyError, match="must name 3 to 32 sites"):
+        load_plan(federation.plan("north"))
