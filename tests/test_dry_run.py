@@ -291,6 +291,14 @@ def test_searches_for_clusters_parse(database: Database, algorithm: dict[str, An
     assert _wrong(run_dry(database.policy(table, attributes, algorithm=algorithm), OPTIONS), database.engine) == []
 
 
+def test_the_search_for_cells_parses(database: Database) -> None:
+    attributes = {**PLAIN, **dict.fromkeys(list(COLUMNS)[12:], "insensitive")}
+    algorithm = {"name": "local-suppression", "subsets": {1: 2}}
+    diverse = {"model": "distinct-l-diversity", "attribute": "disease", "l": 2}
+    policy = database.policy("people", attributes, privacy=[K, diverse], algorithm=algorithm)
+    assert _wrong(run_dry(policy, OPTIONS), database.engine) == []
+
+
 def test_the_recoding_of_a_remainder_parses(database: Database) -> None:
     attributes = {**PLAIN, **{name: STAR for name, role in PLAIN.items() if role == "quasi-identifier"}}
     attributes["disease"] = {"role": "sensitive", "hierarchy": "suppress"}

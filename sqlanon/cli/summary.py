@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.plans import listed, release_text, source_text, spec_text
 from sqlanon.policy import Policy
-from sqlanon.results.facts import GatheredFacts, LatticeFacts, SampledTreeFacts
+from sqlanon.results.facts import CellFacts, GatheredFacts, LatticeFacts, SampledTreeFacts
 from sqlanon.results.measures import THRESHOLDS, Check, Disclosure, ModelResult
 from sqlanon.results.run_result import ReleaseResult, RunResult
 
@@ -32,6 +32,7 @@ def result_text(result: RunResult, policy: Policy) -> str:
         generalization_text(result),
         sampling_text(result),
         gathering_text(result),
+        cells_text(result),
         _classes(release, "rows" if result.subject is None or result.subject.persons is None else "persons"),
         _verified(result),
         _metrics(result, policy.target),
@@ -121,9 +122,20 @@ def proof(proven: bool, bound: float | None) -> str:
     return "not proven to be the best" + ("" if bound is None else f": none is below {bound:.6g}")
 
 
+def cells_text(result: RunResult) -> str:
+    """The cells that are shown as `*`; empty for other releases."""
+    facts = result.algorithm.facts
+    return facts.sentence if isinstance(facts, CellFacts) else ""
+
+
 def _classes(table: ReleaseResult | ClassStatistics, members: str) -> str:
     hidden = isinstance(table, ReleaseResult) and table.judged
     kind, one = (hidden[0].upper() + hidden[1:], "group") if hidden else ("Equivalence classes", "class")
+    if table.fits:
+        return (
+            f"{members.capitalize()} that fit a row, where * fits any value: least {table.min_class_size:,}, "
+            f"mean {number(round(table.mean_class_size, 2))}, most {table.max_class_size:,}"
+        )
     return (
         f"{kind}: {table.classes:,}; {members} in a {one}: least {table.min_class_size:,}, "
         f"mean {number(round(table.mean_class_size, 2))}, most {table.max_class_size:,}"
@@ -325,7 +337,13 @@ def verification_text(verification: Verification, what: str) -> str:
         f"Risk to be picked by who knows the quasi-identifiers: greatest {percent(statistics.prosecutor_max)}, "
         f"mean {percent(statistics.prosecutor_mean)}"
     )
-    models = _models(verification.models) if verification.models else "  No model was asked for."
+    if statistics.fits:
+        risk = ""  # who knows a person may exclude rows that fit this one's
+    models = (
+        _models(verification.models, "group" if statistics.fits else "class")
+        if verification.models
+        else "  No model was asked for."
+    )
     note = verification.note or ""
     disclosure = disclosure_text(verification.disclosure)
     return "\n".join(part for part in (head, classes, models, risk, disclosure, note) if part)

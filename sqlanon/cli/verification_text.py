@@ -64,11 +64,7 @@ def verification_object(verification: Verification, what: str) -> dict[str, Any]
         **summary.statistics_object(statistics),
         "class_sizes": [asdict(bucket) for bucket in statistics.buckets()],
         "models": [asdict(result) for result in verification.models],
-        "risk": {
-            "prosecutor_max": statistics.prosecutor_max,
-            "prosecutor_mean": statistics.prosecutor_mean,
-            "marketer": statistics.marketer,
-        },
+        "risk": None if statistics.fits else asdict(statistics.risk),
         "disclosure": codec.to_json(verification.disclosure),
         "satisfied": verification.satisfied,
         "note": verification.note,

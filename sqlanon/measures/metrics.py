@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sqlanon.results.measures import Risk, SizeBucket
 
@@ -23,6 +24,9 @@ class ClassStatistics:
     suppressed: int
     sizes: tuple[tuple[int, int], ...]
     counted: float = 1.0
+
+    fits: ClassVar[bool] = False
+    """True where each row counts as a class of its own, of the rows that fit it."""
 
     @property
     def classes(self) -> int:

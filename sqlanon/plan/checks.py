@@ -161,6 +161,7 @@ def _algorithm_problems(subject: PlanSubject) -> Iterator[str]:
     yield from _target_problems(subject)
     quasi = [(c.name, a) for c, a in subject.attributes if a.role is Role.QUASI_IDENTIFIER]
     for name, attribute in quasi:
+        yield from (f"{_place(name)}: {problem}" for problem in algorithm.quasi_problems(attribute))
         if algorithm.needs_hierarchies and attribute.hierarchy is None:
             yield (
                 f"{_place(name)}: {algorithm.name} generalizes by hierarchies, and it has none; give it one "
@@ -215,6 +216,12 @@ def _model_problems(subject: PlanSubject) -> Iterator[str]:
             yield f"{place}: {problem}"
         for text in subject.absent.get(position, ()):
             yield f"{place}: no row of {model.attribute} has the value '{text}'; correct it, or leave it out."
+        if subject.policy.algorithm.has_wildcards and not model.closed_under_union:
+            name = subject.policy.algorithm.name
+            yield (
+                f"{place}: with {name} more rows fit a row where others show `*`, by which this model may come to be"
+                " violated; use k-anonymity and distinct-l-diversity, or another algorithm."
+            )
         if subject.policy.algorithm.samples and not model.testable:
             name = subject.policy.algorithm.name
             yield f"{place}: {name} judges classes by samples, and the model has no test on samples; use rothko-t."

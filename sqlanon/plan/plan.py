@@ -21,6 +21,7 @@ from sqlanon.plan.pseudonyms import is_omitted, shown_column
 from sqlanon.plan.repeating import NO_REPETITION, Repetition
 from sqlanon.plan.subject import PlanSubject, inspect_table
 from sqlanon.plan.trust import hold_trusted
+from sqlanon.plan.wildcards import wildcard_problems
 from sqlanon.policy import SET_LIMITS, AttributeSection, Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.results.source import Origin
@@ -146,6 +147,7 @@ def resolve(
         raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], refused)
     subject = _inspect(policy, engine, source, pinned)
     wrong = [*problems(subject), *subject_problems(subject), *_losses(subject, engine, source)]
+    wrong += wildcard_problems(subject, engine, source) if not wrong else []
     if wrong or refused:
         raise _together(wrong, refused)
     return _plan(subject, source, release, reading)
@@ -235,7 +237,7 @@ def _attributes(subject: PlanSubject) -> tuple[Attribute, ...]:
         else Attribute(
             column,
             attribute.role,
-            attribute.hierarchy,
+            subject.policy.algorithm.hierarchy_of(attribute),
             subject.policy.algorithm.show_of(attribute, column.kind.is_numeric),
             limits=limits_of(attribute),
             hides_nulls=attribute.hides_nulls,

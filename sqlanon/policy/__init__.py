@@ -13,6 +13,7 @@ from sqlanon.policy.attributes import (
     Role,
     Show,
 )
+from sqlanon.policy.cell_algorithms import LocalSuppression
 from sqlanon.policy.cluster_algorithms import Clustering, Condensation, Microaggregation, RGather
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.lattice_algorithms import (
@@ -71,6 +72,7 @@ __all__ = [
     "HierarchyParameters",
     "Incognito",
     "KAnonymityParameters",
+    "LocalSuppression",
     "Marginals",
     "Microaggregation",
     "Model",

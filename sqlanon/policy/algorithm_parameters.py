@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import ClassVar, Literal
 
-from sqlanon.policy.attributes import AttributeSection, Show
+from sqlanon.policy.attributes import AttributeSection, Hierarchy, Show
 from sqlanon.policy.part import Part
 
 
@@ -17,6 +17,7 @@ class Recodes(StrEnum):
     LEVELS = "levels"  # one level of its hierarchy for each column; rows may be suppressed
     CUTS = "cuts"  # each branch of a hierarchy at a level of its own
     CLUSTERS = "clusters"  # groups of similar rows, shown by their centres
+    CELLS = "cells"  # single cells shown as `*`, or generalized
     COUNTS = "counts"  # noisy counts of the cells of a public domain
 
 
@@ -40,6 +41,9 @@ class AlgorithmParameters(Part):
     draws_numbers: ClassVar[bool] = False
     """True if the release has synthetic rows, which need quasi-identifiers that are numbers."""
 
+    has_wildcards: ClassVar[bool] = False
+    """True if `*` in the release fits any value, so that models judge the rows that fit each row."""
+
     hides_classes: ClassVar[str] = ""
     """The reason why readers of the published table do not see the classes that models judge; empty where they do."""
 
@@ -49,6 +53,19 @@ class AlgorithmParameters(Part):
     def problems(self, quasi: Sequence[str]) -> Iterator[str]:  # noqa: ARG002
         """Say what is wrong with the parameters for these quasi-identifiers."""
         return iter(())
+
+    def quasi_problems(self, attribute: AttributeSection) -> Iterator[str]:  # noqa: ARG002
+        """Say what is wrong with one quasi-identifier."""
+        return iter(())
+
+    def hierarchy_of(self, attribute: AttributeSection) -> Hierarchy | None:
+        """Tell the hierarchy by which an attribute is recoded; None for none."""
+        return attribute.hierarchy
+
+    @property
+    def combined(self) -> Mapping[int, int]:
+        """Numbers of quasi-identifiers, each with the rows that must fit in any combination of so many alone."""
+        return {}
 
     def show_of(self, attribute: AttributeSection, is_numeric: bool) -> Show:  # noqa: ARG002
         """Tell the form in which the release shows an attribute of a column of numbers, or of others."""
@@ -85,7 +102,7 @@ class AlgorithmParameters(Part):
     @property
     def leaves_rules(self) -> bool:
         """Tell whether new rows can be recoded alike by the rules of a release."""
-        return self.recodes is not Recodes.CLUSTERS
+        return self.recodes not in (Recodes.CLUSTERS, Recodes.CELLS)
 
     @property
     def suppresses(self) -> bool:

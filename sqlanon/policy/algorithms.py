@@ -8,6 +8,7 @@ from typing import Annotated, get_args
 from pydantic import Field, SerializeAsAny, WrapValidator
 
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters
+from sqlanon.policy.cell_algorithms import LocalSuppression
 from sqlanon.policy.cluster_algorithms import Condensation, Microaggregation, RGather
 from sqlanon.policy.lattice_algorithms import BottomUp, Datafly, Incognito, Optimal, Samarati, TopDown
 from sqlanon.policy.private_algorithms import Contingency, DiffGen, Marginals, Mst
@@ -26,6 +27,7 @@ _Own = Annotated[
     | Microaggregation
     | RGather
     | Condensation
+    | LocalSuppression
     | DiffGen
     | Contingency
     | Marginals

@@ -148,9 +148,13 @@ def _kind_of_facts(result: RunResult | None) -> str:
 def _models(policy: Mapping[str, Any], result: RunResult | None) -> Iterator[_Row]:
     """Yield the models that were asked for, each with the release's result."""
     verdicts = (None if result is None else result.models) or [None] * len(policy["privacy"])
-    for asked, verdict in zip(policy["privacy"], verdicts, strict=True):
+    fits = result is not None and bool(result.release.fits)
+    for asked, verdict in zip(policy["privacy"], verdicts, strict=False):
         sentence = wording.model_sentence(asked, policy["attributes"])
-        yield {"name": asked["model"], "sentence": sentence, "result": verdict}
+        yield {"name": asked["model"], "sentence": wording.FITTING + sentence if fits else sentence, "result": verdict}
+    for verdict in verdicts[len(policy["privacy"]) :]:  # of combinations of columns
+        sentence = wording.combinations_sentence(verdict.parameters) if verdict is not None else ""
+        yield {"name": "" if verdict is None else verdict.model, "sentence": sentence, "result": verdict}
 
 
 def _quasi_identifiers(result: RunResult | None) -> Iterator[_Row]:
@@ -254,7 +258,7 @@ def _pictures(material: Material) -> dict[str, Markup | None]:
     names = ("sizes", "risks", "losses", "lattice", "tree", "tradeoff")
     if result is None:
         return dict.fromkeys(names)
-    is_shown = result.release.judged is None
+    is_shown = result.release.judged is None and not result.release.fits
     drawn = (
         pictures.class_sizes(result) if is_shown else None,
         pictures.risks(result) if is_shown else None,

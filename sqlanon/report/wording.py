@@ -33,11 +33,23 @@ HIERARCHIES = {
 
 
 FORMS = {
+    "cells": "values, or `*` in single cells",
     "clusters": "the centre of its cluster (mean, median or mode)",
     "gathered": "the row in the middle of its cluster",
     "condensed": "numbers drawn at random, and categories dealt out anew, within its group",
 }
 """The form of values by the kind of facts, where hierarchies have no part in it."""
+
+
+FITTING = "A class is here the rows that fit a row, where * fits any value. "
+
+
+def combinations_sentence(parameters: Mapping[str, Any]) -> str:
+    """Say what holds of every combination of so many columns."""
+    return (
+        f"In every combination of {parameters['columns']} columns alone, at least {parameters['k']} rows fit every row,"
+        " where * fits any value."
+    )
 
 
 def recoding_text(hierarchy: str | None, facts: str) -> str:

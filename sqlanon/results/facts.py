@@ -178,6 +178,32 @@ class CondensedFacts(Facts):
 
 
 @dataclass(frozen=True)
+class CellFacts(Facts):
+    """Cells that are shown as `*`.
+
+    starred: how many there are, of each quasi-identifier. starred_rows: the rows with at least one.
+    subsets: numbers of columns, each with the rows that fit every row in any combination of so many; None for none.
+    """
+
+    kind = "cells"
+
+    starred: Mapping[str, int]
+    starred_rows: int
+    subsets: Mapping[str, int] | None = optional()
+
+    @property
+    def cells(self) -> int:
+        """Count the cells that are shown as `*`."""
+        return sum(self.starred.values())
+
+    @property
+    def sentence(self) -> str:
+        """The starred cells in words."""
+        of = ", ".join(f"{name} {cells:,}" for name, cells in self.starred.items() if cells)
+        return f"{self.cells:,} cells of {self.starred_rows:,} rows are shown as *" + (f": {of}." if of else ".")
+
+
+@dataclass(frozen=True)
 class AppliedFacts(Facts):
     """Rules of another run, applied.
 
@@ -218,6 +244,7 @@ KINDS: dict[str, type[Facts]] = {
         ClusterFacts,
         GatheredFacts,
         CondensedFacts,
+        CellFacts,
         AppliedFacts,
     )
 }
@@ -237,6 +264,7 @@ def kind_of(data: Mapping[str, Any]) -> str:
         "specializations": "top-down",
         "clusters": "clusters",
         "gathered": "gathered",
+        "starred_rows": "cells",
     }
     return next((kind for key, kind in marks.items() if key in data), TreeFacts.kind)
 

@@ -86,6 +86,7 @@ class ReleaseResult:
     """The release: its rows, those suppressed, and its equivalence classes.
 
     judged: the classes that are counted and that models judge, where readers do not see them; None where they do.
+    fits: True where `*` fits any value, and each row is counted as a class of its own, of the rows that fit it.
     """
 
     table: str
@@ -98,10 +99,13 @@ class ReleaseResult:
     class_sizes: tuple[SizeBucket, ...]
     judged: str | None = optional()
     nulls: str | None = optional()
+    fits: bool | None = optional()
 
     @property
     def class_words(self) -> tuple[str, str]:
         """The words for a class, and for classes: what readers do not see is called a group."""
+        if self.fits:
+            return "group", "groups of rows that fit a row"
         return ("class", "classes") if self.judged is None else ("group", self.judged)
 
 

@@ -95,6 +95,7 @@ class ResultBuilder:
         """Make the result of a run that came to a verified release, or tried one."""
         assert self.verification is not None
         failed = any(check.violations for check in self.checks.values())
+        statistics = self.verification.statistics
         return RunResult(
             run=self.run,
             engine=self.engine,
@@ -104,7 +105,7 @@ class ResultBuilder:
             models=self.verification.models,
             starred=self._starred(self.verification),
             metrics=self._utility(self.verification),
-            risk=self.verification.statistics.risk if self.facts.judged is None else None,
+            risk=None if self.facts.judged is not None or statistics.fits else statistics.risk,
             disclosure=self.verification.disclosure,
             masking=self.masking,
             quasi_identifiers=self.quasi_identifiers,
@@ -163,6 +164,7 @@ class ResultBuilder:
             class_sizes=statistics.buckets(),
             judged=self.facts.judged,
             nulls=NULL_CHOICE,
+            fits=statistics.fits or None,
         )
 
     def _subject(self, verification: Verification) -> Subject:

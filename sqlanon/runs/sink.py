@@ -24,7 +24,7 @@ from sqlanon.staging.labels import EVERYTHING
 from sqlanon.staging.staging import Staged
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.pseudonyms import check_pseudonyms
-from sqlanon.verification.verify import verify_table
+from sqlanon.verification.release import verify_rows
 from sqlanon.work.workspace import release_lock
 
 
@@ -139,16 +139,9 @@ def verify_models(run: RunExecution, release: Release, staged: Staged) -> None:
         release.judged(run.engine, run.workspace, run.plan, staged) as judged,
         checked_hierarchies(judged.engine, policy, run.models, judged.relation) as hierarchies,
     ):
-        run.outcome.verification = verify_table(
-            judged.engine,
-            judged.relation,
-            judged.columns,
-            run.models,
-            hierarchies=hierarchies,
-            suppressed_label=EVERYTHING if release.starred_rows else None,
-            exempt=policy.exempts_stars,
-            sensitive=policy.sensitive,
-            person=policy.person,
+        label = EVERYTHING if release.starred_rows else None
+        run.outcome.verification = verify_rows(
+            judged.engine, judged.relation, judged.columns, run.models, policy, hierarchies, label
         )
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
+from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.connecting import open_release, release_columns
 from sqlanon.plan.lookup import require_columns
 from sqlanon.policy import Policy
+from sqlanon.sql import Relation
 from sqlanon.staging.labels import EVERYTHING
+from sqlanon.verification.fitting import verify_fitting
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.published_clusters import expand_published
 from sqlanon.verification.verify import Verification, verify_table
@@ -35,17 +39,32 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
         require_columns(engine, relation, [*columns, *attributes_of(models), *sensitive, *persons])
         label = EVERYTHING if policy.stars else None
         with checked_hierarchies(engine, policy, models, relation) as hierarchies:
-            return verify_table(
-                engine,
-                relation,
-                columns,
-                models,
-                hierarchies=hierarchies,
-                suppressed_label=label,
-                exempt=policy.exempts_stars,
-                sensitive=sensitive,
-                person=policy.person,
-            )
+            return verify_rows(engine, relation, columns, models, policy, hierarchies, label)
+
+
+def verify_rows(
+    engine: Engine,
+    relation: Relation,
+    columns: Sequence[str],
+    models: Sequence[PrivacyModel],
+    policy: Policy,
+    hierarchies: Mapping[str, HierarchyTable],
+    suppressed_label: str | None,
+) -> Verification:
+    """Check the rows of a release as the policy's algorithm lets readers group them; see `verify_table`."""
+    if policy.algorithm.has_wildcards:
+        return verify_fitting(engine, relation, columns, models, policy.algorithm.combined)
+    return verify_table(
+        engine,
+        relation,
+        columns,
+        models,
+        hierarchies=hierarchies,
+        suppressed_label=suppressed_label,
+        exempt=policy.exempts_stars,
+        sensitive=policy.sensitive,
+        person=policy.person,
+    )
 
 
 def why_unjudged(policy: Policy) -> str | None:

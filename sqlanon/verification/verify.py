@@ -120,14 +120,24 @@ def verify_table(
     Raises PolicyError for an unknown table or column, or a hierarchical distance without a hierarchy, and
     VerificationError where what a model measures and what it calls a violation contradict each other.
     """
-    check = _Check(engine, *_live(engine, table), tuple(quasi_identifiers), suppressed_label, exempt)
+    check = TableCheck(engine, *live_columns(engine, table), tuple(quasi_identifiers), suppressed_label, exempt)
     if person is not None:
         return _verify_persons(check, person, models, hierarchies or {}, sensitive)
+    return verify_groups(check, models, hierarchies or {}, sensitive)
+
+
+def verify_groups(
+    check: TableCheck,
+    models: Sequence[PrivacyModel],
+    hierarchies: Mapping[str, HierarchyTable],
+    sensitive: Sequence[str],
+) -> Verification:
+    """Hold the models to the groups of rows that a check makes of its table; raises as `verify_table` does."""
     results: dict[int, tuple[ModelResult, bool]] = {}
     statistics: ClassStatistics | None = None
     for attribute, places in _by_attribute(models).items():
         judged = [models[place] for place in places]
-        hierarchy = _hierarchy(attribute, judged, hierarchies or {})
+        hierarchy = _hierarchy(attribute, judged, hierarchies)
         statistics, model_results = check.run(attribute, judged, hierarchy)
         results.update(zip(places, model_results, strict=True))
     if statistics is None:
@@ -135,11 +145,11 @@ def verify_table(
     listed = [results[place] for place in range(len(models))]
     violated_by_stars = tuple(result.model for result, violates in listed if violates)
     disclosures = tuple(check.disclosures(sensitive, models))
-    return Verification(statistics, tuple(result for result, _ in listed), disclosures, violated_by_stars, exempt)
+    return Verification(statistics, tuple(result for result, _ in listed), disclosures, violated_by_stars, check.exempt)
 
 
 def _verify_persons(
-    check: _Check,
+    check: TableCheck,
     person: str,
     models: Sequence[PrivacyModel],
     hierarchies: Mapping[str, HierarchyTable],
@@ -170,7 +180,7 @@ def _verify_persons(
     )
 
 
-def _live(engine: Engine, table: Relation) -> tuple[Relation, dict[str, Column]]:
+def live_columns(engine: Engine, table: Relation) -> tuple[Relation, dict[str, Column]]:
     resolved = engine.resolve(table)
     if resolved is None:
         raise PolicyError(f"There is no table {table}.")
@@ -236,14 +246,14 @@ def verifying_statements(
     statements = []
     for attribute, places in _by_attribute(models).items():
         counted = rows_of(attribute)
-        check = _Check(engine, counted.table, columns, tuple(quasi_identifiers), None, False, counted.times)
+        check = TableCheck(engine, counted.table, columns, tuple(quasi_identifiers), None, False, counted.times)
         statement = check.statement(attribute, [models[place] for place in places], None, *rows)
         statements.append(VerifyingStatement(statement, tuple(places)))
     return statements
 
 
 @dataclass(frozen=True)
-class _Check:
+class TableCheck:
     """The statements over one table."""
 
     engine: Engine
@@ -254,7 +264,7 @@ class _Check:
     exempt: bool = False
     times: Identifier | None = None
 
-    def of_persons(self, person: str, attribute: str | None) -> _Check:
+    def of_persons(self, person: str, attribute: str | None) -> TableCheck:
         """The same statements over the persons of the table, or over what it has of them in a sensitive attribute."""
         assert isinstance(self.table, Relation)
         quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
@@ -272,7 +282,7 @@ class _Check:
         by_part = {part: rest for part, *rest in sizes_of_parts}
         sizes = tuple(sorted((int(size), int(tally)) for part, size, tally, *_ in sizes_of_parts if part == 0))
         suppressed = next(int(tally) for part, _, tally, *_ in sizes_of_parts if part == -1)
-        statistics = ClassStatistics(int(rows), suppressed, sizes)
+        statistics = self.statistics_of(int(rows), suppressed, sizes)
         judged = statistics.classes - int(self.exempt and suppressed > 0)
         results = []
         for place, model in enumerate(models, start=1):
@@ -280,6 +290,10 @@ class _Check:
             result = _result(model, (judged, statistics.rows), *by_part[place])
             results.append((result, stars is not None and stars[1] > 0))
         return statistics, results
+
+    def statistics_of(self, rows: int, suppressed: int, sizes: tuple[tuple[int, int], ...]) -> ClassStatistics:
+        """Make the statistics of the groups from their sizes, each with how often it occurs."""
+        return ClassStatistics(rows, suppressed, sizes)
 
     def disclosures(self, sensitive: Sequence[str], models: Sequence[PrivacyModel]) -> Iterator[Disclosure]:
         """Measure the disclosure of each sensitive attribute by the classes."""
@@ -302,16 +316,21 @@ class _Check:
         """The statement of `run`; `rows` and `counted` are those of `Groups`."""
         groups = named_groups(attribute is not None, rows, hierarchy.height if hierarchy else 0, counted)
         measures = [Markup(model.measure(self.engine.render, groups)) for model in models]
-        template = "verify/measure_classes" if attribute is None else "verify/measure_avs"
         texts = any(model.named_values for model in models)
-        return self.engine.render(template, measures=measures, **self._values(attribute, hierarchy, texts))
+        values = self.values_of(attribute, hierarchy, texts)
+        return self.engine.render(self.template_of(attribute), measures=measures, **values)
 
-    def _values(self, attribute: str | None, hierarchy: HierarchyTable | None, texts: bool) -> dict[str, Any]:
+    def template_of(self, attribute: str | None) -> str:
+        """Name the template of the statement."""
+        return "verify/measure_classes" if attribute is None else "verify/measure_avs"
+
+    def values_of(self, attribute: str | None, hierarchy: HierarchyTable | None, texts: bool) -> dict[str, Any]:
         """Return the values that the template of the statement interpolates."""
         columns: list[Markup | int] = [part for parts in self._shown for part in parts] or [0]
         values: dict[str, Any] = {
             "table": self.table,
             "times": self.times,
+            "weighs": False,
             "columns": columns,
             "suppressed": self._suppressed(),
             "has_stars": self.suppressed_label is not None,

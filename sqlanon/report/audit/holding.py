@@ -95,8 +95,8 @@ class _Holding:
 
     def check_classes(self, held: Held, boxed: bool | None) -> None:
         """Find the class of each source row, then hold what it shows and keeps against the row's raw values."""
-        if self.plan.policy.algorithm.recodes is Recodes.CLUSTERS:
-            reason = self.plan.policy.algorithm.hides_classes or _CENTRES
+        if self.plan.policy.algorithm.recodes in _UNPLACED:
+            reason = self.plan.policy.algorithm.hides_classes or _UNPLACED[self.plan.policy.algorithm.recodes]
             held.unchecked |= dict.fromkeys(LINKED, f"{reason}; the run checked it before it published")
             return
         shown = self._shown()
@@ -235,7 +235,10 @@ class _Holding:
         return int(surplus) + int(missing)
 
 
-_CENTRES = "the centre of a cluster does not say which rows it is of"
+_UNPLACED = {
+    Recodes.CLUSTERS: "the centre of a cluster does not say which rows it is of",
+    Recodes.CELLS: "rows with single cells suppressed do not say which rows of the source they are",
+}
 _UNDECIDED = (
     "what the release shows of {columns} does not say which values it stands for, so that rows of the source can't be"
     " told apart by class"

@@ -121,6 +121,10 @@ def sweep(
     refuse_persons(policy, "a sweep")
     if policy.algorithm.releases_clusters:
         raise PolicyError("A sweep compares releases of rows, and r-gather releases clusters: run it with each k.")
+    if policy.algorithm.has_wildcards:
+        raise PolicyError(
+            f"A sweep compares classes, and a release of {policy.algorithm.name} has none: run it with each k."
+        )
     given = options or EngineOptions(), observer or Silent()
     try:
         runs = tuple(_measure_run(with_k(policy, k), k, *given) for k in sorted(set(ks)))

@@ -1,0 +1,122 @@
+"""The independent check of a table in which a wildcard fits any value: models are held to the rows that fit each row.
+
+Two rows fit where no column shows two different values. Unlike membership of a class this is no equivalence: rows that
+fit a third need not fit each other. A row is a group of its own, of all rows that fit it, itself among them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.errors import PolicyError
+from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.models.base import PrivacyModel
+from sqlanon.models.k_anonymity import KAnonymity
+from sqlanon.results.measures import ModelResult
+from sqlanon.sql import Identifier, Relation, Text, macro
+from sqlanon.staging.labels import EVERYTHING
+from sqlanon.verification.verify import TableCheck, Verification, live_columns, verify_groups
+
+WORD_BITS = 62  # of a signed BIGINT
+
+
+def verify_fitting(
+    engine: Engine,
+    table: Relation,
+    quasi_identifiers: Sequence[str],
+    models: Sequence[PrivacyModel],
+    subsets: Mapping[int, int],
+) -> Verification:
+    """Check a table whose quasi-identifiers are texts, of which `*` fits any.
+
+    subsets: numbers of columns, each with the rows that must fit every row in any combination of so many.
+
+    Raises PolicyError where a column is no text, and what `verify_table` does.
+    """
+    relation, columns = live_columns(engine, table)
+    other = [name for name in quasi_identifiers if name in columns and columns[name].kind is not Kind.TEXT]
+    if other:
+        raise PolicyError(f"The column '{other[0]}' of {table} holds no texts, so that none of its values can be `*`.")
+    check = FittingCheck(engine, relation, columns, tuple(quasi_identifiers), None)
+    verification = verify_groups(check, models, {}, ())
+    combined = tuple(check.verify_combinations(size, rows) for size, rows in sorted(subsets.items()))
+    return replace(verification, models=(*verification.models, *combined))
+
+
+@dataclass(frozen=True)
+class FittingStatistics(ClassStatistics):
+    """The rows that fit each row: `sizes` has each number of these, with the number of rows that so many fit."""
+
+    fits: ClassVar[bool] = True
+
+    @property
+    def mean_class_size(self) -> float:
+        return sum(size * rows for size, rows in self.sizes) / self.rows if self.rows else 0.0
+
+    @property
+    def prosecutor_mean(self) -> float:
+        return sum(rows / size for size, rows in self.sizes) / self.rows if self.rows else 0.0
+
+    @property
+    def marketer(self) -> float:
+        return self.prosecutor_mean
+
+    def discernibility(self, omitted: int = 0) -> int:
+        return sum(size * rows for size, rows in self.sizes) + omitted * (self.rows + omitted)
+
+
+class FittingCheck(TableCheck):
+    """The statements over one table."""
+
+    def verify_combinations(self, size: int, rows: int) -> ModelResult:
+        """Check every combination of so many columns alone; the result is of the worst, and counts over all."""
+        model, results = KAnonymity(rows), []
+        for columns in itertools.combinations(self.quasi_identifiers, size):
+            _, ((result, _),) = replace(self, quasi_identifiers=columns).run(None, [model], None)
+            results.append(result)
+        worst = [one.worst for one in results if one.worst is not None]
+        return ModelResult(
+            model.name,
+            {"k": rows, "columns": size},
+            satisfied=all(one.satisfied for one in results),
+            worst=min(worst, default=None),
+            violations=sum(one.violations for one in results),
+            violating_rows=sum(one.violating_rows for one in results),
+        )
+
+    def statistics_of(self, rows: int, suppressed: int, sizes: tuple[tuple[int, int], ...]) -> ClassStatistics:
+        return FittingStatistics(rows, suppressed, sizes)
+
+    def template_of(self, attribute: str | None) -> str:
+        return "verify/measure_fitting" if attribute is None else "verify/measure_fitting_values"
+
+    def values_of(self, attribute: str | None, hierarchy: HierarchyTable | None, texts: bool) -> dict[str, Any]:
+        values = super().values_of(attribute, hierarchy, texts)
+        (rows,) = self.engine.query_one("count_rows", table=self.table)
+        bits = max(1, int(rows).bit_length())  # of the number of a value, from 1
+        places, each = range(len(self.quasi_identifiers)), WORD_BITS // bits
+        words = [places[start : start + each] for start in range(0, len(places), each)]
+        return values | {
+            "weighs": True,
+            "stars": macro("verification.starred_bits", [(place, 1 << place) for place in places], Text(EVERYTHING)),
+            "words": [
+                {
+                    "name": Identifier(f"w{number}"),
+                    "mask": Identifier(f"m{number}"),
+                    "ranks": [(place, 1 << bits * (place - word[0])) for place in word],
+                }
+                for number, word in enumerate(words)
+            ],
+            "masks": [
+                {
+                    "name": Identifier(f"m{number}"),
+                    "bits": [(1 << place, ((1 << bits) - 1) << bits * (place - word[0])) for place in word],
+                }
+                for number, word in enumerate(words)
+            ],
+        }

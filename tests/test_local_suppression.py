@@ -1,0 +1,248 @@
+"""Local suppression: what is published, held row by row against the definition of rows that fit, on both engines."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import random
+from typing import Any
+
+import pytest
+
+from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError, ProtectionError, VerificationError
+from sqlanon.policy import Policy
+from sqlanon.results.facts import CellFacts
+from sqlanon.results.run_result import RunResult
+from sqlanon.verification.release import verify_release
+from tests.adult import ADULT, ATTRIBUTES, needs_adult
+from tests.oracle.fitting import STAR, least_fitting, least_values, suppress_greedily
+from tests.run_support import Database, Row, anonymize, open_database
+
+NAMES = ("a", "b", "c", "d")
+COLUMNS = {"a": "INTEGER", "b": "VARCHAR", "c": "VARCHAR", "d": "INTEGER", "ill": "VARCHAR", "row_id": "INTEGER"}
+ROLES = {**dict.fromkeys(NAMES, "quasi-identifier"), "ill": "sensitive", "row_id": "insensitive"}
+QUASI = range(len(NAMES))
+
+
+def anonymity(k: int) -> list[dict[str, Any]]:
+    return [{"model": "k-anonymity", "k": k}]
+
+
+def suppression(**more: Any) -> dict[str, Any]:
+    return {"name": "local-suppression", **more}
+
+
+def texts(row: Row) -> Row:
+    """What a row shows without stars."""
+    return tuple("NULL" if value is None else str(value) for value in row[: len(NAMES)])
+
+
+def released_rows(database: Database, policy: Policy) -> list[Row]:
+    return sorted(database.sql(f"SELECT * FROM {policy.release.table}"), key=lambda row: row[-1])
+
+
+def random_rows(rng: random.Random, count: int) -> list[Row]:
+    return [
+        (
+            rng.choice([None, 1, 2, 3, 4]),
+            rng.choice(["x", "y", "z"]),
+            rng.choice([None, "p", "q"]),
+            rng.randint(0, 6),
+            rng.choice(["flu", "cold", "cough", None]),
+            number,
+        )
+        for number in range(count)
+    ]
+
+
+def run_on(database: Database, rows: list[Row], **more: Any) -> tuple[RunResult, Policy, list[Row]]:
+    table = database.create(COLUMNS, rows)
+    policy = database.policy(table, ROLES, **more)
+    result = anonymize(policy)
+    return result, policy, released_rows(database, policy)
+
+
+def require_true(rows: list[Row], shown: list[Row]) -> None:
+    """Every cell is the value of its row or a star, and what is kept is as it was."""
+    for row, one in zip(rows, shown, strict=True):
+        assert one[len(NAMES) :] == row[len(NAMES) :]
+        assert all(cell in (value, STAR) for value, cell in zip(texts(row), one, strict=False))
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("k", [2, 4])
+def test_enough_rows_fit_every_row(database: Database, seed: int, k: int) -> None:
+    rows = random_rows(random.Random(seed), 40)
+    result, _, shown = run_on(database, rows, algorithm=suppression(), privacy=anonymity(k))
+    require_true(rows, shown)
+    least = least_fitting(shown, QUASI)
+    assert least >= k
+    assert result.models[0].worst == result.release.min_class_size == least
+    facts = result.algorithm.facts
+    assert isinstance(facts, CellFacts)
+    assert facts.cells == sum(row[c] == STAR for row in shown for c in QUASI)
+    assert facts.starred_rows == sum(STAR in row[: len(NAMES)] for row in shown)
+    assert database.leftovers() == []
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("seed", range(4))
+def test_the_rows_that_fit_have_enough_sensitive_values(database: Database, seed: int) -> None:
+    rows = random_rows(random.Random(seed), 40)
+    diverse = {"model": "distinct-l-diversity", "attribute": "ill", "l": 3}
+    roles = {**ROLES, "ill": {"role": "sensitive", "nulls": "nothing"}}
+    table = database.create(COLUMNS, rows)
+    policy = database.policy(table, roles, algorithm=suppression(), privacy=[*anonymity(3), diverse])
+    result = anonymize(policy)
+    shown = released_rows(database, policy)
+    require_true(rows, shown)
+    assert least_fitting(shown, QUASI) >= 3
+    values = least_values(shown, QUASI, lambda row: row[len(NAMES)])
+    assert result.models[1].worst == values >= 3
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("seed", range(3))
+def test_every_combination_of_columns_is_checked_alone(database: Database, seed: int) -> None:
+    rows = random_rows(random.Random(seed), 50)
+    algorithm = suppression(subsets={2: 9, 3: 5})
+    result, _, shown = run_on(database, rows, algorithm=algorithm, privacy=anonymity(2))
+    require_true(rows, shown)
+    for size, k in ((2, 9), (3, 5)):
+        least = min(least_fitting(shown, columns) for columns in itertools.combinations(QUASI, size))
+        assert least >= k
+        assert any(m.parameters == {"k": k, "columns": size} and m.worst == least for m in result.models)
+    assert least_fitting(shown, QUASI) >= 2
+
+
+@pytest.mark.either_engine
+def test_whole_columns_show_no_star_and_heavy_ones_fewer(database: Database) -> None:
+    rows = random_rows(random.Random(11), 60)
+    _, _, plain = run_on(database, rows, algorithm=suppression(), privacy=anonymity(3))
+    _, _, spared = run_on(database, rows, algorithm=suppression(importance={"d": 10}), privacy=anonymity(3))
+    _, _, whole = run_on(database, rows, algorithm=suppression(whole=["b"]), privacy=anonymity(3))
+    count = lambda shown, column: sum(row[column] == STAR for row in shown)  # noqa: E731
+    assert count(spared, 3) < count(plain, 3)
+    assert count(plain, 1) > 0
+    assert count(whole, 1) == 0
+    assert least_fitting(spared, QUASI) >= 3
+    assert least_fitting(whole, QUASI) >= 3
+
+
+@pytest.mark.either_engine
+def test_rows_that_whole_columns_tell_apart_are_refused(database: Database) -> None:
+    rows = [(1, "x", "p", n, "flu", n) for n in range(5)] + [(1, "y", "p", 9, "flu", 9)]
+    table = database.create(COLUMNS, rows)
+    policy = database.policy(table, ROLES, algorithm=suppression(whole=["b"]), privacy=anonymity(3))
+    with pytest.raises(ProtectionError, match=r"1 rows are equal to too few others .*\(b\)"):
+        anonymize(policy)
+    assert database.leftovers() == []
+
+
+def test_both_engines_publish_the_same(tmp_path: Any, postgres_url: str) -> None:
+    rows = random_rows(random.Random(3), 60)
+    shown = []
+    for url in (f"duckdb:///{tmp_path / 'a.duckdb'}", postgres_url):
+        with open_database(url) as database:
+            algorithm = suppression(subsets={2: 6}, importance={"a": 3})
+            _, policy, released = run_on(database, rows, algorithm=algorithm, privacy=anonymity(3))
+            shown.append(released)
+        verification = verify_release(policy)
+        assert verification.satisfied
+        assert [one.parameters for one in verification.models] == [{"k": 3}, {"k": 6, "columns": 2}]
+    assert shown[0] == shown[1]
+
+
+@needs_adult
+def test_no_more_cells_than_a_published_greedy_search_stars(duckdb_database: Database) -> None:
+    database, quasi = duckdb_database, ATTRIBUTES[:8]
+    with (ADULT / "adult.csv").open() as file:
+        rows = [tuple(line[name] for name in quasi) for line in csv.DictReader(file, delimiter=";")][:300]
+    _, greedy = suppress_greedily(rows, 5)
+    table = database.create(dict.fromkeys(quasi, "VARCHAR"), rows)
+    policy = database.policy(
+        table, dict.fromkeys(quasi, "quasi-identifier"), algorithm=suppression(), privacy=anonymity(5)
+    )
+    facts = anonymize(policy).algorithm.facts
+    assert isinstance(facts, CellFacts)
+    assert facts.cells <= 1.05 * greedy
+    assert least_fitting(database.sql(f"SELECT * FROM {table}_r"), range(8)) >= 5
+
+
+DIVERSE = {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize(
+    ("more", "template", "values", "message"),
+    [
+        ({"privacy": anonymity(5)}, "cells/create_candidates", {"least": 4}, "k-anonymity"),
+        ({"privacy": [*anonymity(2), DIVERSE]}, "cells/star_tuples", {"measures": []}, "distinct-l-diversity"),
+        ({"algorithm": suppression(subsets={1: 9})}, "cells/create_candidates", {"least": 2}, "k-anonymity"),
+    ],
+)
+def test_a_search_that_stars_too_little_is_caught(
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    more: dict[str, Any],
+    template: str,
+    values: dict[str, Any],
+    message: str,
+) -> None:
+    """Each guarantee has a check of its own on what is published."""
+    rows = [(number % 5, "x", "p", number % 2, "flu" if number % 5 else "cold", number) for number in range(40)]
+    run = Engine.run
+
+    def break_search(self: Engine, name: str, /, **given: Any) -> Any:
+        return run(self, name, **{**given, **(values if name == template else {})})
+
+    monkeypatch.setattr(Engine, "run", break_search)
+    table = database.create(COLUMNS, rows)
+    policy = database.policy(table, ROLES, **{"algorithm": suppression(), "privacy": anonymity(2), **more})
+    with pytest.raises(VerificationError, match=message):
+        anonymize(policy)
+    assert database.leftovers() == []
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"algorithm": suppression(whole=["e"])}, r"algorithm\.whole\.e: it is not a quasi-identifier"),
+        ({"algorithm": suppression(importance={"ill": 2})}, r"algorithm\.importance\.ill: it is not a quasi"),
+        ({"algorithm": suppression(whole=list(NAMES))}, "every quasi-identifier is to stay whole"),
+        ({"algorithm": suppression(subsets={5: 3})}, "there are only 4 quasi-identifiers"),
+        (
+            {"privacy": [{"model": "t-closeness", "attribute": "ill", "t": 0.5}]},
+            "with local-suppression more rows fit a row",
+        ),
+    ],
+)
+def test_what_can_not_be_carried_out_is_refused_before_any_work(
+    database: Database, more: dict[str, Any], message: str
+) -> None:
+    table = database.create(COLUMNS, random_rows(random.Random(1), 10))
+    policy = database.policy(table, ROLES, **{"algorithm": suppression(), "privacy": anonymity(2), **more})
+    with pytest.raises(PolicyError, match=message):
+        anonymize(policy)
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("setting", [{"hierarchy": {"intervals": [2, 4]}}, {"show": "bounds"}])
+def test_hierarchies_and_numbers_are_refused(database: Database, setting: dict[str, Any]) -> None:
+    table = database.create(COLUMNS, random_rows(random.Random(1), 10))
+    roles = {**ROLES, "d": {"role": "quasi-identifier", **setting}}
+    policy = database.policy(table, roles, algorithm=suppression(), privacy=anonymity(2))
+    with pytest.raises(PolicyError, match=r"attributes\.d: local-suppression shows"):
+        anonymize(policy)
+
+
+@pytest.mark.either_engine
+def test_a_value_that_looks_like_a_star_is_refused(database: Database) -> None:
+    rows = [*random_rows(random.Random(1), 10), (1, STAR, "p", 1, "flu", 10)]
+    table = database.create(COLUMNS, rows)
+    policy = database.policy(table, ROLES, algorithm=suppression(), privacy=anonymity(2))
+    with pytest.raises(PolicyError, match=r"attributes\.b: 1 rows hold the text `\*`"):
+        anonymize(policy)
