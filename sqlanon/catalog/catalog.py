@@ -7,6 +7,7 @@ import contextlib
 from sqlanon.catalog import locks
 from sqlanon.catalog.access import lock_of
 from sqlanon.catalog.budgets import Budgets
+from sqlanon.catalog.histories import Histories
 from sqlanon.catalog.jobs import Jobs
 from sqlanon.catalog.liveness import Liveness
 from sqlanon.catalog.migrate import HEAD
@@ -18,7 +19,7 @@ from sqlanon.errors import ConflictError
 SCHEMA = "sqlanon"
 
 
-class Catalog(Releases, Jobs, Liveness, Budgets):
+class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
     """The catalog of one database. Its writes are committed at once, on a session of its own.
 
     Nothing it holds is a cell value or a secret: statements are templates as rendered, policies come without

@@ -32,6 +32,9 @@ class Tables:
     budget_sources: Relation
     budget_grants: Relation
     budget_entries: Relation
+    histories: Relation
+    history_sources: Relation
+    questions: Relation
     alembic_version: Relation
 
     @classmethod

@@ -16,6 +16,7 @@ COMMANDS = {
     "explore": ("explore",),
     "verify": ("verify",),
     "risk": ("risk",),
+    "ask": ("ask",),
     "audit": ("audit",),
     "schema": ("schema",),
     "registry": ("models", "algorithms", "qualities"),

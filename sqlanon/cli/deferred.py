@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from sqlanon.report.run_record import check as check
     from sqlanon.results import codec as codec
     from sqlanon.runs import applying as applying
+    from sqlanon.runs import asking as asking
     from sqlanon.runs import condensing as condensing
     from sqlanon.runs import dry_run as dry_run
     from sqlanon.runs import linking as linking
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
 MODULES = {
     "algorithms": "sqlanon.algorithms",
     "applying": "sqlanon.runs.applying",
+    "asking": "sqlanon.runs.asking",
     "condensing": "sqlanon.runs.condensing",
     "auditing": "sqlanon.report.audit.auditing",
     "session_limits": "sqlanon.engines.session_limits",

@@ -119,6 +119,8 @@ class Dialect:
     """A view can have the ends of a release's labels as numbers and dates."""
     codes_columns: ClassVar[Capability] = CAPABLE
     """Subsets of a table's columns can be counted, over temporary tables of codes."""
+    answers_questions: ClassVar[Capability] = CAPABLE
+    """Questions to its tables can be audited, so that answers together give away nobody's value."""
     has_roles: ClassVar[Capability] = CAPABLE
     """Roles and grants decide on the acts that a run is free to do."""
 

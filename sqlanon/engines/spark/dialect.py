@@ -96,4 +96,8 @@ class SparkSQL(Dialect):
     codes_columns = Capability(
         "subsets of columns and minimal sample uniques are not counted on Spark; copy the columns to DuckDB for that."
     )
+    answers_questions = Capability(
+        "questions are not answered of tables on Spark, which may change between the decision and the answer; copy the"
+        " table to DuckDB or PostgreSQL."
+    )
     has_roles = Capability("roles are PostgreSQL's; the metastore of Spark decides who reads a table.")

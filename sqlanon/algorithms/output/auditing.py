@@ -1,0 +1,112 @@
+"""Decision on a question, from the policy, the quasi-identifiers and the questions answered before.
+
+Nobody looks at the aggregated column for it: who knows the quasi-identifiers and the questions could decide the same,
+so that a denial tells nothing of the values (simulatable auditing; Kenthapadi, Mishra, Nissim, PODS 2005).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from sqlanon.algorithms.output.axes import Axis, Span, axes_of, key_of, literal_of
+from sqlanon.algorithms.output.row_space import (
+    Matrix,
+    Verdict,
+    audit_sum,
+    block_width,
+    most_columns,
+    reaches,
+)
+from sqlanon.engines.base import Engine
+from sqlanon.sql import Relation, macro
+
+_BLOCKS = 64  # of large cells that are looked at first
+_SPARE_BLOCKS = 2  # as the rows may not be independent in each
+_MOST_CELLS = 50_000  # that are looked at where large ones don't suffice
+
+
+@dataclass(frozen=True)
+class AskedTable:
+    """A table whose persons are protected in groups of k; `person` tells them apart, None where each row is one."""
+
+    engine: Engine
+    source: Relation
+    person: Markup | None
+    k: int
+
+    def span_values(self, spans: Sequence[Span]) -> list[dict[str, Any]]:
+        """Build the values of conditions for templates."""
+        return [
+            {
+                "key": key_of(self.engine, span.column),
+                "test": span.test.value,
+                "ends": [literal_of(end) for end in span.ends],
+            }
+            for span in spans
+        ]
+
+
+def audit(table: AskedTable, known: Sequence[Sequence[Span]], asked: Sequence[Span]) -> Verdict:
+    """Decide on the sum over the rows of a question, where others of the same column are known.
+
+    The sum over all rows is taken for known as well.
+
+    known: the conditions of the sums that are known, independent of each other; asked: those of the question.
+    """
+    if any(set(spans) == set(asked) for spans in known) or not asked:
+        return Verdict.FOLLOWS
+    questions = [*known, asked]
+    axes = axes_of(questions)
+    width = block_width(len(questions) + 1)
+    tuples = width * (min(table.k, _BLOCKS) + _SPARE_BLOCKS)
+    rows, persons = _cells(table, axes, questions, tuples, tuples)
+    if reaches(rows, persons, table.k):
+        return Verdict.NEW
+    most = min(_MOST_CELLS, most_columns(len(rows)))
+    rows, persons = _cells(table, axes, questions, None, most + 1)
+    return Verdict.DENIED if len(persons) > most else audit_sum(*_merged(rows, persons), table.k)
+
+
+def _cells(
+    table: AskedTable, axes: Sequence[Axis], questions: Sequence[Sequence[Span]], tuples: int | None, most: int
+) -> tuple[Matrix, list[int]]:
+    """Count the persons of cells, the largest first; zeros and ones tell which sums a cell is in, the whole first.
+
+    tuples: how many distinct tuples to look at, the largest; None for all.
+    """
+    cells = table.engine.query(
+        "output/count_cells",
+        source=table.source,
+        person=table.person,
+        axes=[
+            {
+                "key": key_of(table.engine, axis.column),
+                "is_nominal": axis.is_nominal,
+                "constants": [literal_of(end) for end in axis.constants],
+            }
+            for axis in axes
+        ],
+        mixed=[macro("output.key", number) for number in range(len(axes))],
+        tuples=tuples,
+        most=most,
+    )
+    places = np.array([cell[:-1] for cell in cells], dtype=np.int64).reshape(len(cells), len(axes))
+    rows = np.ones((len(questions) + 1, len(cells)), dtype=np.int64)
+    by_name = {axis.column.name: (places[:, number], axis.index) for number, axis in enumerate(axes)}
+    for row, spans in zip(rows[1:], questions, strict=True):
+        for span in spans:
+            row &= span.holds(*by_name[span.column.name])
+    return rows, [cell[-1] for cell in cells]
+
+
+def _merged(rows: Matrix, persons: Sequence[int]) -> tuple[Matrix, list[int]]:
+    """Merge the cells that are in the same sums."""
+    columns, inverse = np.unique(rows, axis=1, return_inverse=True)
+    sizes = np.zeros(columns.shape[1], dtype=np.int64)
+    np.add.at(sizes, inverse.ravel(), np.asarray(persons, dtype=np.int64))
+    return columns, [int(size) for size in sizes]

@@ -1,0 +1,132 @@
+"""Histories of questions: what was answered of each table, so that no later answer gives away more than it says.
+
+A question is written before its answer is worked out, in a transaction of its own, and never taken back: whoever
+interrupts a call may have seen the answer. Answers are not kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlanon.catalog import locks
+from sqlanon.catalog.access import Access
+from sqlanon.catalog.location import database_of
+from sqlanon.catalog.transaction import Transaction
+from sqlanon.errors import ConflictError, ProtectionError
+
+_WAIT = 60.0  # seconds: a question is decided in about one
+_BUSY = "Other questions have been decided for a minute: ask again when they have ended."
+
+
+@dataclass(frozen=True)
+class AnsweredQuestion:
+    """A question of a history; `adds` are the measures of which it told more than those before it."""
+
+    number: int
+    question: str
+    adds: tuple[str | None, ...]
+    asked_by: str
+    written: datetime
+
+
+@dataclass(frozen=True)
+class History:
+    """The questions that were answered of a table, and the digest of its rows as the first question saw them."""
+
+    name: str
+    digest: str
+    questions: tuple[AnsweredQuestion, ...]
+
+
+class Histories(Access):
+    """The histories of questions of a catalog."""
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """Let nobody else decide on a question of this catalog's tables meanwhile; who does is waited for."""
+        with locks.held(self._store, f"questions of {self.location.name} of {database_of(self._store)}", _BUSY, _WAIT):
+            yield
+
+    def history(self, sources: Sequence[str]) -> History | None:
+        """Read the history of a table; None where no question was answered of it.
+
+        sources: its identities, see `identities`.
+
+        Raises:
+            ConflictError: the identities lead to several histories.
+            ProtectionError: questions are missing, so that nothing more can be answered.
+        """
+        return self._connection.do("be read", lambda transaction: _history(transaction, sources))
+
+    def write_question(
+        self, sources: Sequence[str], digest: str, question: str, adds: Sequence[str | None]
+    ) -> AnsweredQuestion:
+        """Write down a question that is about to be answered; call it inside `asking`. If it raises, don't answer.
+
+        digest: of the table, which opens a history with its first question.
+        """
+
+        def write(transaction: Transaction) -> AnsweredQuestion:
+            if not self._store.traits.is_embedded:
+                transaction.execute("commit_durably")
+            now, history = datetime.now(UTC), _history(transaction, sources)
+            if history is None:
+                name = f"{now:%Y%m%d%H%M%S%f} {sources[0]}"
+                history = History(name, digest, ())
+                values = {"name": name, "digest": digest, "questions": 0, "opened": now}
+                transaction.insert(transaction.tables.histories, [values])
+            _add_sources(transaction, history.name, sources, now)
+            transaction.rows("count_question", {"name": history.name})
+            answered = AnsweredQuestion(len(history.questions) + 1, question, tuple(adds), getpass.getuser(), now)
+            values = {
+                "history": history.name,
+                "number": answered.number,
+                "question": question,
+                "adds": json.dumps(list(adds), ensure_ascii=False),
+                "asked_by": answered.asked_by,
+                "written": now,
+            }
+            transaction.insert(transaction.tables.questions, [values])
+            return answered
+
+        return self._connection.do("write down the question, so that it was not answered", write)
+
+
+def _owners(transaction: Transaction) -> dict[str, str]:
+    """Read the history that each identity of a table belongs to."""
+    return {row["identity"]: row["history"] for row in transaction.rows("select_history_sources")}
+
+
+def _history(transaction: Transaction, sources: Sequence[str]) -> History | None:
+    owners = _owners(transaction)
+    names = sorted({owners[source] for source in sources if source in owners})
+    if len(names) > 1:
+        raise ConflictError(
+            "Questions were answered of this table under one name, and of another table under the name that it has now:"
+            " nothing more is answered. Give the tables the names that they had."
+        )
+    if not names:
+        return None
+    (row,) = transaction.rows("select_history", {"name": names[0]})
+    questions = tuple(
+        AnsweredQuestion(**{**one, "adds": tuple(json.loads(one["adds"]))})
+        for one in transaction.rows("select_questions", {"name": names[0]})
+    )
+    if [one.number for one in questions] != list(range(1, row["questions"] + 1)):
+        raise ProtectionError(
+            f"The history of questions is damaged: {row['questions']} were answered, and not all are there. Nothing"
+            " more is answered. Restore the catalog from a backup."
+        )
+    return History(row["name"], row["digest"], questions)
+
+
+def _add_sources(transaction: Transaction, name: str, sources: Sequence[str], now: datetime) -> None:
+    """Let a history know the identities of its table that are new."""
+    known = _owners(transaction)
+    new = [{"identity": one, "history": name, "added": now} for one in sources if one not in known]
+    transaction.insert(transaction.tables.history_sources, new)

@@ -1,0 +1,229 @@
+"""Questions to a policy's source: decided by what was answered before, written down, answered.
+
+The table is one that does not change: with a row more or less, the difference of two answers is a value of one person.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.algorithms.output.auditing import AskedTable, audit
+from sqlanon.algorithms.output.axes import Span, key_of, spans_of
+from sqlanon.algorithms.output.question import Aggregate, Question, parse_question
+from sqlanon.algorithms.output.row_space import Verdict
+from sqlanon.catalog import Catalog
+from sqlanon.catalog.histories import History
+from sqlanon.engines import connect
+from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
+from sqlanon.engines.dialects import dialect_of_url
+from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.models import models_of
+from sqlanon.models.k_anonymity import largest_k
+from sqlanon.plan.opening import open_source_table
+from sqlanon.policy import Policy, Role
+from sqlanon.sql import Identifier, Relation
+from sqlanon.values.expressions import comparable, double_of, hashable
+from sqlanon.work.session import catalog_place, open_catalog
+
+DENIED = (
+    "The question was denied: with what was answered before, and the totals of the table, its answer could tell of"
+    " fewer than {k} persons, or of all but fewer than {k}. Ask of more persons, or of fewer groups."
+)
+_EXTREMES = (
+    "{name} is not answered: a least or greatest value is the value of a person, and whether a further one would say"
+    " whose can't be decided without a look at the values. Ask for sum, avg or count."
+)
+_LEAST_K = 2  # in a group of one nobody is hidden
+_SHOWN_DIGITS = 12  # of quotients, and of sums of floating-point numbers
+_MEASURED = (Role.SENSITIVE, Role.INSENSITIVE)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answered question, with its number in the history of the table; `value` is written in full."""
+
+    question: str
+    value: str
+    number: int
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The table as it is: its persons, those that are asked about, a digest of all rows, rows without a number."""
+
+    persons: int
+    asked: int
+    unknown: int
+    digest: str
+    unusable: int
+
+
+def ask(policy: Policy, text: str, options: EngineOptions | None = None) -> Answer:
+    """Answer a question about the source of a policy, or deny it.
+
+    Raises:
+        PolicyError: the question can't be read or is about columns of other roles; the policy has no k; the column
+            lacks numbers, or a person's rows differ in quasi-identifiers; the engine answers no questions.
+        ProtectionError: the question is denied, or the table is no longer what earlier questions were answered of.
+        AccessError, EngineError, ConflictError: the history can't be read or written.
+    """
+    question = parse_question(text)
+    k = _require(policy, question)
+    with (
+        connect(policy.source.url or "", options) as engine,
+        open_catalog(policy, engine) as catalog,
+        catalog.asking(),
+        open_source_table(engine, policy) as source,
+        engine.transaction(),
+    ):
+        return _Asking(engine, catalog, policy, source, question, k).answer()
+
+
+def _require(policy: Policy, question: Question) -> int:
+    """Check what needs no table; the k of the policy."""
+    dialect_of_url(policy.source.url or "").answers_questions.require("source: ")
+    if policy.source.table is None:
+        raise PolicyError("source.file: questions are asked of a table that stays as it is; load the file into one.")
+    catalog_place(policy)
+    if question.aggregate in (Aggregate.MIN, Aggregate.MAX):
+        raise PolicyError(_EXTREMES.format(name=question.aggregate.value))
+    if question.column is not None:
+        attribute = policy.attributes.get(question.column)
+        if attribute is None or attribute.role not in _MEASURED:
+            raise PolicyError(f"'{question.column}' is no sensitive or insensitive column: sums are of such columns.")
+    k = largest_k(models_of(policy))
+    if k < _LEAST_K:
+        raise PolicyError("privacy: questions need a k of 2 at least, such as {model: k-anonymity, k: 5}.")
+    return k
+
+
+class _Asking:
+    """A question while it is decided and answered, in one snapshot of its table."""
+
+    def __init__(
+        self, engine: Engine, catalog: Catalog, policy: Policy, source: Relation, question: Question, k: int
+    ) -> None:
+        self._engine = engine
+        self._catalog = catalog
+        self._question = question
+        self._columns = {column.name: column for column in engine.columns(source)}
+        self._quasi_identifiers = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
+        self._table = AskedTable(engine, source, self._person(policy), k)
+        self._spans = self._spans_of(question)
+        self._measured_column = self._measured()
+
+    def answer(self) -> Answer:
+        """Measure the table, decide, write the question down, answer it."""
+        measured = self._measure()
+        sources = self._catalog.identities(str(self._table.source), self._table.source)
+        history = self._catalog.history(sources)
+        self._require_usable(measured)
+        if history is not None and history.digest != measured.digest:
+            raise ProtectionError(
+                f"{self._table.source} is no longer what earlier questions were answered of, and the difference of two"
+                " answers could be one person's value: nothing more is answered. Put the rows back, or let questions be"
+                " about tables that don't change, such as a copy a year."
+            )
+        adds = self._decide(measured, history)
+        written = self._catalog.write_question(sources, measured.digest, str(self._question), adds)
+        return Answer(str(self._question), self._value(), written.number)
+
+    def _decide(self, measured: _Measured, history: History | None) -> list[str | None]:
+        """The measures of which the answer tells more than is known; raises ProtectionError where it is denied."""
+        k = self._table.k
+        if not k <= measured.asked <= measured.persons - k:
+            raise ProtectionError(DENIED.format(k=k))
+        adds = []
+        for measure in self._question.measures:
+            verdict = audit(self._table, self._known(history, measure), self._spans)
+            if verdict is Verdict.DENIED:
+                raise ProtectionError(DENIED.format(k=k))
+            adds += [measure] if verdict is Verdict.NEW else []
+        return adds
+
+    def _known(self, history: History | None, measure: str | None) -> list[tuple[Span, ...]]:
+        """The conditions of earlier questions that told something of a measure."""
+        questions = () if history is None else history.questions
+        return [self._spans_of(parse_question(one.question)) for one in questions if measure in one.adds]
+
+    def _spans_of(self, question: Question) -> tuple[Span, ...]:
+        return spans_of(question, list(self._columns.values()), self._quasi_identifiers)
+
+    def _person(self, policy: Policy) -> Markup | None:
+        if policy.person is None:
+            return None
+        if policy.person not in self._columns:
+            raise PolicyError(f"subject: the table has no column '{policy.person}'.")
+        column = self._columns[policy.person]
+        return comparable(self._engine, Markup(Identifier(column.name)), column.kind)
+
+    def _measured(self) -> Column | None:
+        name = self._question.column
+        if name is None:
+            return None
+        if name not in self._columns or not self._columns[name].kind.is_numeric:
+            raise PolicyError(f"'{name}' is no column of numbers of the table: sums are of numbers.")
+        return self._columns[name]
+
+    def _measure(self) -> _Measured:
+        """Measure the table by one scan."""
+        columns, column = self._columns.values(), self._measured_column
+        value = None if column is None else Markup(Identifier(column.name))
+        rows, persons, asked, unknown, digest, unusable = self._engine.query_one(
+            "output/measure_table",
+            source=self._table.source,
+            person=self._table.person,
+            spans=self._table.span_values(self._spans),
+            columns=[hashable(self._engine, one, Markup(Identifier(one.name))) for one in columns],
+            value=value,
+            is_finite=column is None or self._engine.render.macro("is_finite_number", value, column.kind.value),
+        )
+        named = [[one.name, one.type] for one in columns]
+        return _Measured(persons, asked, unknown, f"{rows} {digest} {named}", unusable)
+
+    def _require_usable(self, measured: _Measured) -> None:
+        """Refuse a column or persons by which an answer would tell more than sums do."""
+        if measured.unusable:
+            raise PolicyError(
+                f"'{self._question.column}' is NULL or no finite number in some row, and sums would tell whose: ask of"
+                " a view that has a number in every row."
+            )
+        if self._table.person is None:
+            return
+        keys = [key_of(self._engine, self._columns[name]) for name in self._quasi_identifiers if name in self._columns]
+        (changing,) = self._engine.query_one(
+            "output/count_changing", source=self._table.source, person=self._table.person, keys=keys
+        )
+        if changing or measured.unknown:
+            raise PolicyError(
+                "subject: the rows of some person differ in quasi-identifiers, or are of nobody known, so that groups"
+                " of persons could overlap: ask of a view in which each person is known and has one value of each."
+            )
+
+    def _value(self) -> str:
+        """Work out the answer."""
+        column = self._measured_column
+        value: Any = 0 if column is None else Markup(Identifier(column.name))
+        if column is not None and column.kind is Kind.FLOAT:
+            value = double_of(self._engine.render, value, column.kind)
+        rows, total = self._engine.query_one(
+            "output/answer_question",
+            source=self._table.source,
+            spans=self._table.span_values(self._spans),
+            value=value,
+        )
+        if column is None:
+            return str(rows)
+        is_exact = column.kind is not Kind.FLOAT and self._question.aggregate is Aggregate.SUM
+        return _written(Decimal(total), 1 if self._question.aggregate is Aggregate.SUM else rows, is_exact)
+
+
+def _written(total: Decimal, rows: int, is_exact: bool) -> str:
+    """Write a sum, or its quotient, without trailing zeros."""
+    with localcontext(prec=100 if is_exact else _SHOWN_DIGITS):
+        value = total / rows
+        return f"{value:f}".rstrip("0").rstrip(".") if "." in f"{value:f}" else f"{value:f}"

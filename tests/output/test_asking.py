@@ -1,0 +1,277 @@
+"""Questions on both engines: answers are right, and answers together tell of no few persons."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sqlanon.catalog import Catalog
+from sqlanon.engines import connect
+from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
+from sqlanon.policy import Policy
+from sqlanon.runs import asking
+from sqlanon.runs.asking import ask
+from tests.output.linear import learns
+from tests.random_cases import many
+from tests.run_support import OPTIONS, Database
+
+ROLES = {"age": "quasi-identifier", "job": "quasi-identifier", "income": "sensitive"}
+COLUMNS = {"age": "INTEGER", "job": "TEXT", "income": "INTEGER"}
+ROWS = [(30, "cook", 7), (31, "nurse", 11), (32, "nurse", 13), (33, "cook", 17)]
+ROWS += [(34, None, 19), (35, "nurse", 23), (36, "cook", 29), (None, "cook", 31)]
+
+
+def policy_of(database: Database, table: str, k: int = 2, **more: Any) -> Policy:
+    return database.policy(table, more.pop("roles", ROLES), privacy=[{"model": "k-anonymity", "k": k}], **more)
+
+
+def answer(policy: Policy, text: str) -> str | None:
+    """The answer; None where the question is denied."""
+    try:
+        return ask(policy, text, OPTIONS).value
+    except ProtectionError:
+        return None
+
+
+class Attacker:
+    """Somebody who knows all quasi-identifiers and the total, asks, and adds up."""
+
+    def __init__(self, policy: Policy, rows: Sequence[tuple[Any, ...]]) -> None:
+        self.policy = policy
+        self.rows = rows
+        self.known: list[set[int]] = [set(range(len(rows)))]
+
+    def asks(self, condition: str, members: set[int], aggregate: str = "sum") -> bool:
+        """Ask, and hold the answer against the rows."""
+        got = answer(self.policy, f"{aggregate}(income) where {condition}")
+        if got is None:
+            return False
+        total = sum(self.rows[one][2] for one in members)
+        right = total if aggregate == "sum" else Fraction(total, len(members))
+        assert abs(Fraction(got) - right) <= Fraction(right, 10**11)
+        self.known.append(members)
+        return True
+
+    def among(self, ages: set[int], aggregate: str = "sum") -> bool:
+        listed = ", ".join(map(str, sorted(ages)))
+        members = {place for place, row in enumerate(self.rows) if row[0] in ages}
+        return self.asks(f"age in ({listed})", members, aggregate)
+
+    def learns(self, k: int = 2) -> list[tuple[int, ...]]:
+        return learns(self.known, len(self.rows), k)
+
+
+def conditions() -> list[tuple[str, set[int]]]:
+    """All questions of a kind, with the rows that each is about."""
+    asked = []
+    for low, high in itertools.combinations(range(30, 38), 2):
+        members = {place for place, row in enumerate(ROWS) if row[0] is not None and low <= row[0] < high}
+        asked.append((f"age >= {low} and age < {high}", members))
+        asked.append(
+            (f"age between {low} and {high - 1} and job = 'cook'", {p for p in members if ROWS[p][1] == "cook"})
+        )
+    asked.append(("job in ('nurse', 'smith')", {p for p, row in enumerate(ROWS) if row[1] == "nurse"}))
+    return asked
+
+
+@pytest.mark.either_engine
+@settings(max_examples=many(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(range(len(conditions()))), min_size=4, max_size=9), st.integers(2, 3))
+def test_answers_tell_of_no_few_persons(database: Database, places: list[int], k: int) -> None:
+    """The answers are right, each denial is by the rules, and no group of fewer than k is known by its sum."""
+    attacker = Attacker(policy_of(database, database.create(COLUMNS, ROWS), k), ROWS)
+    answered = 0
+    for place in places:
+        condition, members = conditions()[place]
+        answered += attacker.asks(condition, members, "sum" if place % 3 else "avg")
+        assert attacker.learns(k) == []
+
+
+def test_trackers_learn_nobodys_value(database: Database) -> None:
+    """Denning, Denning, Schwartz, ACM TODS 4(1), 1979: padding a question that is about one person alone.
+
+    The person is of the age 33. Each tracker's last question would tell the value.
+    """
+    whole = {30, 31, 32, 33, 34, 35, 36}
+    individual = [whole - {30}, whole - {30, 33}]
+    general = [{30, 31, 32, 33}, {34, 35, 36, 33}, {30, 31, 32}, {34, 35, 36}]  # C or T, C or not T, T, not T
+    double = [
+        {34, 35},
+        {33, 30, 31},
+        {30, 31},
+        {34, 35},
+    ]  # U, C or T, T, (C and T) or U, where T lies in U's complement
+    for tracker in (individual, general, double):
+        attacker = Attacker(policy_of(database, database.create(COLUMNS, ROWS)), ROWS)
+        answers = [attacker.among(ages) for ages in tracker]
+        assert False in answers
+        assert attacker.learns() == []
+
+
+def test_sizes_of_sets_have_bounds(database: Database) -> None:
+    policy = policy_of(database, database.create(COLUMNS, ROWS), 3)
+    for text in ("sum(income)", "count(*) where age <= 31", "count(*) where age >= 30 and job = 'smith'"):
+        assert answer(policy, text) is None
+    assert answer(policy, "count(*) where age >= 30 and age <= 35") is None  # all but two
+    assert answer(policy, "count(*) where age between 32 and 34") == "3"
+    assert answer(policy, "avg(income) where age between 32 and 34") == "16.3333333333"
+
+
+def test_a_history_outlives_its_session_and_ends_with_the_table(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    policy = policy_of(database, table)
+    assert ask(policy, "sum(income) where age <= 33", OPTIONS).number == 1
+    assert ask(policy, "sum(income) where age <= 33", OPTIONS).number == 2
+    assert answer(policy, "sum(income) where age <= 32") is None
+    database.sql(f"UPDATE {table} SET income = income + 1 WHERE age = 30")
+    with pytest.raises(ProtectionError, match="no longer what earlier questions"):
+        ask(policy, "sum(income) where age <= 33", OPTIONS)
+    database.sql(f"UPDATE {table} SET income = income - 1 WHERE age = 30")
+    assert answer(policy, "sum(income) where age <= 33") == "48"
+    database.sql(f"ALTER TABLE {table} RENAME TO {table}_new")
+    database.sql(f"CREATE TABLE {table} AS SELECT * FROM {table}_new WHERE age <> 33")
+    with pytest.raises(ProtectionError, match="no longer what earlier questions"):
+        ask(policy, "sum(income) where age <= 33", OPTIONS)
+
+
+def test_a_history_with_a_gap_answers_nothing(database: Database) -> None:
+    policy = policy_of(database, database.create(COLUMNS, ROWS))
+    for text in ("sum(income) where age <= 33", "sum(income) where age <= 31"):
+        ask(policy, text, OPTIONS)
+    database.sql("DELETE FROM sqlanon.questions WHERE number = 1")
+    with pytest.raises(ProtectionError, match="history of questions is damaged"):
+        ask(policy, "sum(income) where age <= 32", OPTIONS)
+
+
+def test_nothing_is_answered_that_is_not_written(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = policy_of(database, database.create(COLUMNS, ROWS))
+    ask(policy, "sum(income) where age <= 33", OPTIONS)
+    looked: list[object] = []
+
+    def fail(*_: object) -> None:
+        raise EngineError("The catalog could not write down the question, so that it was not answered: disk full")
+
+    monkeypatch.setattr(Catalog, "write_question", fail)
+    monkeypatch.setattr(asking._Asking, "_value", looked.append)
+    with pytest.raises(EngineError, match="was not answered"):
+        ask(policy, "sum(income) where age <= 31", OPTIONS)
+    assert looked == []
+
+
+def test_of_two_questions_at_once_one_is_denied(database: Database) -> None:
+    """Both are harmless alone; together they tell one value."""
+    policy = policy_of(database, database.create(COLUMNS, ROWS))
+    ask(policy, "count(*) where age <= 33", OPTIONS)
+    answers: list[str | None] = []
+    barrier = threading.Barrier(2)
+
+    def work(text: str) -> None:
+        barrier.wait()
+        for _ in range(50):
+            try:
+                answers.append(answer(policy, text))
+                return
+            except (EngineError, ConflictError):  # DuckDB refuses a second session of another kind
+                continue
+
+    texts = ("sum(income) where age <= 33", "sum(income) where age <= 32")
+    threads = [threading.Thread(target=work, args=(text,)) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 2
+    assert answers.count(None) == 1
+
+
+def test_persons_are_counted_not_rows(database: Database) -> None:
+    columns = {"who": "INTEGER", "age": "INTEGER", "income": "INTEGER"}
+    roles = {"who": "identifier", "age": "quasi-identifier", "income": "sensitive"}
+    rows = [(who, 30 + who, 10 * who + number) for who in range(6) for number in range(3)]
+    table = database.create(columns, rows)
+    policy = policy_of(database, table, roles=roles, subject="who")
+    assert answer(policy, "sum(income) where age = 31") is None  # three rows of one person
+    assert answer(policy, "count(*) where age <= 32") == "9"
+    assert answer(policy, "count(*) where age <= 31") is None
+    database.insert(table, [(0, 39, 1)])
+    with pytest.raises(PolicyError, match="subject: the rows of some person differ"):
+        ask(policy, "count(*) where age <= 32", OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("column", "constants"),
+    [
+        ("DECIMAL(6,2)", ["-1.50", "0", "2.25", "2.26"]),
+        ("DOUBLE PRECISION", ["-1.5", "0.1", "2.25", "1e0"]),
+        ("DATE", ["'1999-12-31'", "'2000-01-01'", "'2000-02-29'", "'2024-01-01'"]),
+        ("BOOLEAN", ["true", "false", "true", "false"]),
+        ("BIGINT", ["-9000000000", "0", "7", "9000000000"]),
+    ],
+)
+def test_places_of_all_types_follow_the_database(database: Database, column: str, constants: list[str]) -> None:
+    """The rows that a condition is about are counted twice: by the answer, and by the sizes of groups."""
+    values = [*constants, None]
+    rows = ", ".join(f"({'NULL' if one is None else one}, {n})" for n, one in enumerate(values * 4))
+    table = database.create({"v": column, "n": "INTEGER"}, [])
+    database.sql(f"INSERT INTO {table} VALUES {rows}")
+    policy = policy_of(database, table, roles={"v": "quasi-identifier", "n": "sensitive"})
+    one, other = [text.replace("1e0", "1") for text in constants][1:3]
+    tests = [f"v = {one}", f"v in ({one}, {other})"]
+    if column != "BOOLEAN":
+        tests += [f"v <= {one}", f"v > {one}", f"v between {one} and {other}"]
+    for test in tests:
+        (right,) = database.sql(f"SELECT count(*) FROM {table} WHERE {test}")[0]
+        assert answer(policy, f"count(*) where {test}") == str(right)
+
+
+def test_bad_questions_are_refused_before_anything_is_read(database: Database) -> None:
+    table = database.create(COLUMNS | {"seen": "TIMESTAMP"}, [])
+    policy = policy_of(database, table, roles=ROLES | {"seen": "quasi-identifier"})
+    for text, words in {
+        "max(income) where age > 30": "max is not answered",
+        "sum(age) where age > 30": "no sensitive or insensitive column",
+        "sum(salary) where age > 30": "no sensitive or insensitive column",
+        "sum(income) where income > 30": "'income' is no quasi-identifier",
+        "sum(income) where job > 'a'": "compare it by = or in",
+        "sum(income) where age = 'x'": "write its values without quotes",
+        "sum(income) where age = 30.5": "without a fraction",
+        "sum(income) where age = 12345678901234567890": "at most 18 digits",
+        "sum(income) where job = 3": "in single quotes",
+        "sum(income) where seen = '2000-01-01'": "ask of a view",
+    }.items():
+        with pytest.raises(PolicyError, match=words):
+            ask(policy, text, OPTIONS)
+    small = database.policy(table, ROLES | {"seen": "quasi-identifier"}, privacy=[{"model": "k-anonymity", "k": 1}])
+    with pytest.raises(PolicyError, match="questions need a k of 2"):
+        ask(small, "count(*) where age > 3", OPTIONS)
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        assert catalog.history([f"table {table}"]) is None
+
+
+def test_a_column_with_null_is_refused(database: Database) -> None:
+    policy = policy_of(database, database.create(COLUMNS, [*ROWS, (37, "cook", None)]))
+    with pytest.raises(PolicyError, match="'income' is NULL or no finite number"):
+        ask(policy, "sum(income) where age <= 33", OPTIONS)
+
+
+def test_spark_is_refused_before_it_starts() -> None:
+    from sqlanon.policy.loading import build_policy
+
+    policy = build_policy(
+        {
+            "source": {"url": "spark+local://1", "table": "people"},
+            "release": {"table": "people_r"},
+            "catalog": {"url": "duckdb:///c.duckdb"},
+            "attributes": {name: {"role": role} for name, role in ROLES.items()},
+            "privacy": [{"model": "k-anonymity", "k": 2}],
+        }
+    )
+    with pytest.raises(PolicyError, match="questions are not answered of tables on Spark"):
+        ask(policy, "count(*) where age > 30")

@@ -1,0 +1,114 @@
+"""Audit of sums against fractions, and all sequences of questions to few persons."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlanon.algorithms.output import row_space
+from sqlanon.algorithms.output.row_space import Verdict, audit_sum, is_certain, reaches
+from tests.output.linear import follows, incidence, learns, rank, tells_of_few
+from tests.random_cases import many
+
+PERSONS = 8
+
+
+def decide(known: Sequence[Collection[int]], asked: Collection[int], k: int, persons: int) -> Verdict:
+    """Audit with each person as a group; the sum over all is known."""
+    everyone = set(range(persons))
+    rows = np.array(incidence([everyone, *known, asked], persons), dtype=np.int64)
+    return audit_sum(rows, [1] * persons, k)
+
+
+def merged(known: Sequence[Collection[int]], asked: Collection[int], k: int, persons: int) -> Verdict:
+    """The same with groups of persons that no sum tells apart."""
+    rows = np.array(incidence([set(range(persons)), *known, asked], persons), dtype=np.int64)
+    columns, sizes = np.unique(rows, axis=1, return_counts=True)
+    return audit_sum(columns, list(sizes), k)
+
+
+subsets = st.sets(st.integers(0, PERSONS - 1), min_size=1).map(frozenset)
+
+
+@settings(max_examples=many(300), deadline=None)
+@given(st.lists(subsets, max_size=6), st.integers(2, 5))
+def test_a_sum_is_told_exactly_if_it_tells_of_no_few(asked: list[frozenset[int]], k: int) -> None:
+    """Each sum of a sequence; denied ones stay unknown."""
+    known: list[Collection[int]] = [range(PERSONS)]
+    for one in asked:
+        verdict = decide(known[1:], one, k, PERSONS)
+        assert verdict is merged(known[1:], one, k, PERSONS)
+        if follows([*known, one], PERSONS):
+            assert verdict is Verdict.FOLLOWS
+        elif tells_of_few([*known, one], PERSONS, k):
+            assert verdict is Verdict.DENIED
+        else:
+            assert verdict is Verdict.NEW
+            known.append(one)
+
+
+@pytest.mark.parametrize(("k", "persons"), [(2, 5), (3, 6)])
+def test_no_sequence_of_sums_tells_of_few(k: int, persons: int) -> None:
+    """All sequences of up to three questions to a few persons, each about any of them."""
+    questions = [set(one) for size in range(1, persons + 1) for one in itertools.combinations(range(persons), size)]
+    looked_at: set[tuple[frozenset[int], ...]] = set()
+
+    def go_on(known: tuple[frozenset[int], ...], left: int) -> None:
+        state = tuple(sorted(known, key=sorted))
+        if not left or state in looked_at:
+            return
+        looked_at.add(state)
+        for question in questions:
+            if decide(known, question, k, persons) is Verdict.NEW:
+                after = (*known, frozenset(question))
+                assert not learns([range(persons), *after], persons, k)
+                go_on(after, left - 1)
+
+    go_on((), 3)
+    assert len(looked_at) > 5
+
+
+def test_three_overlapping_pairs_are_not_told() -> None:
+    """Modulo 2 the third follows from the others; in fractions they tell everybody's value."""
+    pairs = [{0, 1}, {1, 2}, {0, 2}]
+    assert learns(pairs, 3, 2) == [(0,), (1,), (2,)]
+    assert not is_certain(np.array(incidence(pairs, 3), dtype=np.int64))
+    assert decide([*pairs[:2]], pairs[2], 2, 8) is Verdict.DENIED
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(st.lists(subsets, min_size=1, max_size=7))
+def test_certain_rows_are_independent(sums: list[frozenset[int]]) -> None:
+    rows = incidence(sums, PERSONS)
+    if is_certain(np.array(rows, dtype=np.int64)):
+        assert rank(rows) == len(rows)
+
+
+@settings(max_examples=many(200), deadline=None)
+@given(st.lists(subsets, min_size=1, max_size=3), st.lists(st.integers(1, 3), min_size=PERSONS, max_size=PERSONS))
+def test_blocks_promise_no_more_than_there_is(sums: list[frozenset[int]], sizes: list[int]) -> None:
+    """With blocks as narrow as the rows allow: no combination has fewer persons than they are sure of."""
+    rows = incidence(sums, PERSONS)
+    sizes.sort(reverse=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_space, "block_width", lambda count: count)
+        sure = [k for k in range(1, 20) if reaches(np.array(rows, dtype=np.int64), sizes, k)]
+    for few in (few for size in range(PERSONS) for few in itertools.combinations(range(PERSONS), size)):
+        left = [[value for place, value in enumerate(row) if place not in few] for row in rows]
+        if rank(left) < len(rows):
+            assert sum(sizes[place] for place in few) >= max(sure, default=0)
+
+
+def test_what_takes_too_long_is_denied(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, asked = [{0, 1, 2, 3}, {2, 3, 4, 5}], {1, 3, 5, 7}
+    assert decide(known, asked, 3, PERSONS) is Verdict.NEW
+    monkeypatch.setattr(row_space, "_MOST_BRANCHES", 1)
+    assert decide(known, asked, 3, PERSONS) is Verdict.DENIED
+    monkeypatch.setattr(row_space, "_MOST_BRANCHES", 5_000)
+    monkeypatch.setattr(row_space, "_MOST_WORK", 1)
+    assert decide(known, asked, 3, PERSONS) is Verdict.DENIED
