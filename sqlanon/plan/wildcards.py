@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import Role
 from sqlanon.policy.document import path_text

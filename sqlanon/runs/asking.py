@@ -18,8 +18,10 @@ from sqlanon.algorithms.output.row_space import Verdict
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.histories import History
 from sqlanon.engines import connect
-from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import dialect_of_url
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.models import models_of
 from sqlanon.models.k_anonymity import largest_k

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.measures.metrics import ClassStatistics

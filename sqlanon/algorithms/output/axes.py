@@ -17,7 +17,8 @@ from markupsafe import Markup
 
 from sqlanon.algorithms.output.question import Comparison, Condition, Constant, Question
 from sqlanon.algorithms.output.row_space import Matrix
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, RedactedValue, macro
 from sqlanon.values.expressions import comparable, double_of, text_of
