@@ -1,4 +1,4 @@
-"""Loss of tables on Spark: the figures are those of DuckDB, whose own are held against their definitions."""
+"""Loss and risk of tables on Spark: the figures are those of DuckDB, whose own are held against their definitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from sqlanon import PolicyError, table_loss
+from sqlanon import PolicyError, check_table, table_loss, table_risk
+from sqlanon.models import KAnonymity
 from sqlanon.results.codec import to_json
 from tests.cli.support import execute
 from tests.run_support import open_database
@@ -85,3 +86,28 @@ def assert_like(one: Any, other: Any) -> None:
 def test_keys_that_repeat_are_refused(databases: tuple[str, SparkTables]) -> None:
     with pytest.raises(PolicyError, match="share it with another"):
         table_loss(databases[1].url, "people", "masked", by=["job"])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{}, {"subject": "big"}, {"sample_of": 0.1}, {"weights": "pay", "household": "big"}],
+    ids=["rows", "persons", "sample", "weights"],
+)
+def test_the_risk_is_that_of_duckdb(databases: tuple[str, SparkTables], asked: dict[str, Any]) -> None:
+    """Of classes of texts and numbers, NULLs among them."""
+    names = ["age", "city", "job"]
+    one, other = (table_risk(url, "people", names, **asked) for url in (databases[0], databases[1].url))
+    assert one.sample_uniques > 0
+    assert_like(to_json(one), to_json(other))
+
+
+def test_a_directory_is_verified_as_a_release(databases: tuple[str, SparkTables], tmp_path: Path) -> None:
+    duckdb, spark = databases
+    (tmp_path / "released").mkdir()
+    for part in range(2):
+        rows = f"SELECT city, job FROM people WHERE id % 2 = {part}"
+        execute(duckdb, f"COPY ({rows}) TO '{tmp_path}/released/{part}.parquet'")
+    for k in (2, 60):
+        of_table = check_table(duckdb, "people", ["city", "job"], [KAnonymity(k)])
+        of_files = check_table(spark.url, f"{tmp_path}/released", ["city", "job"], [KAnonymity(k)])
+        assert to_json(of_files) == to_json(of_table)
