@@ -7,7 +7,8 @@ import importlib.util
 import itertools
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -94,3 +95,52 @@ def open_spark(home: Path, place: str = "spark+local://2") -> Iterator[SparkTabl
     with connect(url) as engine:
         assert isinstance(engine, SparkEngine)
         yield SparkTables(engine, url, home)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A statement, or a work in executors, that was sent to Spark.
+
+    name: its template. plans: the lines of the optimized plan of each of its queries. jobs: that Spark ran for it.
+    """
+
+    name: str
+    plans: tuple[int, ...]
+    jobs: int
+
+
+@contextlib.contextmanager
+def watched(spark: SparkTables) -> Iterator[list[Sent]]:
+    """List what any session of this process sends to Spark meanwhile, in its order."""
+    from pyspark.sql import SparkSession
+
+    scheduler = spark.engine.driver_connection.sparkContext._jsc.sc().dagScheduler()
+    sent: list[Sent] = []
+    plans: list[int] = []
+    send, query = SparkEngine._guarded, SparkSession.sql
+
+    def counted(self: SparkEngine, name: str, work: Callable[[], Any]) -> Any:
+        before = scheduler.numTotalJobs()
+        plans.clear()
+        try:
+            return send(self, name, work)
+        finally:
+            sent.append(Sent(name, tuple(plans), scheduler.numTotalJobs() - before))
+
+    def planned(self: SparkSession, *arguments: Any, **more: Any) -> Any:
+        frame = query(self, *arguments, **more)
+        plans.append(frame._jdf.queryExecution().optimizedPlan().toString().count("\n"))
+        return frame
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(SparkEngine, "_guarded", counted)
+        patched.setattr(SparkSession, "sql", planned)
+        yield sent
+
+
+def growing_plans(sent: Sequence[Sent]) -> dict[str, tuple[int, int]]:
+    """The statements that were sent several times, and whose last plan has more than twice the lines of their first."""
+    lines: dict[str, list[int]] = {}
+    for one in sent:
+        lines.setdefault(one.name, []).extend(one.plans)
+    return {name: (each[0], each[-1]) for name, each in lines.items() if each and each[-1] > 2 * each[0]}

@@ -8,6 +8,7 @@ import contextlib
 import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -20,8 +21,13 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.measures.coded_figures import CodedMeasurement
 from sqlanon.measures.witness_columns import ColumnCount, witness_columns
+from sqlanon.plan.plan import resolve_source
+from sqlanon.policy.loading import build_policy
+from sqlanon.report.audit.holding import Held, Known, hold_against_source
 from sqlanon.sql import Identifier, Relation, Statement
+from sqlanon.work.workspace import TemporaryWorkspace
 from tests.carried_searches import PEOPLE, SEARCHES, DividingEngine, facts_of, request_of, tables_of
+from tests.run_support import anonymize, duckdb_url, open_database
 
 compute = pytest.importorskip("pyarrow.compute", reason="takes pyarrow")
 exchange = pytest.importorskip("sqlanon.engines.duckdb.exchange", reason="takes pyarrow")
@@ -143,6 +149,38 @@ def test_measurements_read_what_they_say(
         assert figures.combinations is not None
         assert (figures.combinations.counted < 1) is sampled
     assert results[0] == results[1]
+
+
+RELEASES = ("released", "altered")
+KNOWN = Known(None, 0.02)
+ALTERED = "SELECT r.* REPLACE (CASE WHEN r.job = 'nurse' THEN 'clerk' ELSE r.job END AS job) FROM released AS r"
+
+
+@pytest.mark.parametrize("tasks", [0, 3])
+@pytest.mark.parametrize("name", ["mondrian", "optimal"])
+def test_classes_of_a_published_release_are_the_same(
+    tmp_path: Path, name: str, tasks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A release is held against its source with the same outcome, whether it is as it was published or altered."""
+    monkeypatch.setattr(CarryingEngine, "tasks", tasks)
+    url = duckdb_url(tmp_path / "people.duckdb")
+    with open_database(url) as database:
+        database.sql(PEOPLE)
+    places = {"source": {"url": url, "table": "people"}, "release": {"table": "released"}}
+    policy = build_policy(SEARCHES[name] | places | {"subject": "none"})
+    anonymize(policy)
+    with open_database(url) as database:
+        database.sql(f"CREATE TABLE altered AS {ALTERED}")
+    held: list[list[Held]] = []
+    for cls in (DuckDBEngine, CarryingEngine):
+        with cls.connect(url) as engine:
+            plan = resolve_source(policy, engine)
+            workspaces = {Relation(release): TemporaryWorkspace(engine) for release in RELEASES}
+            held.append([hold_against_source(engine, own, plan, one, KNOWN) for one, own in workspaces.items()])
+    assert held[0] == held[1]
+    classes = [one.checks["classes_equal"] for one in held[1]]
+    assert classes[0].violations == 0 < classes[1].violations
+    assert all(one.unchecked == {} for one in held[1])
 
 
 def test_types_are_kept() -> None:

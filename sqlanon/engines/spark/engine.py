@@ -307,7 +307,7 @@ class SparkEngine(Engine):
     def _carry_out_keeping(
         self, tables: Sequence[Relation], rows: Sequence[Relation], works: Sequence[Callable[[Engine], _T]]
     ) -> list[_T]:
-        """Carry out parts of a work, whose rows are kept where there is a schema for them."""
+        """Carry out parts of a work, whose rows are in a table where there is a schema for it, else in executors."""
         schema = self._tables.schema
         made = None if schema is None else Relation(f"{rows[0].name}_carried", schema)
         return self._carry_out(tables, {one.name: self._tables.frame(one.name) for one in rows}, works, made)
@@ -328,7 +328,7 @@ class SparkEngine(Engine):
         for name in dict.fromkeys(name for outcome in outcomes for name in outcome.dropped):
             self._drop_table(name)
         for outcome in outcomes:
-            self._tables.receive(outcome.rows, outcome.tables)
+            self._tables.receive(outcome.rows, outcome.tables, outcome.kept)
         return [outcome.value for outcome in outcomes]
 
     def prepare_work(self, schema: str) -> None:

@@ -24,7 +24,7 @@ import os
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ from sqlanon.engines.spark.new_tables import create_filled, name_for_methods, qu
 from sqlanon.engines.spark.records import DELIVERY, Delivery, RecordLayout, RowTable, from_bytes, to_bytes
 from sqlanon.engines.spark.tasks import WHOLE_TYPES, ArrivingTable, CarriedWork, versions
 from sqlanon.engines.spark.twofold import Place, TakenHalf, half
-from sqlanon.errors import EngineError, PolicyError
+from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
 
 if TYPE_CHECKING:
@@ -61,12 +61,14 @@ class Outcome:
     rows: the tables that it made and that hold rows, by name, as parts of one Parquet table.
     tables: the others, by name; see `duckdb.exchange` for how they keep their types.
     dropped: the names of tables that it was given and has dropped, or replaced by one in `rows` or `tables`.
+    kept: what executors keep of all parts, for as long as one of the `rows` is needed; None where there is a table.
     """
 
     value: Any
     rows: Mapping[str, DataFrame]
     tables: Mapping[str, pyarrow.Table]
     dropped: tuple[str, ...]
+    kept: DataFrame | None = None
 
 
 def carry_out(
@@ -81,7 +83,7 @@ def carry_out(
     rows, tables: what the work finds in its session as temporary tables of these names; there are rows of one at least.
     work: a call, pickled by `pyspark.cloudpickle`, that gets a `DuckDBEngine`; it may drop what it is given.
     place: the name of the Parquet table to make, which the caller drops when it needs the rows no longer; None where
-        the work leaves no rows.
+        executors keep the rows, if the work leaves any: one that is lost has its part of the work carried out again.
 
     Raises what the work raised, where that is an error of this program, else EngineError; errors of Spark as they are.
     """
@@ -117,7 +119,7 @@ def carry_out_in_parts(
     )
     done = records.mapInArrow(carried.run, layout.schema)
     if place is None:
-        return _without_rows(_read_outcomes(done, layout, len(works)))
+        return _read_kept(done, layout, len(works))
     try:
         create_filled(session, place, done, _ROWS_OF_FILE)
         return _read_outcomes(session.table(name_for_methods(place)), layout, len(works))
@@ -126,11 +128,15 @@ def carry_out_in_parts(
         raise
 
 
-def _without_rows(outcomes: list[Outcome]) -> list[Outcome]:
-    """Return outcomes of work whose records are not kept. Raises EngineError where there are rows among them."""
-    if left := [name for outcome in outcomes for name in outcome.rows]:
-        raise EngineError(f"The rows of work table {left[0]} can't be kept: there is no place for them.")
-    return outcomes
+def _read_kept(done: DataFrame, layout: RecordLayout, parts: int) -> list[Outcome]:
+    """Have executors keep the records, and read them from there."""
+    kept, outcomes = done.persist(), []
+    try:
+        outcomes = _read_outcomes(kept, layout, parts)
+    finally:
+        if not any(outcome.rows for outcome in outcomes):
+            kept.unpersist()
+    return [replace(outcome, kept=kept) for outcome in outcomes]
 
 
 def _records(rows: Mapping[str, DataFrame], parts: int) -> tuple[DataFrame, list[ArrivingTable]]:

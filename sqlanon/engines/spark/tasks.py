@@ -26,7 +26,7 @@ from sqlanon.sql import Identifier, Text
 
 _ROWS_AT_ONCE = 500_000  # that are in memory as records before DuckDB takes them
 _SHARE = 2  # of the memory that DuckDB would take, a half is for Spark and Python
-_ROW_COLUMN = "p0"  # of tables that hold rows
+_ROW_COLUMNS = {"p0", "x0"}  # of tables that hold rows, or tuples of their codes
 WHOLE_TYPES: Mapping[str, str] = {
     "BOOLEAN": "BOOLEAN",
     "TINYINT": "TINYINT",
@@ -169,7 +169,7 @@ def divide_tables(engine: DuckDBEngine, names: Iterable[str]) -> tuple[tuple[Row
     others: list[str] = []
     for name in names:
         columns = tuple(column_types(engine, engine.temporary(name)))
-        if _ROW_COLUMN not in dict(columns):
+        if _ROW_COLUMNS.isdisjoint(dict(columns)):
             others.append(name)
             continue
         if wrong := next((column for column, kind in columns if kind not in WHOLE_TYPES), None):

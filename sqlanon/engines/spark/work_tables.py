@@ -41,6 +41,7 @@ WITH_ROWS = ("tree/scan/create_", "tree/scan/gain/create_")
 """Templates of statements that Spark carries out although they read nothing that is there."""
 COMES_HOME = (
     "audit/create_classes",
+    "audit/list_values",
     "encoding/create_values",
     "encoding/create_keyed_",
     "encoding/create_domain",
@@ -186,11 +187,18 @@ class WorkTables:
             frame = frame.hint("broadcast")
         self._view(name, frame)
 
-    def receive(self, rows: Mapping[str, DataFrame], tables: Mapping[str, pyarrow.Table]) -> None:
-        """Take in tables that were made elsewhere: those of rows stay with Spark, the others are kept at home."""
+    def receive(
+        self, rows: Mapping[str, DataFrame], tables: Mapping[str, pyarrow.Table], kept: DataFrame | None = None
+    ) -> None:
+        """Take in tables that were made elsewhere: those of rows stay with Spark, the others are kept at home.
+
+        kept: the frame that executors keep, of which `rows` are parts; None where they are in a table.
+        """
         for name, frame in rows.items():
             self._view(name, frame)
             self._at[name] = {Place.SPARK}
+            if kept is not None:
+                self._cached[name] = kept
         for name, table in tables.items():
             create_table(self.home, Relation(name, *_HOME[::-1]), table)
             self._at[name] = {Place.HOME}
@@ -213,7 +221,8 @@ class WorkTables:
 
     def _forget(self, name: str) -> None:
         """Let executors forget rows that they kept."""
-        if (frame := self._cached.pop(name, None)) is not None:
+        frame = self._cached.pop(name, None)
+        if frame is not None and not any(frame is one for one in self._cached.values()):
             frame.unpersist()
 
     def close(self) -> None:

@@ -110,7 +110,7 @@ class _Holding:
         if placed.undecided and reaches.vague:
             held.unchecked |= dict.fromkeys(LINKED, _UNDECIDED.format(columns=", ".join(reaches.vague)))
             return
-        witness = self._create_witness(shown, placed.table, classes)
+        witness = self._create_witness(shown, placed.tuples, classes)
         claims = Claims(witness, classes, suppressed_leaf=suppressed_leaf)
         (seen,) = self.engine.query_one("count_rows", table=witness)
         limited = [self._limited(one) for one in shown]
@@ -161,7 +161,7 @@ class _Holding:
         )
         return None if leaf is None or not texts else int(leaf)
 
-    def _create_witness(self, shown: list[ShownField], placed: Relation, classes: Relation) -> Relation:
+    def _create_witness(self, shown: list[ShownField], placed: Relation | Markup, classes: Relation) -> Relation:
         witness = self.workspace.table("witnessed")
         raw = [
             *(Identifier(f"r{number}") for number in range(len(shown))),

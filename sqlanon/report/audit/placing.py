@@ -3,6 +3,8 @@
 Classes are boxes in the space of codes, and a row is in the one that holds it. To look at few boxes for each tuple of
 values, boxes and tuples are divided together: where a node has many boxes, it is cut in two at the place that leaves
 fewest on the larger side (the search structure of Bentley, "Multidimensional binary search trees", CACM 1975).
+
+The division takes many rounds of small statements, so that it is carried out in the session that holds the rows.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.report.audit.reach import Reaches, ShownField
-from sqlanon.sql import Identifier, Relation
-from sqlanon.work.workspace import Workspace
+from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.work.workspace import TemporaryWorkspace, Workspace, carry_out_keeping
 
 FEW = 16  # so many boxes of a node are looked at one by one
 MOST_ROUNDS = 60  # of dividing; the numbers of nodes stay within 64 bits
@@ -24,10 +28,10 @@ MOST_ROUNDS = 60  # of dividing; the numbers of nodes stay within 64 bits
 class Placed:
     """The tuples of the source with the class of each.
 
-    undecided: the tuples that may as well be in another class.
+    tuples: a relation, of one table or several. undecided: the tuples that may as well be in another class.
     """
 
-    table: Relation
+    tuples: Relation | Markup
     undecided: int
 
 
@@ -40,37 +44,69 @@ def place_rows(
     reaches: Reaches,
 ) -> Placed:
     """Find the class of every tuple of quasi-identifiers; one that no class holds has none."""
-    axes = [_axis(one, reach) for one, reach in zip(shown, reaches.tables, strict=True)]
+    axes = tuple(_axis(one, reach) for one, reach in zip(shown, reaches.tables, strict=True))
     boxes, tuples = workspace.table("boxes"), workspace.table("tuples")
+    tasks = engine.tasks_for(coded.source_rows)
     engine.run("audit/create_boxes", boxes=boxes, classes=classes, axes=axes)
-    engine.run("audit/create_tuples", tuples=tuples, rows=coded.rows, axes=axes)
-    boxes, tuples = _divide(engine, workspace, axes, boxes, tuples)
-    placed = workspace.table("placed")
-    engine.run("audit/place_tuples", placed=placed, tuples=tuples, boxes=boxes, axes=axes)
-    engine.analyze(placed)
+    engine.run("audit/create_tuples", tuples=tuples, rows=coded.rows, axes=axes, tasks=tasks)
+    works = [
+        Placing(axes, boxes, tuples, bool(reaches.vague), workspace.prefix, number) for number in range(max(tasks, 1))
+    ]
+    if tasks:
+        parts = engine.carry_out_in_parts([boxes], tuples, works)
+    else:
+        parts = [engine.carry_out_with_rows([boxes], [tuples], works[0])]
     workspace.drop(boxes, tuples)
-    (undecided,) = engine.query_one("audit/count_undecided", placed=placed, vague=bool(reaches.vague))
-    return Placed(placed, int(undecided))
+    placed = [table for table, _ in parts]
+    return Placed(placed[0] if not tasks else macro("tree.of_all", placed), sum(undecided for _, undecided in parts))
 
 
-def _divide(
-    engine: Engine, workspace: Workspace, axes: list[dict[str, Any]], boxes: Relation, tuples: Relation
-) -> tuple[Relation, Relation]:
-    """Boxes and tuples in nodes of few boxes each, as far as cuts divide them."""
-    for number in range(MOST_ROUNDS if axes else 0):
-        engine.analyze(boxes, tuples)
-        cuts = workspace.table("cuts")
-        workspace.drop(cuts)
-        engine.run("audit/choose_cuts", cuts=cuts, boxes=boxes, axes=axes, few=FEW)
-        (cut_count,) = engine.query_one("count_rows", table=cuts)
-        if not cut_count:
-            break
-        parts, divided = workspace.table("boxes", number), workspace.table("tuples", number)
-        engine.run("audit/split_boxes", parts=parts, boxes=boxes, cuts=cuts, axes=axes)
-        engine.run("audit/split_tuples", parts=divided, tuples=tuples, cuts=cuts, axes=axes)
-        workspace.drop(boxes, tuples)
-        boxes, tuples = parts, divided
-    return boxes, tuples
+@dataclass(frozen=True)
+class Placing:
+    """The division of boxes and tuples, in any session that holds both under the same names.
+
+    vague: whether cells do not say which values they stand for. prefix: of the work tables.
+    number: of this part of the tuples; all parts have the same boxes.
+    """
+
+    axes: tuple[dict[str, Any], ...]
+    boxes: Relation
+    tuples: Relation
+    vague: bool
+    prefix: str
+    number: int
+
+    def __call__(self, engine: Engine) -> tuple[Relation, int]:
+        """Return the table of tuples with their classes, and the number of those that are undecided."""
+        workspace = TemporaryWorkspace(engine, self.prefix)
+        return carry_out_keeping(workspace, lambda: self._place(engine, workspace))
+
+    def _place(self, engine: Engine, workspace: Workspace) -> tuple[Relation, int]:
+        boxes, tuples = self._divide(engine, workspace)
+        placed = workspace.table("placed", self.number)
+        engine.run("audit/place_tuples", placed=placed, tuples=tuples, boxes=boxes, axes=self.axes)
+        engine.analyze(placed)
+        (undecided,) = engine.query_one("audit/count_undecided", placed=placed, vague=self.vague)
+        return placed, int(undecided)
+
+    def _divide(self, engine: Engine, workspace: Workspace) -> tuple[Relation, Relation]:
+        """Boxes and tuples in nodes of few boxes each, as far as cuts divide them."""
+        axes, boxes, tuples = self.axes, self.boxes, self.tuples
+        for number in range(MOST_ROUNDS if axes else 0):
+            engine.analyze(boxes, tuples)
+            cuts = workspace.table("cuts")
+            workspace.drop(cuts)
+            engine.run("audit/choose_cuts", cuts=cuts, boxes=boxes, axes=axes, few=FEW)
+            (cut_count,) = engine.query_one("count_rows", table=cuts)
+            if not cut_count:
+                break
+            parts, divided = workspace.table("boxes", number), workspace.table("tuples", number)
+            engine.run("audit/split_boxes", parts=parts, boxes=boxes, cuts=cuts, axes=axes)
+            engine.run("audit/split_tuples", parts=divided, tuples=tuples, cuts=cuts, axes=axes)
+            if number:
+                workspace.drop(boxes, tuples)
+            boxes, tuples = parts, divided
+        return boxes, tuples
 
 
 def _axis(shown: ShownField, reach: Relation) -> dict[str, Any]:

@@ -1,0 +1,92 @@
+"""Plans of statements on Spark do not grow from round to round, and rounds take few jobs.
+
+A chain of tables that are not written anywhere is planned anew for each statement: the optimizer takes minutes for it,
+and can't be interrupted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from sqlanon.report.audit.auditing import audit_release
+from sqlanon.runs.runner import run
+from tests.private_support import draw
+from tests.spark_support import Sent, SparkTables, growing_plans, needs_spark, open_spark, watched
+
+pytestmark = [needs_spark, pytest.mark.in_turns(3)]
+COLUMNS = {"age": "INTEGER", "zip": "INTEGER", "pay": "INTEGER", "job": "VARCHAR"}
+JOBS = ("nurse", "clerk", "baker")
+ROWS = [(n * 37 % 89, n * 101 % 97, n * n % 211, JOBS[n * n % 3]) for n in range(3000)]
+QUASI = {"role": "quasi-identifier"}
+NESTED = QUASI | {"hierarchy": {"intervals": [5, 20]}}
+DOMAIN = QUASI | {"domain": {"from": 0, "below": 220, "step": 5}}
+K = {"privacy": [{"model": "k-anonymity", "k": 5}], "subject": "none"}
+NUMBERS = ("age", "zip", "pay")
+MONDRIAN: dict[str, Any] = K | {"attributes": dict.fromkeys(NUMBERS, QUASI) | {"job": {"role": "sensitive"}}}
+OPTIMAL: dict[str, Any] = K | {
+    "attributes": dict.fromkeys(NUMBERS, NESTED) | {"job": {"role": "sensitive"}},
+    "algorithm": {"name": "optimal"},
+}
+DIFFGEN: dict[str, Any] = {
+    "attributes": dict.fromkeys(NUMBERS, DOMAIN)
+    | {"job": {"role": "sensitive", "values": ["nurse", "clerk", "baker"]}},
+    "privacy": [{"model": "differential-privacy", "epsilon": 1.0, "unit": "row"}],
+    "algorithm": {"name": "diffgen", "specializations": 6, "target": "job"},
+}
+MOST_JOBS = 6  # that Spark runs for a round
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkTables]:
+    """A session with a table of people."""
+    with open_spark(tmp_path_factory.mktemp("spark")) as opened:
+        opened.create(COLUMNS, ROWS, "people")
+        yield opened
+
+
+def jobs_of_a_round(sent: Sequence[Sent], prefix: str) -> float:
+    """The jobs of statements whose names begin so, by the number of rounds: as often as the most frequent was sent."""
+    rounds = [one for one in sent if one.name.startswith(prefix)]
+    return sum(one.jobs for one in rounds) / max(Counter(one.name for one in rounds).values())
+
+
+def test_a_release_of_many_classes_is_held_against_its_source(spark: SparkTables) -> None:
+    policy = spark.policy("people", **MONDRIAN)
+    run(policy, replace=True)
+    with watched(spark) as sent:
+        audit = audit_release(policy)
+    print("AUDIT", *sent, sep="\n")
+    assert audit.satisfied
+    assert audit.unchecked == {}
+    assert audit.checks["classes_equal"].rows == len(ROWS)
+    assert growing_plans(sent) == {}
+    assert max(Counter(one.name for one in sent if one.name.startswith("audit/")).values()) <= len(NUMBERS)
+
+
+def test_a_tree_that_is_divided_among_tasks(spark: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlanon.engines.spark.executors.MOST_ROWS", 400)
+    with watched(spark) as sent:
+        run(spark.policy("people", **MONDRIAN), replace=True)
+    print("TREE", *sent, sep="\n")
+    assert growing_plans(sent) == {}
+    assert jobs_of_a_round(sent, "tree/scan/") <= MOST_JOBS
+
+
+def test_a_search_of_a_lattice(spark: SparkTables) -> None:
+    with watched(spark) as sent:
+        run(spark.policy("people", **OPTIMAL), replace=True)
+    print("LATTICE", *sent, sep="\n")
+    assert growing_plans(sent) == {}
+    assert jobs_of_a_round(sent, "carry_out") <= MOST_JOBS
+
+
+def test_rounds_of_a_private_search(spark: SparkTables) -> None:
+    with watched(spark) as sent:
+        draw(spark.policy("people", **DIFFGEN), options=None)
+    print("DIFFGEN", *sent, sep="\n")
+    assert growing_plans(sent) == {}
+    assert jobs_of_a_round(sent, "private/count_places") <= MOST_JOBS
