@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlanon.api.frames.result import Anonymized
     from sqlanon.api.granting import close_budget, grant_budget, list_budgets
     from sqlanon.api.labels.label_columns import read_labels
+    from sqlanon.api.reconstructing import reconstruct
     from sqlanon.api.risk import policy_risk, table_risk
     from sqlanon.catalog.budget_records import Budget
     from sqlanon.engines import connect
@@ -60,12 +61,15 @@ if TYPE_CHECKING:
     from sqlanon.report.run_record.check import RecordCheck, check_record, read_record
     from sqlanon.results.masking import Masking
     from sqlanon.results.private import PrivateResult
+    from sqlanon.results.randomized import RandomizedResult
+    from sqlanon.results.reconstruction import Reconstruction
     from sqlanon.results.risk import PolicyRisk, TableRisk
     from sqlanon.results.run_result import RunResult
     from sqlanon.runs.auditing.findings import MechanismsAudit
     from sqlanon.runs.auditing.mechanisms_audit import audit_mechanisms
     from sqlanon.runs.private_check import PrivateCheck, check_private
     from sqlanon.runs.private_runs import run_private
+    from sqlanon.runs.randomizing import run_randomized
     from sqlanon.runs.resuming import resume_run
     from sqlanon.runs.runner import run
     from sqlanon.runs.tradeoffs.exploration import Exploration
@@ -103,6 +107,7 @@ _HOMES = {
     "report.explore_page": ("render_explore",),
     "report.risk_page": ("render_risk",),
     "api.frames.anonymizing": ("anonymize",),
+    "api.reconstructing": ("reconstruct",),
     "api.granting": ("close_budget", "grant_budget", "list_budgets"),
     "catalog.budget_records": ("Budget",),
     "api.frames.result": ("Anonymized",),
@@ -128,9 +133,12 @@ _HOMES = {
     "results.masking": ("Masking",),
     "results.run_result": ("RunResult",),
     "results.private": ("PrivateResult",),
+    "results.randomized": ("RandomizedResult",),
+    "results.reconstruction": ("Reconstruction",),
     "results.risk": ("PolicyRisk", "TableRisk"),
     "runs.private_check": ("PrivateCheck", "check_private"),
     "runs.private_runs": ("run_private",),
+    "runs.randomizing": ("run_randomized",),
     "runs.resuming": ("resume_run",),
     "runs.runner": ("run",),
     "report.run_record.check": ("RecordCheck", "check_record", "read_record"),
@@ -173,6 +181,8 @@ __all__ = [
     "PrivateResult",
     "Profile",
     "ProtectionError",
+    "RandomizedResult",
+    "Reconstruction",
     "RecordCheck",
     "RecursiveLDiversity",
     "RunResult",
@@ -207,12 +217,14 @@ __all__ = [
     "profile_table",
     "read_labels",
     "read_record",
+    "reconstruct",
     "release_utility",
     "render_explore",
     "render_risk",
     "resume_run",
     "run",
     "run_private",
+    "run_randomized",
     "run_record",
     "run_report",
     "sweep",

@@ -36,6 +36,9 @@ OWN: Mapping[str, str] = {
 PRIVATE: frozenset[str] = frozenset(name for name, parameters in OWN_ALGORITHMS.items() if parameters.is_private)
 """Algorithms that draw noisy counts by mechanisms; see `algorithms.private`."""
 
+RANDOMIZED: frozenset[str] = frozenset(name for name, part in OWN_ALGORITHMS.items() if part.is_randomized)
+"""Algorithms that change single values at random, and search for nothing; see `runs.randomizing`."""
+
 
 def algorithm_of(parameters: AlgorithmParameters) -> Algorithm[Any]:
     """Make the algorithm that a policy asks for, the program's own or that of an installed package.
@@ -52,9 +55,9 @@ def describe_algorithms() -> list[Choice]:
     """
     names = algorithm_names()
     for name in names:
-        if name not in PRIVATE:
+        if name not in PRIVATE | RANDOMIZED:
             _class_of(name)
-    return describe_choices(ALGORITHMS, names, {*OWN, *PRIVATE}, parameters_of_algorithm)
+    return describe_choices(ALGORITHMS, names, {*OWN, *PRIVATE, *RANDOMIZED}, parameters_of_algorithm)
 
 
 def _class_of(name: str) -> type[Algorithm[Any]]:
@@ -62,6 +65,10 @@ def _class_of(name: str) -> type[Algorithm[Any]]:
         raise PolicyError(
             f"{name} draws noisy counts: `sqlanon check` and `sqlanon run` take policies that name it, and no other"
             " command."
+        )
+    if name in RANDOMIZED:
+        raise PolicyError(
+            f"{name} changes single values at random: `sqlanon check` and `run` take policies that name it."
         )
     if name in OWN:
         module, _, part = OWN[name].partition(":")

@@ -116,6 +116,8 @@ def policy_risk(
         source = with_identifiers(engine, relation, source)
     if policy.is_private:
         return PolicyRisk(source, None, "The policy releases noisy counts, which have no classes of rows.")
+    if policy.is_randomized:
+        return PolicyRisk(source, None, "The policy releases rows with noise, which have no classes.")
     if policy.algorithm.releases_clusters:
         return PolicyRisk(source, None, "The policy releases clusters with their numbers of rows, not rows.")
     with _published(policy, options) as opened:

@@ -14,6 +14,7 @@ from sqlanon.sql import Relation
 
 if TYPE_CHECKING:
     from sqlanon.results.private import PrivateResult
+    from sqlanon.results.randomized import RandomizedResult
     from sqlanon.results.run_result import RunResult
 
 
@@ -43,6 +44,7 @@ class ReleaseKind(StrEnum):
 
     REGIONS = "regions"  # every row shows the region of its class; the kind of the rules is with the rules
     COUNTS = "counts"  # noisy counts of cells
+    NOISE = "noise"  # rows whose values were changed at random
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,13 @@ class Run:
 
     @functools.cached_property
     def result(self) -> RunResult | None:
-        """The result; None of a run that came to none, and of a differentially private one (see `private`).
+        """The result; None of a run that came to none, or to one of another kind (see `private`, `randomized`).
 
         Raises SqlanonError where the record is damaged, or of a later version.
         """
         from sqlanon.results.records import read_record  # lists of runs do without
 
-        if self.recorded is None or self.private is not None:
+        if self.recorded is None or self.private is not None or self.randomized is not None:
             return None
         return read_record(self.recorded)
 
@@ -108,6 +110,16 @@ class Run:
         from sqlanon.results.records import read_private_record  # as above
 
         return None if self.recorded is None else read_private_record(self.recorded)
+
+    @functools.cached_property
+    def randomized(self) -> RandomizedResult | None:
+        """The result of a run that changed values at random; None of any other.
+
+        Raises SqlanonError where the record is damaged, or of a later version.
+        """
+        from sqlanon.results.records import read_randomized_record  # as above
+
+        return None if self.recorded is None else read_randomized_record(self.recorded)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import typer
 
 from sqlanon.cli.call import HERE, Call, Panel, command, expanded
 from sqlanon.cli.deferred import catalog as catalogs
-from sqlanon.cli.deferred import dialects, embedded, loading, plans, private, workspace
+from sqlanon.cli.deferred import dialects, embedded, loading, plans, private, randomized, workspace
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.deferred import watch as watching
 from sqlanon.cli.layout import number, place_text, table
@@ -150,7 +150,7 @@ def run_object(run: Run) -> dict[str, Any]:
 
 def _result_object(run: Run) -> dict[str, Any] | None:
     """The result of a run of either kind; None where it came to none."""
-    result = run.result if run.private is None else run.private
+    result = run.private or run.randomized or run.result
     return None if result is None else result.as_json()
 
 
@@ -212,6 +212,8 @@ def _run_text(run: Run) -> str:
         lines += [f"  {model}: {'holds' if satisfied else 'violated'}" for model, satisfied in models]
     if run.private is not None:
         lines += ["", private.result_text(run.private)]
+    if run.randomized is not None:
+        lines += ["", randomized.result_text(run.randomized)]
     return "\n".join([*lines, "", "Policy:", run.policy])
 
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "registry": ("models", "algorithms", "qualities"),
     "utility": ("utility",),
     "loss": ("loss",),
+    "reconstruct": ("reconstruct",),
     "catalog": ("runs", "show", "cancel", "gc", "db"),
     "budget": ("budget",),
     "roles": ("grant-script",),

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from sqlanon.api import calls as calls
     from sqlanon.api import demo as demo
     from sqlanon.api import granting as granting
+    from sqlanon.api import reconstructing as reconstructing
     from sqlanon.api import risk as risk
     from sqlanon.catalog import location as location
     from sqlanon.cli import plans as plans
     from sqlanon.cli import private as private
     from sqlanon.cli import progress as progress
+    from sqlanon.cli import randomized as randomized
     from sqlanon.cli import risk_text as risk_text
     from sqlanon.cli import summary as summary
     from sqlanon.cli import watch as watch
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from sqlanon.report import sample as sample
     from sqlanon.report.audit import auditing as auditing
     from sqlanon.report.audit import private_audit as private_audit
+    from sqlanon.report.drawing import distribution as distribution
     from sqlanon.report.drawing import picture as picture
     from sqlanon.report.drawing import tradeoff as tradeoff
     from sqlanon.report.run_record import check as check
@@ -71,6 +74,7 @@ if TYPE_CHECKING:
     from sqlanon.runs import linking as linking
     from sqlanon.runs import private_check as private_check
     from sqlanon.runs import private_runs as private_runs
+    from sqlanon.runs import randomizing as randomizing
     from sqlanon.runs import resuming as resuming
     from sqlanon.runs import runner as runner
     from sqlanon.runs.auditing import mechanisms_audit as mechanisms_audit
@@ -98,6 +102,7 @@ MODULES = {
     "demo": "sqlanon.api.demo",
     "dialects": "sqlanon.engines.dialects",
     "difference": "sqlanon.report.difference",
+    "distribution": "sqlanon.report.drawing.distribution",
     "dry_run": "sqlanon.runs.dry_run",
     "embedded": "sqlanon.engines.embedded",
     "environment": "sqlanon.jobs.environment",
@@ -132,6 +137,9 @@ MODULES = {
     "project": "sqlanon.jobs.dbt.project",
     "qualities": "sqlanon.algorithms.lattice.quality.qualities",
     "queries": "sqlanon.report.queries",
+    "randomized": "sqlanon.cli.randomized",
+    "randomizing": "sqlanon.runs.randomizing",
+    "reconstructing": "sqlanon.api.reconstructing",
     "refusal": "sqlanon.algorithms.lattice.refusal",
     "resuming": "sqlanon.runs.resuming",
     "risk": "sqlanon.api.risk",

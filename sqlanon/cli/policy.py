@@ -18,6 +18,8 @@ from sqlanon.cli.deferred import (
     private,
     private_check,
     private_runs,
+    randomized,
+    randomizing,
     resuming,
     runner,
     sample,
@@ -147,6 +149,15 @@ def check_command(
     It also tells where a run would be refused for an earlier release of the table.
     """
     loaded = loading.load_policy(policy)
+    if loaded.is_randomized:
+        _refuse_of_noise({"--sql": sql})
+        changes, refusal = randomizing.check_randomized_run(loaded, options=call.options)
+        if call.json:
+            call.emit(randomized.check_object(changes, refusal))
+        else:
+            print(randomized.check_text(changes))
+            call.note(_next_of_check(policy, refusal))
+        return
     if loaded.is_private:
         _refuse_of_private({"--sql": sql})
         checked = private_check.check_private(loaded, replace=True, options=call.options)
@@ -199,6 +210,11 @@ def run_command(
 ) -> None:
     """Anonymize the table, verify the release independently, and publish it. If anything fails, nothing changes."""
     loaded = loading.load_policy(policy)
+    if loaded.is_randomized:
+        others = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
+        _refuse_of_noise({**others, "--resume": resume})
+        _run_randomized(call, loaded, replace, progress, quiet)
+        return
     if loaded.is_private:
         others = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
         _refuse_of_private({**others, "--resume": resume})
@@ -241,6 +257,23 @@ def _run_private(call: Call, loaded: Policy, replace: bool, progress: Any, quiet
             call.emit(result.as_json())
         else:
             print(private.result_text(result))
+
+
+def _refuse_of_noise(given: dict[str, object]) -> None:
+    """Refuse options that have no meaning where values are changed at random."""
+    unfit = [name for name, value in given.items() if value]
+    if unfit:
+        raise PolicyError(f"{', '.join(unfit)} has no meaning for algorithm: randomize; leave it out.")
+
+
+def _run_randomized(call: Call, loaded: Policy, replace: bool, progress: Any, quiet: bool) -> None:
+    with progressing.observer(call, progress, quiet) as watching:
+        result = randomizing.run_randomized(loaded, replace=replace, options=call.options, observer=watching)
+    with call.telling(result.run):
+        if call.json:
+            call.emit(result.as_json())
+        else:
+            print(randomized.result_text(result))
 
 
 def _tell(call: Call, loaded: Policy, result: RunResult, policy: Path) -> None:

@@ -22,6 +22,7 @@ from sqlanon.cli.commands import program
 from sqlanon.policy import AttributeSection, Hierarchy, Policy, PrivacyBudget, Quantile, Unit
 from sqlanon.policy.algorithms import OWN_ALGORITHMS
 from sqlanon.policy.meanings import meanings
+from sqlanon.policy.noise_algorithms import COLUMN_PARTS
 from sqlanon.policy.privacy import MODELS
 
 PAGES = ("policy.md", "cli.md")
@@ -61,6 +62,7 @@ def _policy_page() -> str:
         _section("`budget`", PrivacyBudget, level=2),
         "## `algorithm`: the searches\n\nChosen by `name`; docs/algorithms.md says when to choose which.",
         *_algorithms(),
+        *(_section(f"`{part.__name__.lower()}`", part, level=3) for part in COLUMN_PARTS.values()),
     ]
     return "\n\n".join(sections) + "\n"
 

@@ -128,6 +128,11 @@ def verify_command(
 def _check_release(call: Call, policy: Path, table: str | None, *, with_source: bool) -> int:
     """Check the release of a policy, or another table in its place, and print what came of it."""
     loaded = loading.load_policy(policy)
+    if loaded.is_randomized:
+        raise PolicyError(
+            "A release with noise is verified by its run, before it is published; `sqlanon show RUN` tells what was"
+            " checked."
+        )
     if loaded.is_private:
         if not with_source:
             raise PolicyError("--no-source has no meaning for differential privacy: the source is not read.")

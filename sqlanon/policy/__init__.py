@@ -27,6 +27,7 @@ from sqlanon.policy.lattice_algorithms import (
     TopDown,
 )
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
+from sqlanon.policy.noise_algorithms import ColumnNoise, Randomize, RandomizedResponse
 from sqlanon.policy.privacy import (
     AlphaKParameters,
     BetaLikenessParameters,
@@ -58,6 +59,7 @@ __all__ = [
     "BottomUp",
     "CatalogSection",
     "Clustering",
+    "ColumnNoise",
     "Condensation",
     "Contingency",
     "Datafly",
@@ -86,6 +88,8 @@ __all__ = [
     "Quality",
     "Quantile",
     "RGather",
+    "Randomize",
+    "RandomizedResponse",
     "Recodes",
     "RecursiveLDiversityParameters",
     "ReleaseSection",

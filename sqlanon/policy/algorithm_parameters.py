@@ -19,6 +19,7 @@ class Recodes(StrEnum):
     CLUSTERS = "clusters"  # groups of similar rows, shown by their centres
     CELLS = "cells"  # single cells shown as `*`, or generalized
     COUNTS = "counts"  # noisy counts of the cells of a public domain
+    NOISE = "noise"  # rows whose values were changed at random
 
 
 class AlgorithmParameters(Part):
@@ -38,6 +39,8 @@ class AlgorithmParameters(Part):
     """True if the release has a row for each cluster, and a second table of the values of each."""
     is_private: ClassVar[bool] = False
     """True if the release is drawn by mechanisms of differential privacy."""
+    is_randomized: ClassVar[bool] = False
+    """True if the values of rows are changed at random, one by one."""
     draws_numbers: ClassVar[bool] = False
     """True if the release has synthetic rows, which need quasi-identifiers that are numbers."""
 

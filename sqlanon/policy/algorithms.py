@@ -11,6 +11,7 @@ from sqlanon.policy.algorithm_parameters import AlgorithmParameters
 from sqlanon.policy.cell_algorithms import LocalSuppression
 from sqlanon.policy.cluster_algorithms import Condensation, Microaggregation, RGather
 from sqlanon.policy.lattice_algorithms import BottomUp, Datafly, Incognito, Optimal, Samarati, TopDown
+from sqlanon.policy.noise_algorithms import Randomize
 from sqlanon.policy.private_algorithms import Contingency, DiffGen, Marginals, Mst
 from sqlanon.policy.registry import Registry
 from sqlanon.policy.tree_algorithms import Mondrian, RothkoS, RothkoT
@@ -31,7 +32,8 @@ _Own = Annotated[
     | DiffGen
     | Contingency
     | Marginals
-    | Mst,
+    | Mst
+    | Randomize,
     Field(discriminator="name"),
 ]
 OWN_ALGORITHMS: Mapping[str, type[AlgorithmParameters]] = {

@@ -11,7 +11,7 @@ from sqlanon.policy.algorithms import Algorithm
 from sqlanon.policy.attributes import AttributeSection, Role
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
 from sqlanon.policy.part import Number, Part
-from sqlanon.policy.privacy import Model, PrivacyBudget
+from sqlanon.policy.privacy import DifferentialPrivacy, Model, PrivacyBudget
 from sqlanon.policy.tree_algorithms import Mondrian
 
 
@@ -69,7 +69,12 @@ class Policy(Part):
     @property
     def is_private(self) -> bool:
         """Tell whether the release is drawn by mechanisms of differential privacy."""
-        return any(model.is_mechanism for model in self.privacy)
+        return any(isinstance(model, DifferentialPrivacy) for model in self.privacy)
+
+    @property
+    def is_randomized(self) -> bool:
+        """Tell whether the values of rows are changed at random, one by one."""
+        return self.algorithm.is_randomized
 
     def suppressible(self, rows: int) -> int:
         """Count the rows that may be left out, of a table of so many."""

@@ -17,6 +17,7 @@ from sqlanon.policy.attributes import hierarchy_kinds
 from sqlanon.policy.document import Document, Path, read_document
 from sqlanon.policy.private import private_problems
 from sqlanon.policy.problems import problems_of
+from sqlanon.policy.randomized import randomized_problems
 from sqlanon.support.documents import read_bounded, refuse_odd_data
 from sqlanon.support.environment import Expanded, expanded, missing_variable, written
 from sqlanon.support.suggest import any_of, did_you_mean
@@ -99,7 +100,7 @@ def build_document(
     problems = list(document.problems)
     try:
         policy = Policy.model_validate(document.data)
-        problems += private_problems(policy, document.place)
+        problems += [*private_problems(policy, document.place), *randomized_problems(policy, document.place)]
     except ValidationError as error:
         problems += problems_of(error, document)
     problems += _place_problems(document) + _model_problems(document)

@@ -187,6 +187,16 @@ class DifferentialPrivacy(ModelParameters):
         return self.unit.rows if isinstance(self.unit, Unit) else 1
 
 
+class RandomizationParameters(ModelParameters):
+    """Single values are hidden by noise of a known distribution, which lets readers reconstruct distributions alone."""
+
+    is_mechanism: ClassVar[bool] = True
+    model: Literal["randomization"]
+    epsilon: Number | None = Field(default=None, gt=0, le=MOST_EPSILON)
+    """The greatest local differential privacy of a row, over all randomized columns together; a policy with a column
+    that has none, such as one with gaussian noise, is refused then."""
+
+
 class PrivacyBudget(Part):
     """The privacy budget of the source, which a release of differential privacy is charged on before it is drawn."""
 
@@ -212,7 +222,8 @@ _Own = Annotated[
     | BetaLikenessParameters
     | DeltaDisclosureParameters
     | AlphaKParameters
-    | DifferentialPrivacy,
+    | DifferentialPrivacy
+    | RandomizationParameters,
     Field(discriminator="model"),
 ]
 MODELS: Mapping[str, type[ModelParameters]] = {

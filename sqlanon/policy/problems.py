@@ -15,6 +15,7 @@ from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameter
 from sqlanon.policy.attributes import hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.document import Document, Path
 from sqlanon.policy.keys import KeyFile
+from sqlanon.policy.noise_algorithms import COLUMN_PARTS, column_part
 from sqlanon.policy.privacy import MODELS, ModelParameters, model_names, parameters_of_model
 from sqlanon.support.suggest import any_of, did_you_mean
 
@@ -67,6 +68,8 @@ def _real_parts(location: Path, data: Any, is_missing: bool) -> Iterator[str | i
         location = (*location[:2], *location[3:])
     if location[0] == "algorithm" and len(location) > 1 and location[1] in OWN_ALGORITHMS:
         location = (*location[:1], *location[2:])
+    if location[:2] == ("algorithm", "columns") and len(location) > 3:
+        location = (*location[:3], *location[4:])
     for part in location:
         there = _has(data, part)
         if there or (is_missing and part == location[-1]):
@@ -89,6 +92,8 @@ def _owner(path: Path, data: Any) -> type[BaseModel]:
         return AttributeSection if len(path) == 3 else _part_of_column(path)
     if path[:1] == ("privacy",) and len(path) > 2:
         return parameters_of_model(data["privacy"][path[1]].get("model")) or Policy
+    if path[:2] == ("algorithm", "columns") and len(path) > 3:
+        return column_part(_value_at(path[:3], data)) or Policy
     if len(path) > 1 and path[0] == "algorithm":
         return parameters_of_algorithm(data.get("algorithm", {}).get("name")) or Policy
     if len(path) > 1 and path[0] in ("source", "release", "catalog"):
@@ -113,6 +118,8 @@ def _sentence(detail: ErrorDetails, path: Path, owner: type[BaseModel], document
         return _missing(path, owner, document)
     if kind in ("enum", "literal_error"):
         return _choice(path, re.findall(r"'([^']*)'", str(context["expected"])), document)
+    if kind == "union_tag_not_found" and path[:2] == ("algorithm", "columns"):
+        return f"{place} must be a mapping with one of the keys {', '.join(COLUMN_PARTS)}."
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         tag, choices = ("name", algorithm_names()) if path[0] == "algorithm" else ("model", model_names())
         if kind == "union_tag_not_found":

@@ -17,40 +17,14 @@ from sqlanon.results.facts import GatheredFacts
 from sqlanon.results.measures import Check
 from sqlanon.sql import Relation
 from sqlanon.staging.gathered import expand_clusters, stage_clusters
+from sqlanon.staging.pair import StagedPair
 from sqlanon.staging.recode import cell_name
-from sqlanon.staging.staging import Staged, StagedTable
-from sqlanon.values.digest import tables_digest
+from sqlanon.staging.staging import Staged
 from sqlanon.verification.gathered import GatheredClaims, check_gathered
-from sqlanon.work.publish import Grants, Record, guard_staging, publish
-from sqlanon.work.publish.companion import companion_of, publish_companion
+from sqlanon.work.publish import guard_staging
+from sqlanon.work.publish.companion import VALUES, companion_of
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
-
-
-class StagedGathering(StagedTable):
-    """Two tables beside their places: clusters, and the values that occur in them.
-
-    values: the second table, as staged.
-    """
-
-    def __init__(
-        self, engine: Engine, final: Relation, values: Relation, release: Relation, grants: Grants, replace: bool
-    ) -> None:
-        super().__init__(final, engine, final, release, grants, replace)
-        self.values = values
-
-    def digest(self) -> str:
-        return tables_digest(self.engine, (self.final, self.values))
-
-    def publish(self, record: Record) -> tuple[str, ...]:
-        def together(session: Engine) -> None:
-            publish_companion(session, self.values, self._release)
-            record(session)
-
-        publication = publish(
-            self.engine, self.final, self._release, replace=self._replace, grants=self._grants, record=together
-        )
-        return publication.notes
 
 
 @dataclass(frozen=True)
@@ -120,17 +94,17 @@ class GatheredClusters(Release):
             stage_clusters(engine, self.coded, self.assigned, self.regions, final, values)
             grants = guard_staging(engine, final)
             guard_staging(engine, values)
-        yield StagedGathering(engine, final, values, plan.release, grants, replace)
+        yield StagedPair(engine, final, values, VALUES, plan.release, grants, replace)
 
     def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
-        assert isinstance(staged, StagedGathering)
-        claims = GatheredClaims(self.coded, self.assigned, self.regions, staged.final, staged.values, self.omitted)
+        assert isinstance(staged, StagedPair)
+        claims = GatheredClaims(self.coded, self.assigned, self.regions, staged.final, staged.second, self.omitted)
         return check_gathered(engine, workspace, plan, claims, standardize=self.parameters.standardize)
 
     @contextlib.contextmanager
     def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:
-        assert isinstance(staged, StagedGathering)
-        rows = expand_clusters(engine, workspace, [one.column for one in plan.kept], staged.final, staged.values)
+        assert isinstance(staged, StagedPair)
+        rows = expand_clusters(engine, workspace, [one.column for one in plan.kept], staged.final, staged.second)
         yield Judged(engine, rows, self.shown_columns)
         workspace.drop(rows)
 

@@ -39,6 +39,8 @@ def render(material: Material, population: int | None = None) -> str:
         if population is not None:
             raise PolicyError("--population is of classes; a release of differential privacy has none: leave it out.")
         return render_private(material.run, material.run.private)
+    if material.run.algorithm == "randomize":
+        raise PolicyError(f"A run that randomizes columns has no page yet: `sqlanon show {material.run.id}` shows it.")
     if any(model["model"] == "differential-privacy" for model in material.policy.get("privacy", ())):
         raise PolicyError(f"Run {material.run.id} released nothing: `sqlanon show {material.run.id}` says why.")
     released = 0 if material.result is None else material.result.release.rows

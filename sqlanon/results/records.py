@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlanon.errors import SqlanonError
 from sqlanon.results.codec import from_json
 from sqlanon.results.facts import AlgorithmResult, facts_of
 from sqlanon.results.private import PrivateResult
+from sqlanon.results.randomized import RandomizedResult
 from sqlanon.results.run_result import RunResult
 from sqlanon.results.upcasters import VERSION, upcast
+
+_Result = TypeVar("_Result", PrivateResult, RandomizedResult)
 
 
 def write_record(result: RunResult) -> str:
@@ -39,13 +42,31 @@ def read_private_record(text: str) -> PrivateResult | None:
 
     Raises SqlanonError where the text is damaged, or of a later version.
     """
+    return _read_part(text, "private", PrivateResult)
+
+
+def write_randomized_record(result: RandomizedResult) -> str:
+    """The text that the catalog keeps of a run that changed values at random."""
+    return json.dumps({"version": VERSION, "randomized": result.as_json()}, ensure_ascii=False)
+
+
+def read_randomized_record(text: str) -> RandomizedResult | None:
+    """Read the record of a run that changed values at random; None where it is of another run.
+
+    Raises SqlanonError where the text is damaged, or of a later version.
+    """
+    return _read_part(text, "randomized", RandomizedResult)
+
+
+def _read_part(text: str, key: str, kind: type[_Result]) -> _Result | None:
+    """Read the record of a kind of runs that is kept under a key; None where there is no such key."""
     try:
         data = json.loads(text)
-        if "private" not in data:
+        if key not in data:
             return None
         if data["version"] > VERSION:
             raise SqlanonError("The result of the run was recorded by a later sqlanon: use that one.")
-        return from_json(PrivateResult, data["private"])
+        return from_json(kind, data[key])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SqlanonError("The recorded result of the run is damaged.") from error
 

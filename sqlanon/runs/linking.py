@@ -13,6 +13,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.plan import Plan, check
 from sqlanon.plan.private import PrivatePlan
+from sqlanon.plan.randomized import RandomizedPlan
 from sqlanon.policy import Policy
 from sqlanon.work.session import open_existing_catalog, open_for_planning
 
@@ -66,7 +67,7 @@ def check_run(
             return plan, None if catalog is None else refusal_by_earlier(policy, plan, catalog)
 
 
-def refusal_by_earlier(policy: Policy, plan: Plan | PrivatePlan, catalog: Catalog) -> str | None:
+def refusal_by_earlier(policy: Policy, plan: Plan | PrivatePlan | RandomizedPlan, catalog: Catalog) -> str | None:
     """Find why earlier releases of the source refuse a run; None where they do not."""
     try:
         check_earlier_releases(catalog.released(plan.source_place), plan.source_name, policy.republish)
@@ -80,6 +81,14 @@ def linked_warning(run: str, source: str) -> str:
     return (
         f"Run {run} released {source} by other rules: who holds both releases can intersect the classes of a person,"
         " and may be left with fewer rows than k. docs/jobs.md says more."
+    )
+
+
+def noise_warning(run: str, source: str) -> str:
+    """Warn that a source that is released with noise was released before."""
+    return (
+        f"Run {run} released {source} before: who holds both releases has less noise than one of them, as their mean"
+        " has less. docs/randomization.md says more."
     )
 
 

@@ -56,6 +56,7 @@ class SparkSQL(Dialect):
     lacks_recodings: ClassVar[Mapping[str, Capability]] = {
         "clusters": Capability("clusters and condensation are not carried out on Spark; copy the table to DuckDB."),
         "cells": Capability("single cells are not suppressed on Spark; copy the table to DuckDB or PostgreSQL."),
+        "noise": Capability("columns are not randomized on Spark; copy the table to DuckDB."),
     }
     has_snapshots = Capability("Spark has no transactions: what is read more than once is copied first.")
     keeps_order = Capability("tables of Spark have no order in which rows are stored.")

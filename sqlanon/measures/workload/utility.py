@@ -72,6 +72,8 @@ def release_utility(
             "A release of differential privacy can't be measured against its source: the figures would tell of it"
             " without noise, and no budget would be charged."
         )
+    if policy.is_randomized:
+        raise PolicyError("A release with noise is measured by `sqlanon loss`, and has no classes to predict by.")
     _check(policy, target)
     held = _count_release(policy, target, options)
     with open_source(policy, options, read_only=True) as (engine, source):

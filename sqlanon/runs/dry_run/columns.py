@@ -14,7 +14,7 @@ from sqlanon.policy import Show
 from sqlanon.sql import Relation
 from sqlanon.staging.recode import cell_name
 from sqlanon.verification.condensed import group_column
-from sqlanon.work.publish.companion import COLUMNS, companion_of
+from sqlanon.work.publish.companion import VALUES, companion_of
 
 _RULES = {
     "nodes": ("node", "parent", "depth", "attribute", "lo", "hi"),
@@ -64,7 +64,7 @@ def _cells(attribute: Attribute, plan: Plan, dialect: type[Dialect]) -> Iterator
 def _gathered_columns(relation: Relation, part: str, plan: Plan, dialect: type[Dialect]) -> list[Column]:
     """The columns of a release of clusters, of its second table, or of the rows that they tell of."""
     if relation.name == companion_of(plan.release).name:
-        return [Column(name, dialect.types["text"], Kind.TEXT) for name in COLUMNS]
+        return [Column(name, dialect.types["text"], Kind.TEXT) for name in VALUES.columns]
     cluster, rows = (Column(name, dialect.types["int64"], Kind.INTEGER) for name in ("cluster", "rows"))
     if part == "expanded":
         return [cluster, *(one.column for one in plan.kept)]

@@ -1,0 +1,197 @@
+"""Reconstruction of a column's original distribution from a release with noise, and from what was added to it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
+from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.errors import PolicyError
+from sqlanon.measures.reconstruction.bins import Bins, spread, transitions
+from sqlanon.measures.reconstruction.estimating import Estimate, estimate, invert
+from sqlanon.models.randomization.changes import AddedNoise, RandomChange, Response, read_changes
+from sqlanon.plan.connecting import open_release
+from sqlanon.plan.lookup import require_columns
+from sqlanon.policy import Policy
+from sqlanon.results.reconstruction import ReconstructedGroup, ReconstructedShare, Reconstruction
+from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.support.suggest import did_you_mean
+from sqlanon.values.expressions import double_of, text_of
+from sqlanon.work.publish.companion import NOISE, companion_of
+
+Method = Literal["em", "bayes", "inversion"]
+BINS = 50
+MOST_BINS = 1000
+_MOST_SHOWN = 20_000  # bins of released numbers
+_MOST_GROUPS = 100
+
+
+def reconstruct(
+    policy: Policy,
+    column: str,
+    *,
+    by: str | None = None,
+    bins: int = BINS,
+    method: Method = "em",
+    range_: tuple[float, float] | None = None,
+    options: EngineOptions | None = None,
+) -> Reconstruction:
+    """Estimate the original distribution of a randomized column from the policy's release alone.
+
+    by: a column that is released as it is, of which every value is a group with a distribution of its own.
+    bins: of numbers, over the range.
+    method: `em`, expectation maximization (Agrawal, Aggarwal, PODS 2001); `bayes`, numbers as if in the middle of their
+        bins (Agrawal, Srikant, SIGMOD 2000); `inversion` of the matrix, of categories.
+    range_: the least and the greatest original number; by default that which the policy declares, or else that of the
+        released numbers, which is wider.
+
+    Raises PolicyError (no such release, column or group), AccessError, EngineError.
+    """
+    if not policy.is_randomized:
+        raise PolicyError("reconstruct is for releases of algorithm: randomize.")
+    if not 1 <= bins <= MOST_BINS:
+        raise PolicyError(f"There are 1 to {MOST_BINS:,} bins, not {bins:,}.")
+    with open_release(policy, options=options) as (engine, release):
+        changes = _read_changes(engine, release)
+        if column not in changes:
+            raise PolicyError(f"'{column}' was not randomized; {did_you_mean(column, changes)}")
+        require_columns(engine, release, [column, *([] if by is None else [by])])
+        group = _group_of(engine, release, by, changes)
+        change = changes[column]
+        released = next(one for one in engine.columns(release) if one.name == column)
+        source = _ReleasedColumn(engine, release, released, group)
+        if isinstance(change, AddedNoise):
+            if method == "inversion":
+                raise PolicyError("inversion is for categories; numbers are estimated by em or bayes.")
+            groups = _numbers(source, change, bins, method, range_ or _declared(policy, column))
+        elif isinstance(change, Response):
+            if method == "bayes":
+                raise PolicyError("bayes is for numbers; categories are estimated by em or inversion.")
+            groups = _categories(source, change, method)
+        name = ".".join(release.parts[-2:])
+    return Reconstruction(name, column, change.method, method, by, tuple(groups))
+
+
+class _ReleasedColumn:
+    """A column of a release, in groups."""
+
+    def __init__(self, engine: Engine, release: Relation, column: Column, group: Markup) -> None:
+        self.engine, self.release, self.column, self.group = engine, release, column, group
+
+    @property
+    def number(self) -> Markup:
+        """The value as a double."""
+        return double_of(self.engine.render, Markup(Identifier(self.column.name)), self.column.kind)
+
+    @property
+    def text(self) -> Markup:
+        """The value as a text."""
+        return text_of(self.engine.render, Markup(Identifier(self.column.name)), self.column.kind, self.column.type)
+
+    def count(self, template: str, **values: Any) -> dict[str | None, dict[Any, int]]:
+        """Count rows by group and value, the groups in the order of their texts."""
+        counted: dict[str | None, dict[Any, int]] = defaultdict(dict)
+        for group, value, rows in self.engine.query(template, release=self.release, group=self.group, **values):
+            counted[group][value] = int(rows)
+        if not counted:
+            raise PolicyError(f"{self.release} holds no rows.")
+        if len(counted) > _MOST_GROUPS:
+            raise PolicyError(f"--by has {len(counted):,} values, and {_MOST_GROUPS} groups at most are reconstructed.")
+        return {group: counted[group] for group in sorted(counted, key=lambda group: (group is not None, group))}
+
+
+def _read_changes(engine: Engine, release: Relation) -> dict[str, RandomChange]:
+    noise = engine.resolve(companion_of(release, NOISE))
+    if noise is None:
+        raise PolicyError(
+            f"There is no table {companion_of(release, NOISE)}, which tells what was added: it is released beside the"
+            " rows (sqlanon run)."
+        )
+    require_columns(engine, noise, NOISE.columns)
+    return read_changes([tuple(row) for row in engine.query("randomize/list_changes", noise=noise)])
+
+
+def _group_of(engine: Engine, release: Relation, by: str | None, changes: Mapping[str, RandomChange]) -> Markup:
+    if by is None:
+        return macro("values.list", [None])
+    if by in changes:
+        raise PolicyError(f"'{by}' was randomized too: groups are of a column that is released as it is.")
+    column = next(one for one in engine.columns(release) if one.name == by)
+    return text_of(engine.render, Markup(Identifier(by)), column.kind, column.type)
+
+
+def _declared(policy: Policy, column: str) -> tuple[float, float] | None:
+    asked = getattr(policy.algorithm, "columns", {}).get(column)
+    return getattr(asked, "range", None)
+
+
+def _numbers(
+    source: _ReleasedColumn, change: AddedNoise, count: int, method: Method, range_: tuple[float, float] | None
+) -> list[ReconstructedGroup]:
+    ends = range_ or source.engine.query_one("randomize/measure_ends", relation=source.release, number=source.number)
+    bins = Bins.over(float(ends[0]), float(ends[1]), count, change.unit)
+    counted = source.count("reconstruction/count_bins", number=source.number, low=bins.low, width=bins.width)
+    shown = spread({place: 1 for counts in counted.values() for place in counts})
+    if len(shown) > _MOST_SHOWN:
+        raise PolicyError(
+            f"The noise is so large that released numbers are in {len(shown):,} bins; ask for fewer bins."
+        )
+    probabilities = list(transitions(bins, change, shown, at_middles=method == "bayes"))
+    estimates = estimate(list(counted.values()), range(bins.count), probabilities)
+    return [
+        ReconstructedGroup(
+            group,
+            rows := sum(counts.values()),
+            tuple(
+                ReconstructedShare(
+                    round(estimated.shares[place], 9), counts.get(place, 0) / rows, None, *bins.bounds(place)
+                )
+                for place in range(bins.count)
+            ),
+            estimated.rounds,
+            estimated.ended,
+        )
+        for (group, counts), estimated in zip(counted.items(), estimates, strict=True)
+    ]
+
+
+def _categories(source: _ReleasedColumn, change: Response, method: Method) -> list[ReconstructedGroup]:
+    counted = source.count("reconstruction/count_values", text=source.text)
+    numbers = {value: place for place, value in enumerate(change.released)}
+    foreign = sum(rows for counts in counted.values() for value, rows in counts.items() if value not in numbers)
+    if foreign:
+        raise PolicyError(f"{foreign:,} released rows hold values of {change.column} that the table of changes lacks.")
+    groups = [{numbers[value]: rows for value, rows in counts.items()} for counts in counted.values()]
+    if method == "inversion":
+        return [
+            _category_group(change, group, counts, invert(counts, change.matrix), None)
+            for group, counts in zip(counted, groups, strict=True)
+        ]
+    cells = [
+        (true, shown, probability)
+        for true, row in enumerate(change.matrix)
+        for shown, probability in enumerate(row)
+        if probability > 0
+    ]
+    estimates = estimate(groups, range(len(change.values)), cells)
+    return [
+        _category_group(change, group, counts, one.shares, one)
+        for group, counts, one in zip(counted, groups, estimates, strict=True)
+    ]
+
+
+def _category_group(
+    change: Response, group: str | None, counts: Mapping[int, int], shares: Mapping[int, float], of: Estimate | None
+) -> ReconstructedGroup:
+    rows = sum(counts.values())
+    released = {value: counts.get(place, 0) / rows for place, value in enumerate(change.released)}
+    listed: Sequence[ReconstructedShare] = [
+        ReconstructedShare(round(shares[place], 9), released.get(value, 0.0), value)
+        for place, value in enumerate(change.values)
+    ]
+    return ReconstructedGroup(group, rows, tuple(listed), *((None, None) if of is None else (of.rounds, of.ended)))

@@ -1,0 +1,84 @@
+"""Policies and runs that change values at random, in words for people and as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlanon.cli.deferred import randomizing
+from sqlanon.cli.layout import table
+from sqlanon.cli.plans import listed
+from sqlanon.results.codec import to_json
+
+if TYPE_CHECKING:
+    from sqlanon.plan.randomized import RandomizedPlan
+    from sqlanon.results.randomized import ChangedColumn, HiddenInterval, RandomizedResult
+
+_HEADINGS = ["column", "type", "change", "epsilon", "hidden in, by 50 %", "by 95 %", "by 99.9 %"]
+
+
+def check_text(plan: RandomizedPlan) -> str:
+    """The changes that a run makes."""
+    columns = [randomizing.changed_column(plan, change) for change in plan.changes]
+    parts = (
+        f"Source:  {plan.source_name}, {plan.rows:,} rows\nRelease: {plan.release_name}",
+        _columns_text(columns),
+        _promise(plan.epsilon),
+        listed("Warnings", plan.warnings),
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def check_object(plan: RandomizedPlan, refusal: str | None) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "source": {"table": plan.source_name, "rows": plan.rows},
+        "release": {"table": plan.release_name},
+        "columns": [to_json(randomizing.changed_column(plan, change)) for change in plan.changes],
+        "epsilon": plan.epsilon,
+        "warnings": [*plan.warnings, *([] if refusal is None else [f"A run would be refused: {refusal}"])],
+        "problems": [],
+    }
+
+
+def result_text(result: RandomizedResult) -> str:
+    """The summary of a run."""
+    parts = (
+        f"Published {result.release}\n  from {result.source}: {result.rows:,} rows\n  and {result.changes}: what was"
+        f" added to them\n  run {result.run} on {result.engine}",
+        _columns_text(result.columns),
+        _promise(result.epsilon),
+        "Checked: " + ", ".join(name.replace("_", " ") for name in result.checks) + ". That the draws were secret and"
+        " independent can't be seen in a table: it follows from how they were made.",
+        listed("Warnings", result.warnings),
+        listed("Notes", result.notes),
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def _columns_text(columns: Sequence[ChangedColumn]) -> str:
+    rows = [
+        [one.name, one.type, _change(one), "none" if one.epsilon is None else f"{one.epsilon:g}", *_widths(one)]
+        for one in columns
+    ]
+    return table(_HEADINGS, rows)
+
+
+def _change(column: ChangedColumn) -> str:
+    amounts = ", ".join(f"{name} {amount:.4g}" for name, amount in column.amounts.items() if name != "epsilon")
+    return f"{column.method} ({amounts})"
+
+
+def _widths(column: ChangedColumn) -> list[str]:
+    return [_width(one) for one in column.intervals] or ["", "", ""]
+
+
+def _width(interval: HiddenInterval) -> str:
+    share = "" if interval.share is None else f" ({interval.share:.0%})"
+    return f"{interval.width:.4g}{share}"
+
+
+def _promise(epsilon: float | None) -> str:
+    if epsilon is None:
+        return "Local differential privacy: none of a row, as not every change has an epsilon."
+    return f"Local differential privacy of a row: epsilon {epsilon:g}, over all columns that were changed."

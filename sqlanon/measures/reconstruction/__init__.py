@@ -1,0 +1,1 @@
+"""Reconstruction of the distributions that random changes of single values hide."""

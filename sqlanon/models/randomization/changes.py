@@ -1,0 +1,148 @@
+"""The random change of a column: what it is, what it hides, and the rows of the table that tells readers of it."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from sqlanon.errors import PolicyError
+from sqlanon.models.randomization.noise import DISTRIBUTIONS, NoiseDistribution
+
+ChangeFact = tuple[str, str, str, str | None, str | None, float | None]
+"""A row of the table that tells of changes: attribute, method, parameter, true value, released value, amount."""
+
+
+@dataclass(frozen=True)
+class RandomChange(ABC):
+    """The random change of the values of a column; `column` is its name."""
+
+    column: str
+
+    @property
+    @abstractmethod
+    def method(self) -> str:
+        """The name of the method in the table that tells of it."""
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> float | None:
+        """The local differential privacy; None where there is none."""
+
+    @abstractmethod
+    def facts(self) -> list[ChangeFact]:
+        """List the rows that tell readers of the change."""
+
+    def _row(
+        self, parameter: str, amount: float | None, true: str | None = None, shown: str | None = None
+    ) -> ChangeFact:
+        return (self.column, self.method, parameter, true, shown, amount)
+
+
+@dataclass(frozen=True)
+class AddedNoise(RandomChange):
+    """Noise that is added to numbers, in whole multiples of a unit.
+
+    unit: the least difference of two released numbers: 1 of whole numbers, a power of two of floats.
+    limits: the least and the greatest number that is released; numbers beyond are moved there. None for any.
+    stated: the epsilon that the policy asks for; None where it says the size of the noise.
+    """
+
+    distribution: NoiseDistribution
+    unit: float
+    limits: tuple[float, float] | None = None
+    stated: float | None = None
+
+    @property
+    def method(self) -> str:
+        return self.distribution.name
+
+    @property
+    def epsilon(self) -> float | None:
+        return self.stated
+
+    def facts(self) -> list[ChangeFact]:
+        rows = [self._row(self.distribution.parameter, self.distribution.size), self._row("unit", self.unit)]
+        if self.limits is not None:
+            rows += [self._row("least", self.limits[0]), self._row("greatest", self.limits[1])]
+        return rows if self.stated is None else [*rows, self._row("epsilon", self.stated)]
+
+
+@dataclass(frozen=True)
+class Response(RandomChange):
+    """Randomized response: each of k values is kept with a probability, and else becomes one of the others."""
+
+    values: tuple[str, ...]
+    stated: float
+
+    name: ClassVar[str] = "response"
+
+    @property
+    def method(self) -> str:
+        return self.name
+
+    @property
+    def epsilon(self) -> float | None:
+        return self.stated
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """The values that may be released."""
+        return self.values
+
+    @property
+    def kept(self) -> float:
+        """The probability by which a value is kept."""
+        return math.exp(self.stated) / (math.exp(self.stated) + len(self.values) - 1)
+
+    @property
+    def matrix(self) -> Sequence[Sequence[float]]:
+        """The probability of each released value, by true value."""
+        other = (1.0 - self.kept) / (len(self.values) - 1)
+        places = range(len(self.values))
+        return [[self.kept if true == shown else other for shown in places] for true in places]
+
+    def facts(self) -> list[ChangeFact]:
+        values = [self._row("value", None, true=value) for value in self.values]
+        return [self._row("epsilon", self.stated), self._row("kept", self.kept), *values]
+
+
+def read_changes(rows: Iterable[ChangeFact]) -> dict[str, RandomChange]:
+    """Read the changes of columns from the table that tells of them.
+
+    Raises PolicyError where the rows are of no such table.
+    """
+    by_column: dict[str, _Rows] = {}
+    for attribute, method, parameter, true, shown, amount in rows:
+        of = by_column.setdefault(attribute, _Rows(method))
+        if amount is not None and true is None:
+            of.amounts[parameter] = float(amount)
+        else:
+            of.cells.append((true or "", shown, amount))
+    return {column: _change_of(column, of) for column, of in by_column.items()}
+
+
+@dataclass
+class _Rows:
+    method: str
+    amounts: dict[str, float] = field(default_factory=dict)
+    cells: list[tuple[str, str | None, float | None]] = field(default_factory=list)
+
+
+def _change_of(column: str, of: _Rows) -> RandomChange:
+    try:
+        if of.method in DISTRIBUTIONS:
+            return _noise_of(column, DISTRIBUTIONS[of.method], of.amounts)
+        if of.method == Response.name:
+            return Response(column, tuple(sorted(true for true, _, _ in of.cells)), of.amounts["epsilon"])
+    except KeyError as lacking:
+        raise PolicyError(f"The table of what was added lacks the row {lacking} of {column}.") from None
+    raise PolicyError(f"The table of what was added has a method of {column} that this version does not know.")
+
+
+def _noise_of(column: str, distribution: type[NoiseDistribution], amounts: Mapping[str, float]) -> AddedNoise:
+    limits = (amounts["least"], amounts["greatest"]) if "least" in amounts else None
+    size = distribution(amounts[distribution.parameter])
+    return AddedNoise(column, size, amounts["unit"], limits, amounts.get("epsilon"))

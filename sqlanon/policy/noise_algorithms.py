@@ -1,0 +1,115 @@
+"""Randomization of columns, and what each column may be told: the noise of numbers, the responses of categories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
+from sqlanon.policy.part import Number, Part, broken, different
+
+MOST_VALUES = 1000  # of a column whose responses are randomized
+MOST_EPSILON = 10  # of one column: noise of a scale that is smaller hides nothing
+_SIZES = ("deviation", "half-width", "scale", "epsilon", "interval-privacy")
+_SIZE_OF = {"gaussian": "deviation", "uniform": "half-width", "laplace": "scale"}
+
+
+class ColumnNoise(Part):
+    """Noise that is added to the numbers of a column; its size is told by one key."""
+
+    noise: Literal["gaussian", "uniform", "laplace"]
+    """The distribution of the noise, whose mean is 0."""
+    deviation: Number | None = Field(default=None, gt=0)
+    """The standard deviation of gaussian noise, in the unit of the column."""
+    half_width: Number | None = Field(default=None, gt=0, alias="half-width")
+    """The greatest uniform noise: it lies between this number and its negative."""
+    scale: Number | None = Field(default=None, gt=0)
+    """The scale of Laplace noise, whose standard deviation is 1.41 times as large."""
+    epsilon: Number | None = Field(default=None, gt=0, le=MOST_EPSILON)
+    """The local differential privacy of Laplace noise: two values of the range differ by a factor of e to the epsilon
+    at most in the probability of whatever is released. It needs `range`."""
+    interval_privacy: Number | None = Field(default=None, gt=0, le=100, alias="interval-privacy")
+    """The width of the interval in which a value is known to lie with the stated confidence, as a share of `range`
+    (Agrawal, Srikant, SIGMOD 2000): 1 for all of it, 0.5 for half of it."""
+    confidence: Number | None = Field(default=None, gt=0, lt=1)
+    """The confidence of interval-privacy; 0.95 if not given."""
+    range: tuple[Number, Number] | None = None
+    """The least and the greatest value of the column, as `[0, 120]`; rows with others are refused."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        sizes = {
+            "deviation": self.deviation,
+            "half-width": self.half_width,
+            "scale": self.scale,
+            "epsilon": self.epsilon,
+            "interval-privacy": self.interval_privacy,
+        }
+        given = [key for key in _SIZES if sizes[key] is not None]
+        allowed = [_SIZE_OF[self.noise], *(["epsilon"] if self.noise == "laplace" else []), "interval-privacy"]
+        if len(given) != 1 or given[0] not in allowed:
+            raise broken(f"must tell the size of {self.noise} noise by one of {', '.join(allowed)}.")
+        if self.range is not None and not self.range[0] < self.range[1]:
+            raise broken("must have a range of two numbers, the lesser first.")
+        if given[0] in ("epsilon", "interval-privacy") and self.range is None:
+            raise broken(f"must have a range, the least and the greatest value, with {given[0]}.")
+        if self.confidence is not None and given[0] != "interval-privacy":
+            raise broken("has confidence, which is that of interval-privacy; leave it out.")
+        return self
+
+
+def _different(given: object) -> object:
+    return different(given, 2, MOST_VALUES)
+
+
+class RandomizedResponse(Part):
+    """Randomized response: a value is kept with a probability, and else replaced by another one, each as likely."""
+
+    response: Literal["keep"]
+    """`keep`: the true value is the likeliest of all (k-ary randomized response; Kairouz, Bonawitz, Ramage, ICML
+    2016)."""
+    epsilon: Number = Field(gt=0, le=MOST_EPSILON)
+    """The local differential privacy: a value is kept with probability e^epsilon / (e^epsilon + k - 1)."""
+    values: Annotated[tuple[str, ...], BeforeValidator(_different)]
+    """The k values of the column; rows with others are refused."""
+
+
+COLUMN_PARTS: Mapping[str, type[Part]] = {"noise": ColumnNoise, "response": RandomizedResponse}
+"""Parts of the grammar by the key that only one of them has."""
+
+
+def _kind_of(given: object) -> str | None:
+    """Tell the kind of randomization by the key that only it has; None where there is not one such key."""
+    if isinstance(given, Part):
+        return next((kind for kind, part in COLUMN_PARTS.items() if type(given) is part), None)
+    kinds = [kind for kind in COLUMN_PARTS if isinstance(given, Mapping) and kind in given]
+    return kinds[0] if len(kinds) == 1 else None
+
+
+def column_part(given: object) -> type[Part] | None:
+    """Find the part of the grammar that an entry of `columns` is of; None where none of its keys tells."""
+    kind = _kind_of(given)
+    return None if kind is None else COLUMN_PARTS[kind]
+
+
+RandomizedColumn = Annotated[
+    Annotated[ColumnNoise, Tag("noise")] | Annotated[RandomizedResponse, Tag("response")],
+    Discriminator(_kind_of),
+]
+
+
+class Randomize(AlgorithmParameters):
+    """Adds noise to numbers and randomizes categories, by distributions that are released too, so that readers can
+    reconstruct what the noise hides: distributions, not rows. docs/randomization.md says more."""
+
+    recodes: ClassVar[Recodes] = Recodes.NOISE
+    is_randomized: ClassVar[bool] = True
+    sentence: ClassVar[str] = (
+        "Every value of the randomized columns was changed at random, by a distribution that is released beside the"
+        " rows."
+    )
+    name: Literal["randomize"]
+    columns: Annotated[dict[str, RandomizedColumn], Field(min_length=1)]
+    """The randomized columns, each with its noise, as `{age: {noise: gaussian, deviation: 10}}`."""

@@ -1,0 +1,159 @@
+"""Releases whose values were changed at random, with a second table that tells of what was added to each column."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
+from sqlanon.models.randomization.draws import BOUND_BITS, SPREAD_BITS
+from sqlanon.plan.randomized import Randomized, RandomizedCategory, RandomizedPlan
+from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.staging.pair import StagedPair
+from sqlanon.values.digest import exact_text
+from sqlanon.values.expressions import exact, text_of
+from sqlanon.work.publish import guard_staging
+from sqlanon.work.publish.companion import NOISE, companion_of
+from sqlanon.work.workspace import Workspace
+
+KEY_BYTES = 16  # as many as a digest has
+_DRAWS = ("attribute", "slot", "bound", "low", "width", "other_low", "other_width")
+
+
+def secret_key() -> str:
+    """Draw a key from the randomness of the operating system; nothing keeps it."""
+    return secrets.token_hex(KEY_BYTES)
+
+
+@dataclass(frozen=True)
+class RandomizedRows:
+    """Rows of a source, each with its randomized columns changed.
+
+    key: gives the secret key of the draws, as hexadecimal digits.
+    """
+
+    plan: RandomizedPlan
+    key: Callable[[], str] = secret_key
+
+    def stage(self, engine: Engine, workspace: Workspace, *, replace: bool) -> StagedPair:
+        """Write rows and table of changes beside their places; call it in the transaction that reads the source.
+
+        The key goes into a temporary table of the session as a bound value, and is dropped with it.
+        """
+        release = self.plan.release
+        final, noise = workspace.staging(release, engine), workspace.staging(companion_of(release, NOISE), engine)
+        draws, categories = workspace.table("draws"), workspace.table("categories")
+        keys = engine.temporary(workspace.table("keys").name)
+        self._load(engine, draws, categories)
+        engine.run("randomize/create_keys", keys=keys)
+        engine.load(keys, ["secret"], [(self.key(),)])
+        stage_rows(engine, self.plan, self.plan.source, final, keys=keys, draws=draws, categories=categories)
+        grants = guard_staging(engine, final)
+        workspace.drop(keys, draws, categories)
+        engine.run("randomize/create_noise", noise=noise)
+        stated = [row for change in self.plan.changes for row in change.facts()]
+        engine.load(noise, list(NOISE.columns), stated)
+        guard_staging(engine, noise)
+        return StagedPair(engine, final, noise, NOISE, release, grants, replace)
+
+    def _load(self, engine: Engine, draws: Relation, categories: Relation) -> None:
+        """Write down the slots of all draws, and the declared values of categories."""
+        numbered = self._numbered()
+        engine.run("randomize/create_draws", draws=draws)
+        engine.load(draws, _DRAWS, [(number, *slot) for number, one in numbered for slot in one.draws.slots()])
+        engine.run("randomize/create_categories", categories=categories)
+        listed = [
+            (number, place, value)
+            for number, one in numbered
+            if isinstance(one, RandomizedCategory)
+            for place, value in enumerate(one.change.values)
+        ]
+        engine.load(categories, ["attribute", "place", "value"], listed)
+        engine.analyze(draws, categories)
+
+    def _numbered(self) -> list[tuple[int, Randomized]]:
+        """Pair the randomized columns with their places in the release."""
+        places = {column.name: place for place, column in enumerate(self.plan.columns)}
+        return [(places[name], one) for name, one in self.plan.randomized.items()]
+
+
+def stage_rows(engine: Engine, plan: RandomizedPlan, source: Relation, staging: Relation, **tables: Relation) -> None:
+    """Create the table of changed rows, by draws that the key and every row's own values decide."""
+    columns = [_described(engine, plan, number, column) for number, column in enumerate(plan.columns)]
+    values = [
+        exact_text(engine.render, _with_scale(column), Identifier(f"v{number}"))
+        for number, column in enumerate(plan.columns)
+    ]
+    engine.run(
+        "randomize/stage_rows",
+        staging=staging,
+        source=source,
+        columns=columns,
+        line=macro("values.line", values),
+        order=_order(engine, plan.columns),
+        bound_bits=BOUND_BITS,
+        spread_bits=SPREAD_BITS,
+        **tables,
+    )
+
+
+def _with_scale(column: Column) -> Column:
+    """A column whose values are digested with all that tells them apart: numbers that keep a scale of their own too."""
+    loose = column.kind is Kind.DECIMAL and column.decimals is None
+    return Column(column.name, column.type, Kind.OTHER) if loose else column
+
+
+def _described(engine: Engine, plan: RandomizedPlan, number: int, column: Column) -> dict[str, Any]:
+    """A column of the release for the statement: its value and what equal rows are counted by, and its change."""
+    value = Markup(Identifier(column.name))
+    is_loose = column.kind is Kind.FLOAT or (column.kind is Kind.DECIMAL and column.decimals is None)
+    described: dict[str, Any] = {
+        "number": number,
+        "name": Identifier(column.name),
+        "type": Markup(column.type),
+        "value": macro("randomize.one_of_equals", value) if is_loose else value,
+        "grouped_by": exact(engine, column, value) if is_loose else (value,),
+        "form": "kept",
+    }
+    change = plan.randomized.get(column.name)
+    return described if change is None else described | _change(engine, number, change)
+
+
+def _change(engine: Engine, number: int, one: Randomized) -> dict[str, Any]:
+    if isinstance(one, RandomizedCategory):
+        value = macro("relations.column", Identifier("hashed"), Identifier(f"v{number}"))
+        return {
+            "form": "category",
+            "slot_bits": one.draws.slot_bits,
+            "text": text_of(engine.render, value, one.column.kind, one.column.type),
+            "places": len(one.change.values),
+        }
+    forms = {Kind.FLOAT: "float", Kind.DECIMAL: "decimal"}
+    return {
+        "form": forms.get(one.column.kind, "integer"),
+        "slot_bits": one.draws.slot_bits,
+        "unit": one.change.unit,
+        "decimals": one.decimals,
+        "decimal_unit": Decimal(1).scaleb(-one.decimals),
+        "limits": one.limits,
+    }
+
+
+def _order(engine: Engine, columns: Sequence[Column]) -> list[Markup]:
+    """The keys by which released rows are sorted; zeros of floats by their sign too."""
+    keys: list[Markup] = []
+    for column in columns:
+        value = macro("relations.column", Identifier("shown"), Identifier(column.name))
+        if column.kind is Kind.TEXT:
+            keys.append(engine.render.macro("collate", value))
+        elif column.kind is Kind.FLOAT:
+            keys += exact(engine, column, value)
+        else:
+            keys.append(value)
+    return keys

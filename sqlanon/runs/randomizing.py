@@ -1,0 +1,232 @@
+"""Runs that change values at random: plan, stage in one snapshot of the source, verify, publish.
+
+They have a flow of their own, as neither codes nor classes of the source are needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status
+from sqlanon.engines import redacted
+from sqlanon.engines.base import Engine, StatementListener
+from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.errors import SqlanonError, VerificationError
+from sqlanon.models.randomization.changes import AddedNoise, RandomChange
+from sqlanon.models.randomization.noise import CONFIDENCES
+from sqlanon.plan.randomized import RandomizedPlan, resolve_randomized
+from sqlanon.plan.trust import hold_trusted
+from sqlanon.policy import ColumnNoise, Policy
+from sqlanon.policy.randomized import randomization_of
+from sqlanon.policy.writer import policy_text, put_back
+from sqlanon.releases.randomized import RandomizedRows, secret_key
+from sqlanon.results.measures import Check
+from sqlanon.results.randomized import ChangedColumn, HiddenInterval, RandomizedResult
+from sqlanon.results.records import write_randomized_record
+from sqlanon.results.run_result import CatalogPlace
+from sqlanon.runs.flow import interruptible
+from sqlanon.runs.linking import check_earlier_releases, noise_warning, refusal_by_earlier
+from sqlanon.runs.recording import PublishedRecord, record_without_rules
+from sqlanon.sql import Statement
+from sqlanon.staging.pair import StagedPair
+from sqlanon.support.environment import named
+from sqlanon.verification.randomized import check_randomized, measure_figures
+from sqlanon.work.control import Control
+from sqlanon.work.journal import Journal, Observer, Silent, status_after
+from sqlanon.work.publish.companion import NOISE, companion_of
+from sqlanon.work.session import Session, catalog_place, open_existing_catalog, open_for_planning, open_session
+from sqlanon.work.workspace import Workspace, release_lock
+
+
+def run_randomized(
+    policy: Policy,
+    *,
+    replace: bool = False,
+    options: EngineOptions | None = None,
+    observer: Observer | None = None,
+    key: Callable[[], str] = secret_key,
+) -> RandomizedResult:
+    """RandomChange values of the policy's source at random, and publish the rows and what was added to them.
+
+    key: gives the secret key of the draws, as 32 hexadecimal digits; by default by the randomness of the operating
+        system. Who knows the key can take the noise away: another one is for tests and for demonstrations alone.
+
+    Raises PolicyError (the policy doesn't fit the table), VerificationError (the staged release failed its check),
+    AccessError, ConflictError, EngineError, Cancelled.
+    """
+    with interruptible(), open_session(policy, options or EngineOptions()) as session:
+        return RandomizedRun(session, policy, observer or Silent(), replace, key).release()
+
+
+def check_randomized_run(policy: Policy, options: EngineOptions | None = None) -> tuple[RandomizedPlan, str | None]:
+    """Check a policy that randomizes columns against its table, and find why a run would be refused all the same.
+
+    The second is None where no earlier release of the source refuses a run. Nothing is changed.
+    Raises PolicyError with every problem.
+    """
+    with open_for_planning(policy, options) as (engine, _):
+        plan = resolve_randomized(policy, engine, replace=True)
+        with open_existing_catalog(policy, engine, options) as catalog:
+            return plan, None if catalog is None else refusal_by_earlier(policy, plan, catalog)
+
+
+@dataclass
+class RandomizedRun:
+    """A run while it is carried out, in a session that is open."""
+
+    session: Session
+    policy: Policy
+    observer: Observer
+    replace: bool
+    key: Callable[[], str]
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.observer)
+        self.engine = self.session.engine
+        self.published = False
+
+    def release(self) -> RandomizedResult:
+        """Carry out the run, and record how it ended."""
+        self.engine.require_writable()
+        with self.journal.during("plan"):
+            plan = resolve_randomized(self.policy, self.engine, replace=self.replace)
+        catalog = self.session.catalog
+        earlier = catalog.released(plan.source_place)
+        check_earlier_releases(earlier, plan.source_name, self.policy.republish)
+        if earlier:
+            warning = noise_warning(earlier[0].run, plan.source_name)
+            plan = dataclasses.replace(plan, warnings=(*plan.warnings, warning))
+        run = catalog.start_run(
+            RunStart(
+                source=plan.source_name,
+                release=plan.release_name,
+                policy=policy_text(self.policy),
+                algorithm=self.policy.algorithm.name,
+                engine_version=self.engine.version,
+                source_rows=plan.rows,
+            )
+        )
+        self.observer.started(run)
+        try:
+            result = self._work(run, plan)
+        except BaseException as error:
+            if self.published:
+                error.add_note("The release WAS published; a step after publishing failed.")
+            self._end(run, Status.PUBLISHED if self.published else status_after(error), error)
+            raise
+        self._record_steps(run)
+        catalog.finish_run(run, Status.PUBLISHED, result=write_randomized_record(result), source_rows=result.rows)
+        return result
+
+    def _work(self, run: str, plan: RandomizedPlan) -> RandomizedResult:
+        """Stage, check, publish."""
+        home = None if self.session.own_catalog else self.policy.catalog.schema_
+        keeper = self.engine if self.engine.traits.has_locks else self.session.catalog.store
+        with (
+            release_lock(self.engine, plan.release, keeper=keeper),
+            Workspace(self.engine, self.session.catalog, run, home) as workspace,
+            Control(self.session.catalog.channel(run), self.journal, self.engine) as control,
+        ):
+            self.engine.listener = self._listener(self.engine.listener)
+            rows = RandomizedRows(plan, self.key)
+            with self.journal.during("recode"), self.engine.transaction():
+                hold_trusted(self.policy, self.engine, plan.source)
+                figures = measure_figures(self.engine, plan)
+                staged = rows.stage(self.engine, workspace, replace=self.replace)
+            with self.journal.during("verify"):
+                checks = check_randomized(self.engine, plan, figures, staged.final, staged.second)
+                _require_passed(checks)
+                digest = staged.digest()
+            with self.journal.during("publish"):
+                notes = self._publish(run, plan, staged, control)
+        return RandomizedResult(
+            run=run,
+            engine=self.engine.name,
+            source=plan.source_name,
+            rows=figures.rows,
+            release=plan.release_name,
+            changes=str(companion_of(plan.release, NOISE)),
+            digest=digest,
+            algorithm=self.policy.algorithm.name,
+            columns=tuple(changed_column(plan, change) for change in plan.changes),
+            epsilon=plan.epsilon,
+            checks=checks,
+            catalog=CatalogPlace(redacted(named(catalog_place(self.policy)[0])), self.session.catalog.location.schema),
+            published=True,
+            warnings=plan.warnings,
+            notes=notes,
+        )
+
+    def _listener(self, earlier: StatementListener | None) -> StatementListener:
+        """Listen to statements for whether the run is still wanted; who listened before goes on."""
+
+        def listen(statement: Statement, seconds: float, rows: int) -> None:
+            if earlier is not None:
+                earlier(statement, seconds, rows)
+            self.journal.note(statement, seconds, rows)
+
+        return listen
+
+    def _publish(self, run: str, plan: RandomizedPlan, staged: StagedPair, control: Control) -> tuple[str, ...]:
+        """Let the staged tables take their places, recorded in the same transaction."""
+        catalog, released = self.session.catalog, _release_record(plan)
+        record = PublishedRecord(catalog, run, plan.release, released)
+
+        def within(session: Engine) -> None:
+            control.finish()
+            record.make_within(session)
+
+        with catalog.releasing(plan.source_place):
+            earlier = catalog.released(plan.source_place)
+            check_earlier_releases(earlier, plan.source_name, self.policy.republish, None, released.digest)
+            notes = staged.publish(within)
+            self.published = True
+            record.make_up_for()
+        return notes
+
+    def _record_steps(self, run: str) -> None:
+        """Record the statements, with the names of files as the policy writes them."""
+        steps = [
+            dataclasses.replace(step, statement=put_back(step.statement, self.policy)) for step in self.journal.steps
+        ]
+        self.session.catalog.add_steps(run, steps)
+
+    def _end(self, run: str, status: Status, error: BaseException) -> None:
+        """Record that the run failed."""
+        try:
+            self._record_steps(run)
+            self.session.catalog.finish_run(run, status, error=error, reword=lambda text: put_back(text, self.policy))
+        except SqlanonError as failure:
+            error.add_note(f"The run's end could not be recorded ({failure}).")
+
+
+def _require_passed(checks: dict[str, Check]) -> None:
+    failed = [name for name, check in checks.items() if check.violations]
+    if failed:
+        raise VerificationError(
+            f"The staged release failed its check ({', '.join(failed)}); nothing was published. Please report this."
+        )
+
+
+def changed_column(plan: RandomizedPlan, change: RandomChange) -> ChangedColumn:
+    """Describe the change of a column, and the intervals that it hides a value in."""
+    column = next(one for one in plan.columns if one.name == change.column)
+    amounts = {parameter: amount for _, _, parameter, _, _, amount in change.facts() if amount is not None}
+    intervals: tuple[HiddenInterval, ...] = ()
+    if isinstance(change, AddedNoise):
+        asked = randomization_of(plan.policy).columns[change.column]
+        assert isinstance(asked, ColumnNoise)
+        span = None if asked.range is None else asked.range[1] - asked.range[0]
+        widths = [(confidence, change.distribution.width(confidence)) for confidence in CONFIDENCES]
+        intervals = tuple(
+            HiddenInterval(confidence, width, None if span is None else width / span) for confidence, width in widths
+        )
+    return ChangedColumn(change.column, column.type, change.method, amounts, change.epsilon, intervals)
+
+
+def _release_record(plan: RandomizedPlan) -> ReleaseRecord:
+    """The catalog's record of the release, which leaves no rules."""
+    recoding = {"algorithm": plan.policy.algorithm.name, "columns": {one.column: one.method for one in plan.changes}}
+    return record_without_rules(plan.release_name, ReleaseKind.NOISE, rows=plan.rows, classes=0, recoding=recoding)
