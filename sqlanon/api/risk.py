@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
@@ -74,7 +75,7 @@ def table_risk(
             " the table's own classes, so without --population."
         )
     singling.require_engine(url)
-    named = {"subject": subject, "weights": weights, "household": household}
+    named: dict[str, Any] = {"subject": subject, "weights": weights, "household": household}
     with connect_to_table(
         url, table, options, trusts_owner, makes_tables=singling.is_wanted, writes=rows_to is not None
     ) as (engine, relation):
@@ -104,14 +105,14 @@ def policy_risk(
     thresholds: as in `table_risk`.
     subsets, suda: as in `table_risk`; of the source alone.
 
-    Raises PolicyError: the source lacks a column, or the subject is NULL in some row.
+    Raises PolicyError: the source lacks a column, or the subject is NULL in some row, without `nulls: each`.
     """
     asked, singling = RiskOptions(tuple(thresholds), sample_of), Singling(subsets, suda, fraction=sample_of or FRACTION)
     singling.require_engine(policy.source.url)
     names = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
     read_only = policy.source.url is not None and not singling.is_wanted
     with open_source(policy, options, read_only=read_only) as (engine, relation):
-        source = measure_risk(risk_source(engine, relation, names, subject=policy.person), asked)
+        source = measure_risk(risk_source(engine, relation, names, **_persons(policy)), asked)
         source = measure_singling(risk_source(engine, relation, names), source, singling)
         source = with_identifiers(engine, relation, source)
     if policy.is_private:
@@ -126,7 +127,14 @@ def policy_risk(
         engine, relation = opened
         columns = release_columns(policy, {column.name for column in engine.columns(relation)})
         asked = _of_release(asked, engine, relation, source)
-        return PolicyRisk(source, measure_risk(risk_source(engine, relation, columns, subject=policy.person), asked))
+        return PolicyRisk(source, measure_risk(risk_source(engine, relation, columns, **_persons(policy)), asked))
+
+
+def _persons(policy: Policy) -> dict[str, Any]:
+    """Say whose rows a policy's are, and whether those of nobody known are of a person each."""
+    name = policy.person
+    attribute = None if name is None else policy.attributes.get(name)
+    return {"subject": name, "nulls_each": attribute is not None and attribute.nulls == "each"}
 
 
 @contextlib.contextmanager

@@ -41,7 +41,8 @@ def count_members(source: RiskSource, thresholds: Sequence[float]) -> Members:
 
     With weights the same statement measures individual risks, after another one has looked at the weights.
 
-    Raises PolicyError where the subject is NULL in some row, or a weight or household can't be used.
+    Raises PolicyError where the subject is NULL in some row and nobody said whose that is, or a weight or household
+    can't be used.
     """
     persons = require_subject(source)
     require_weights(source)
@@ -70,10 +71,10 @@ def require_subject(source: RiskSource, what: str = "") -> tuple[int, int] | Non
         return None
     (rows,) = source.engine.query_one("count_rows", table=source.table)
     known, persons, _ = source.engine.query_one("plan/count_repeats", table=source.table, value=source.person)
-    if known < rows:
+    if known < rows and not source.nulls_each:
         of_what = what and f" of {what}"
         raise PolicyError(
             f"The subject '{source.subject.name}'{of_what} is NULL in {rows - known:,} of {rows:,} rows, so nobody"
             " knows whose these are: leave them out in a view, or give each a person of its own there."
         )
-    return int(rows), int(persons)
+    return int(rows), int(persons + rows - known)

@@ -19,7 +19,10 @@ from sqlanon.values.expressions import comparable, double_of, shown
 
 @dataclass(frozen=True)
 class RiskSource:
-    """A table with the columns that its risk is about; see `risk_source`."""
+    """A table with the columns that its risk is about; see `risk_source`.
+
+    nulls_each: whether a row in which the subject is NULL is of another person each.
+    """
 
     engine: Engine
     table: Relation
@@ -27,6 +30,7 @@ class RiskSource:
     subject: Column | None = None
     weights: Column | None = None
     household: Column | None = None
+    nulls_each: bool = False
 
     @property
     def keys(self) -> list[Markup | int]:
@@ -69,6 +73,7 @@ def risk_source(
     subject: str | None = None,
     weights: str | None = None,
     household: str | None = None,
+    nulls_each: bool = False,
 ) -> RiskSource:
     """Resolve the columns by their names.
 
@@ -83,5 +88,6 @@ def risk_source(
     there = {column.name: column for column in engine.columns(table)}
     if weights is not None and not there[weights].kind.is_numeric:
         raise PolicyError(f"The weights '{weights}' are no numbers.")
-    of_rows = (None if name is None else there[name] for name in others.values())
-    return RiskSource(engine, table, tuple(there[name] for name in quasi_identifiers), *of_rows)
+    who, weight, house = (None if name is None else there[name] for name in others.values())
+    quasi = tuple(there[name] for name in quasi_identifiers)
+    return RiskSource(engine, table, quasi, who, weight, house, nulls_each)
