@@ -23,7 +23,7 @@ from sqlanon.jobs.recoded import (
 from sqlanon.jobs.sealing import sealed
 from sqlanon.models import models_of
 from sqlanon.plan.checks import released_names
-from sqlanon.plan.persons import refuse_persons
+from sqlanon.plan.persons import refuse_persons, require_models_by_rows
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_stored
@@ -93,7 +93,7 @@ def export_procedure(engine: Engine, catalog: Catalog, run: Run, wanted: Freezin
 
 def _job(catalog: Catalog, run: Run, wanted: Freezing, policy: Policy) -> Job:
     """The job without a procedure."""
-    refuse_persons(policy, "a job")
+    require_models_by_rows(policy, "a job")
     if not JOB_NAME.fullmatch(wanted.name):
         raise PolicyError(JOB_NAME_PROBLEM)
     if run.status is not Status.PUBLISHED:
@@ -140,6 +140,7 @@ def procedure_text(
     engine: Engine, catalog: Catalog, run: Run, policy: Policy, stored: StoredRules, job: Job
 ) -> ProcedureText:
     """The procedure of a job, after everything that the database couldn't do was refused."""
+    refuse_persons(policy, "a procedure")
     wrong = list(_problems(engine, catalog, run, policy, job))
     if wrong:
         raise PolicyError([*wrong, _OUTSIDE])

@@ -38,6 +38,7 @@ __all__ = [
     "from_spec",
     "largest_k",
     "model_class",
+    "models_by_rows",
     "models_of",
 ]
 
@@ -80,6 +81,20 @@ def model_class(name: str) -> type[PrivacyModel]:
 def models_of(wanted: policy.Policy) -> tuple[PrivacyModel, ...]:
     """Make the models that a policy asks for, in its order; NULLs count as its attributes say."""
     return tuple(from_spec(spec, counts_null=_counts_null(wanted, spec)) for spec in wanted.privacy)
+
+
+def models_by_rows(wanted: policy.Policy) -> tuple[PrivacyModel, ...]:
+    """Make the models for whatever counts rows: those of persons by the attribute that tells these apart.
+
+    Raises PolicyError where one of them can't be judged so.
+    """
+    models, person = models_of(wanted), wanted.person
+    if person is None:
+        return models
+    restated = [model.by_rows(person) for model in models]
+    if unknown := [model.name for model, other in zip(models, restated, strict=True) if other is None]:
+        raise PolicyError(f"subject: {', '.join(unknown)} must count persons, and rows are counted here.")
+    return tuple(model for model in restated if model is not None)
 
 
 def _counts_null(wanted: policy.Policy, spec: policy.ModelParameters) -> bool:

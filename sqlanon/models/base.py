@@ -139,6 +139,14 @@ class PrivacyModel(ABC):
     def sentence(self) -> str:
         """The promise of the model to readers of a report, as one plain sentence about its classes."""
 
+    def by_rows(self, person: str) -> PrivacyModel | None:  # noqa: ARG002
+        """Restate the model of persons as one that judges the same of classes whose rows are counted.
+
+        person: the attribute whose values are the persons; NULL is another one in each row.
+        None where that can't be said: the model then needs a search that counts persons.
+        """
+        return None
+
     def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int) -> Iterator[str]:  # noqa: ARG002
         """List the reasons why the model can't be asked of a table.
 

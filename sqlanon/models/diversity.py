@@ -88,6 +88,10 @@ class DistinctLDiversity(_LDiversity):
     def sentence(self) -> str:
         return f"Every class holds at least {self.l} different values of “{self.attribute}”."
 
+    def by_rows(self, person: str) -> DistinctLDiversity:  # noqa: ARG002
+        """Return the model itself: distinct values are the same, whether rows or persons have them."""
+        return self
+
     def sample_test(self, render: Renderer, groups: Groups) -> None:
         """Values that a sample shows are there."""
 

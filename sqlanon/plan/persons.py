@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlanon.errors import PolicyError
-from sqlanon.models import models_of
+from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.subject import PlanSubject
-from sqlanon.policy import Policy, Role
+from sqlanon.policy import AlgorithmParameters, Policy, Role
 from sqlanon.support.suggest import did_you_mean
 
 _SHOW = "show: pseudonym with a key, or show: surrogate"
@@ -17,6 +17,17 @@ def refuse_persons(policy: Policy, doer: str) -> None:
     """Raise PolicyError where a policy counts persons, which `doer`, the subject of a sentence, doesn't."""
     if policy.person is not None:
         raise PolicyError(f"subject: {doer} counts rows, and not the persons of '{policy.person}'.")
+
+
+def require_models_by_rows(policy: Policy, doer: str) -> None:
+    """Raise PolicyError where `doer`, which counts rows and sees whose they are, can't judge by a model of persons."""
+    person = policy.person
+    unknown = [] if person is None else [model.name for model in models_of(policy) if model.by_rows(person) is None]
+    if unknown:
+        raise PolicyError(
+            f"subject: {doer} counts rows, by which {', '.join(unknown)} can't be judged of the persons of '{person}',"
+            " who may have several."
+        )
 
 
 def person_problems(subject: PlanSubject) -> Iterator[str]:
@@ -38,19 +49,30 @@ def person_problems(subject: PlanSubject) -> Iterator[str]:
             f"subject: the persons of a release are counted by what it shows of them, and it shows nothing of"
             f" '{name}'; write {_SHOW}."
         )
-    if not algorithm.counts_persons:
-        yield f"subject: {algorithm.name} counts rows, and not persons; choose mondrian, or write subject: none."
+    if not algorithm.releases_rows:
+        yield f"subject: {algorithm.name} releases no row of anybody, whom models could count; write subject: none."
     for model in models_of(policy):
-        if model.attribute is not None and not model.judges_shares:
-            yield (
-                f"subject: {model.name} counts rows with a sensitive value, and not persons, who may have several; ask"
-                " for k-anonymity and another model, or write subject: none."
-            )
+        yield from _model_problems(model, name, algorithm)
     nulls = subject.nulls.get(name, 0)
     if nulls and attribute.nulls != "each":
         yield (
             f"subject: '{name}' is NULL in {nulls:,} of {subject.rows:,} rows, so nobody knows whose they are. With"
             " nulls: each, given of the attribute, each of them is of a person of their own."
+        )
+
+
+def _model_problems(model: PrivacyModel, person: str, algorithm: AlgorithmParameters) -> Iterator[str]:
+    """Say that a search can't judge by a model of persons."""
+    if algorithm.counts_persons:
+        if model.attribute is not None and not model.judges_shares:
+            yield (
+                f"subject: {model.name} counts rows with a sensitive value, and not persons, who may have several; ask"
+                " for k-anonymity and another model, or write subject: none."
+            )
+    elif model.by_rows(person) is None:
+        yield (
+            f"subject: {algorithm.name} counts rows, by which {model.name} can't be judged of persons, who may have"
+            " several; choose mondrian, another model, or write subject: none."
         )
 
 

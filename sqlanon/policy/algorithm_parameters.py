@@ -34,7 +34,8 @@ class AlgorithmParameters(Part):
     samples: ClassVar[bool] = False
     """True if models must be testable on samples of the rows."""
     counts_persons: ClassVar[bool] = False
-    """True if the search counts persons, of whom each may have several rows."""
+    """True if the search counts persons, of whom each may have several rows; others count rows, and see whose they
+    are."""
     releases_clusters: ClassVar[bool] = False
     """True if the release has a row for each cluster, and a second table of the values of each."""
     is_private: ClassVar[bool] = False
@@ -101,6 +102,11 @@ class AlgorithmParameters(Part):
     def kept_statistic(self) -> Literal["variance"] | None:
         """Name what the centres of numbers are rescaled to keep."""
         return None
+
+    @property
+    def releases_rows(self) -> bool:
+        """Tell whether a row of the release is a row of the source, and so of a person."""
+        return not (self.releases_clusters or self.draws_numbers or self.is_private)
 
     @property
     def leaves_rules(self) -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 from sqlanon.catalog import RunStart, Status
 from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.distinct_tuples import Tuples
+from sqlanon.encoding.persons import count_persons
 from sqlanon.encoding.pseudonyms import pseudonymized, without_pseudonyms
 from sqlanon.encoding.source_copy import unchanging
 from sqlanon.engines import redacted
@@ -147,11 +149,21 @@ def _encode(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple
         coded, searches = encoded.coded, source.search_options is not None
         tuples = source.distinct_tuples(run, coded)
         k = run.outcome.k if sink.publishes else None
-        figures = CodedMeasurement(coded, tuples, not encoded.unmatched_rows, k).with_rows(run.engine)
+        counted = _counted(run, coded, tuples)
+        figures = CodedMeasurement(coded, counted, not encoded.unmatched_rows, k).with_rows(run.engine)
+        if counted is not None and counted is not tuples:
+            run.workspace.drop(counted.table)
         run.outcome.before, run.outcome.combinations = figures.classes, figures.combinations
         if searches:
             _record_hierarchies(run, coded)
     return dataclasses.replace(encoded, tuples=tuples, values=figures.values)
+
+
+def _counted(run: RunExecution, coded: CodedTable, tuples: Tuples | None) -> Tuples | None:
+    """Tuples that the source is measured by: of persons, where the policy counts these."""
+    if run.policy.person is None or (tuples is not None and tuples.persons is not None):
+        return tuples
+    return count_persons(run.engine, run.workspace, coded, run.policy.person, (), "tuples_of_persons")
 
 
 def _snapshot(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple[int, ...] | None) -> Encoded:

@@ -11,6 +11,7 @@ from sqlanon.algorithms.placement import search_with_rows
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.encoding.persons import count_persons
+from sqlanon.models import models_by_rows
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import AlgorithmParameters
 from sqlanon.releases.base import Release
@@ -86,7 +87,7 @@ class Search(ReleaseSource):
         return Encoded(encode(run.engine, run.snapshot, run.workspace, whole=self.searching.needs_all_witnesses))
 
     def distinct_tuples(self, run: RunExecution, coded: CodedTable) -> Tuples | None:
-        if run.policy.person is not None:
+        if run.policy.person is not None and run.policy.algorithm.counts_persons:
             return count_persons(run.engine, run.workspace, coded, run.policy.person, run.models)
         return self.searching.distinct_tuples(search_request(run, coded, self.search_options))
 
@@ -108,5 +109,6 @@ def search_request(
     run: RunExecution, coded: CodedTable, options: SearchOptions, tuples: Tuples | None = None
 ) -> SearchRequest:
     """Ask for the release that the run's policy wants of coded rows."""
-    report = run.journal.progress
-    return SearchRequest(run.engine, run.workspace, coded, run.models, run.policy, options, report, tuples)
+    report, counts_persons = run.journal.progress, run.policy.algorithm.counts_persons
+    models = run.models if counts_persons else models_by_rows(run.policy)
+    return SearchRequest(run.engine, run.workspace, coded, models, run.policy, options, report, tuples)

@@ -12,7 +12,8 @@ from sqlanon.catalog import Catalog, Run
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.plan.persons import refuse_persons
+from sqlanon.models import models_by_rows
+from sqlanon.plan.persons import require_models_by_rows
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.releases.base import Release
@@ -79,7 +80,7 @@ class Stored(ReleaseSource):
         self._created = False  # whether a job found no release to replace
 
     def require_source(self, run: RunExecution) -> None:
-        refuse_persons(run.policy, "the check of rules that are applied")
+        require_models_by_rows(run.policy, "the check of rules that are applied")
         if run.policy.source.table is not None:
             if self.job is not None:
                 self.pinned = pinned_origin(self.recorded)
@@ -158,7 +159,8 @@ class Stored(ReleaseSource):
     def _suppress(self, run: RunExecution, encoded: Encoded, applied: Applied) -> Release:
         """Find the classes that violate a model, and suppress them if that is wanted."""
         coded, stars, boxed = encoded.coded, run.policy.stars, self.stored.record.has_boxes
-        search = Suppression(run.engine, run.workspace, coded, run.models, applied, not stars, coded.source_rows)
+        models = models_by_rows(run.policy)
+        search = Suppression(run.engine, run.workspace, coded, models, applied, not stars, coded.source_rows)
         rows = search.run()
         self._refuse(rows, encoded)
         if rows and run.policy.judges_stars:

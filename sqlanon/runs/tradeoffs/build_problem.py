@@ -22,6 +22,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models import models_of
+from sqlanon.plan.persons import refuse_persons
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy, seed_of
@@ -55,6 +56,7 @@ def build_problem(
 
     Raises PolicyError if the policy doesn't fit the table, AccessError if the source may not be read.
     """
+    refuse_persons(policy, "the exploration of a lattice")
     with connect(policy.source.url or MEMORY_URL, options) as engine:
         engine.require_writable()
         with build_problem_in(engine, policy, search_options, journal) as opened:
