@@ -135,6 +135,7 @@ SURROGATES: dict[str, Any] = {
     "privacy": DIVERSE,
     "subject": "zipcode",
 }
+PERSONS = [SURROGATES, {**SURROGATES, "algorithm": {"name": "rothko-t"}}]
 _PUBLIC: dict[str, Any] = {
     "age": QUASI | {"domain": {"from": 20, "below": 80, "step": 20}},
     "job": QUASI | {"hierarchy": {"mapping": JOBS, "unknown": "OTHER"}},
@@ -175,6 +176,7 @@ def statements_of_runs(database: Database) -> Rendered:
     runs = [
         *(search(policy, again=number in (0, 2, 5)) for number, policy in enumerate(POLICIES)),
         *(search(policy, small) for policy in (*CLUSTERED, SURROGATES)),
+        *(search(policy) for policy in PERSONS),  # zip codes are of several rows there
         *(functools.partial(draw, policy) for policy in private),
     ]
     return [_rendered_by(run) for run in runs]

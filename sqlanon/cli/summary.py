@@ -328,10 +328,10 @@ def commands_text(commands: Sequence[Sequence[str]]) -> str:
 def verification_text(verification: Verification, what: str) -> str:
     """The result of a check, for people."""
     statistics = verification.statistics
-    members = "rows" if verification.rows is None else "persons"
-    head = f"{what}: {statistics.rows:,} {members}" + (
-        f", {statistics.suppressed:,} suppressed" if statistics.suppressed else ""
-    )
+    counted = verification.persons
+    members = "rows" if counted is None else "persons"
+    size = f"{statistics.rows:,} rows" if counted is None else f"{counted.rows:,} rows of {counted.persons:,} persons"
+    head = f"{what}: {size}" + (f", {statistics.suppressed:,} suppressed" if statistics.suppressed else "")
     classes = _classes(statistics, members)
     risk = (
         f"Risk to be picked by who knows the quasi-identifiers: greatest {percent(statistics.prosecutor_max)}, "
@@ -345,8 +345,9 @@ def verification_text(verification: Verification, what: str) -> str:
         else "  No model was asked for."
     )
     note = verification.note or ""
+    several = "" if counted is None else counted.sentence_of_several
     disclosure = disclosure_text(verification.disclosure)
-    return "\n".join(part for part in (head, classes, models, risk, disclosure, note) if part)
+    return "\n".join(part for part in (head, classes, models, risk, disclosure, several, note) if part)
 
 
 def statistics_object(statistics: ClassStatistics) -> dict[str, Any]:

@@ -62,6 +62,7 @@ def verification_object(verification: Verification, what: str) -> dict[str, Any]
     return {
         "table": what,
         **summary.statistics_object(statistics),
+        **_persons_object(verification),
         "class_sizes": [asdict(bucket) for bucket in statistics.buckets()],
         "models": [asdict(result) for result in verification.models],
         "risk": None if statistics.fits else asdict(statistics.risk),
@@ -69,6 +70,14 @@ def verification_object(verification: Verification, what: str) -> dict[str, Any]
         "satisfied": verification.satisfied,
         "note": verification.note,
     }
+
+
+def _persons_object(verification: Verification) -> dict[str, int]:
+    """The rows and persons of a table whose classes are of persons; nothing of another one."""
+    counted = verification.persons
+    if counted is None:
+        return {}
+    return {"rows": counted.rows, "persons": counted.persons, "in_several_classes": counted.several}
 
 
 def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:

@@ -22,18 +22,40 @@ WEIGHT = Identifier("w")
 
 
 @dataclass(frozen=True)
+class Persons:
+    """The bits by which coded rows tell persons apart: none of them set is another person in each row.
+
+    most: no person has more of the tuples that these are kept in.
+    """
+
+    word: Identifier
+    mask: int
+    most: int
+
+    @property
+    def code(self) -> Markup:
+        """The code of a row's person."""
+        return macro("bits.masked", self.word, self.mask)
+
+
+@dataclass(frozen=True)
 class Tuples:
     """The frequency set of the bits that the search looks at: `(p0, p1, …, w)`, and which bits those are.
 
-    persons: how many `w` counts, where it counts persons; None where it counts rows.
+    persons: how many persons there are, where `w` counts them; None where it counts rows.
     weights: where it counts persons, the columns for those who have the value of each sensitive attribute: the tuples
         with it have no `w`, and those of quasi-identifiers alone, which the masks tell, have no other count.
+    several: where persons may be in several classes, how the tuples, each of one person, tell which: so their counts do
+        not add up.
+    changing: how many persons these are, who have rows that differ in quasi-identifiers.
     """
 
     table: Relation
     masks: tuple[int, ...]
     persons: int | None = None
     weights: Mapping[str, Identifier] = field(default_factory=dict)
+    several: Persons | None = None
+    changing: int = 0
 
 
 def collapse(
@@ -93,6 +115,9 @@ def masked_words(coded: CodedTable, fields: Sequence[Field]) -> tuple[tuple[int,
 
 def expand(coded: CodedTable, tuples: Tuples, done: Relation | Markup) -> Markup:
     """Every row's words with the leaf of its tuple."""
-    done = done if tuples.persons is None else macro("tree.counted", done, Identifier("w"))
     words = list(zip(coded.word_columns, tuples.masks, strict=True))
+    if tuples.several is not None:
+        done = macro("tree.leaves_of_tuples", done, words)
+    elif tuples.persons is not None:
+        done = macro("tree.counted", done, Identifier("w"))
     return macro("relations.with_leaves", coded.rows, done, words)

@@ -63,6 +63,9 @@ def create_domains_of_persons(
     for place, one in enumerate(judged_fields(coded, models)):
         weight, texts = tuples.weights[one.attribute.name], one.attribute.name in named
         rows = macro("tree.counted", tuples.table, weight)
+        if tuples.several is not None:
+            person = tuples.several.code
+            rows = macro("tree.persons_with_values", tuples.table, person, one.column, one.mask, weight)
         domain = create_domain(engine, workspace, rows, f"domain_{place}", one, texts=texts, weight=weight)
         (total,) = engine.query_one("encoding/sum_domain", domain=domain.domain)
         each.append(replace(domain, weight=weight, total=int(total)))

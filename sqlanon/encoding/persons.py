@@ -2,51 +2,60 @@
 
 The model is (X,Y)-anonymity (Wang, Fung, KDD 2006) with the persons as Y: a class holds as many persons as have a row
 in it, and a sensitive value occurs as often as persons have it. Where each person's quasi-identifiers are the same in
-all rows, a person is in one class whatever the recoding, and persons add up over splits as rows do.
+all rows, a person is in one class whatever the recoding, and persons add up over splits as rows do. Where they differ,
+a person may be in several classes, and only a tuple of one person can tell in which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlanon.encoding.coded_table import CodedTable
-from sqlanon.encoding.distinct_tuples import Tuples, masked_words
+from sqlanon.encoding.distinct_tuples import Persons, Tuples, masked_words
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
-from sqlanon.errors import PolicyError
 from sqlanon.models.base import PrivacyModel
 from sqlanon.sql import Identifier, macro
 from sqlanon.work.workspace import Workspace
 
 
 def count_persons(
-    engine: Engine, workspace: Workspace, coded: CodedTable, name: str, models: Sequence[PrivacyModel]
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    name: str,
+    models: Sequence[PrivacyModel],
+    table: str = "tuples",
 ) -> Tuples:
     """Count the persons of each tuple of quasi-identifiers, and of these with each value of a sensitive attribute.
 
-    name: the attribute whose values are the persons; NULL is another person in each row.
+    Where the quasi-identifiers of a person differ between rows, every tuple is listed once for each person who has it.
 
-    Raises PolicyError, with the number of persons, where quasi-identifiers differ between the rows of one.
+    name: the attribute whose values are the persons; NULL is another person in each row.
+    table: the meaning of the work table.
     """
     person = coded.field(name)
-    persons = _require_constant(engine, coded, person)
+    counted = _measure_persons(engine, coded, person)
     names = dict.fromkeys(model.attribute for model in models if model.attribute is not None)
     judged = [coded.judged_field(one) for one in names]
     weights = {field.attribute.name: weight_column(place) for place, field in enumerate(judged)}
-    parts = [_part(coded, [], "w"), *(_part(coded, [f], weights[f.attribute.name].name) for f in judged)]
-    table = workspace.table("tuples")
+    own = [person] if counted.changing else []
+    parts = [_part(coded, own, "w"), *(_part(coded, [*own, f], weights[f.attribute.name].name) for f in judged)]
+    tuples = workspace.table(table)
     engine.run(
-        "encoding/create_person_tuples",
-        table=table,
+        "encoding/create_tuples_of_persons" if counted.changing else "encoding/create_person_tuples",
+        table=tuples,
         rows=coded.rows,
         person=_code(person),
         parts=parts,
         weights=[Identifier("w"), *weights.values()],
     )
-    engine.analyze(table)
+    engine.analyze(tuples)
     masks, _ = masked_words(coded, coded.quasi_identifiers)
-    return Tuples(table, masks, persons, weights)
+    several = Persons(person.column, person.mask, counted.most) if counted.changing else None
+    return Tuples(tuples, masks, counted.persons, weights, several, counted.changing)
 
 
 def weight_column(place: int) -> Identifier:
@@ -64,16 +73,18 @@ def _code(person: Field) -> Any:
     return macro("bits.masked", person.column, person.mask)
 
 
-def _require_constant(engine: Engine, coded: CodedTable, person: Field) -> int:
-    """Count the persons, whose quasi-identifiers must be the same in all rows."""
+@dataclass(frozen=True)
+class _Counted:
+    """The persons of a table, those whose rows differ in quasi-identifiers, and the most rows of one."""
+
+    changing: int
+    persons: int
+    most: int
+
+
+def _measure_persons(engine: Engine, coded: CodedTable, person: Field) -> _Counted:
     _, words = masked_words(coded, coded.quasi_identifiers)
-    changing, persons, unknown = engine.query_one(
+    changing, persons, unknown, most = engine.query_one(
         "encoding/count_changing", rows=coded.rows, person=_code(person), words=words
     )
-    if changing:
-        raise PolicyError(
-            f"subject: {changing:,} of {persons + unknown:,} persons have rows that differ in quasi-identifiers. Their"
-            " rows would be in several classes, and who knows several rows of a person can intersect these. Make a view"
-            " in which each person has one value of each quasi-identifier, such as the latest, or write subject: none."
-        )
-    return int(persons + unknown)
+    return _Counted(int(changing), int(persons + unknown), int(most))

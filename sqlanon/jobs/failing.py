@@ -73,4 +73,5 @@ def sensitive_values(engine: Engine, column: Column | None, models: Sequence[Pri
         "text": text_of_sensitive(engine, column) if texts else None,
         "levels": [],
         "hierarchy": None,
+        "whole": None,
     }

@@ -30,7 +30,8 @@ _PARTS = 4096  # that hashes can be told by
 def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> ClassStatistics:
     """The class sizes of the source, from its coded rows or their distinct tuples: equal codes are equal values.
 
-    Those of many different rows are estimated (decision 24).
+    Those of many different rows are estimated (decision 24). Where persons are counted, so are these, in every class
+    that they have a row in.
     """
     members = coded.source_rows if tuples is None or tuples.persons is None else tuples.persons
     keys = quasi_keys(coded)
@@ -44,6 +45,8 @@ def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) 
                 return estimated
     rows = coded.rows if tuples is None else tuples.table
     sizes = _count_classes(engine, rows, keys, is_weighted=tuples is not None)
+    if tuples is not None and tuples.several is not None:
+        members = _rows_of(sizes)
     return ClassStatistics(members, 0, tuple(sizes.items()))
 
 

@@ -95,7 +95,7 @@ class _Counting:
         wanted = list(combinations)
         if not wanted:
             return []
-        rows, is_weighted, sample = self.coded.rows, False, None
+        rows, is_weighted, sample, person = self.coded.rows, False, None, None
         if part is None and self.coded.source_rows > EXACT_ROWS:
             if self.coded.witness_is_sample:
                 rows = self.coded.witness
@@ -103,10 +103,12 @@ class _Counting:
                 sample = max(1, _PARTS * RANKING_ROWS // self.coded.source_rows)
         elif self.tuples is not None:
             rows, is_weighted = self.tuples.table, True
+            person = None if self.tuples.several is None else self.tuples.several.code
         counted = self.engine.query(
             "encoding/count_unique",
             rows=rows,
             is_weighted=is_weighted,
+            person=person,
             words=[Markup(str(word)) for word in self.coded.word_columns],
             sample=sample,
             part=part,

@@ -114,6 +114,7 @@ class Subject:
     """Rows and persons: what the policy declares, the identifiers that repeat or may not be read, and a note of it.
 
     persons: how many the release has, where sizes of classes are numbers of persons; None where they are of rows.
+    in_several_classes: how many of them have rows in several classes of the release.
     """
 
     declared: str | None
@@ -121,6 +122,7 @@ class Subject:
     unread: tuple[str, ...]
     note: str | None
     persons: int | None = optional()
+    in_several_classes: int | None = optional()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,7 @@ from sqlanon.results.run_result import (
 )
 from sqlanon.results.source import Origin, SourceColumn
 from sqlanon.runs.columns import Columns
+from sqlanon.verification.persons import note_of_persons
 from sqlanon.verification.verify import Verification
 
 
@@ -152,7 +153,7 @@ class ResultBuilder:
 
     def _release(self, verification: Verification) -> ReleaseResult:
         statistics, shared = verification.statistics, verification.shared
-        counted = statistics.rows if verification.rows is None else verification.rows
+        counted = statistics.rows if verification.persons is None else verification.persons.rows
         return ReleaseResult(
             table=self.release,
             rows=counted if shared is None else shared.rows,
@@ -169,18 +170,24 @@ class ResultBuilder:
 
     def _subject(self, verification: Verification) -> Subject:
         repetition = self.repetition
-        if verification.rows is None:
+        counted = verification.persons
+        if counted is None:
             return Subject(self.subject, repetition.columns, repetition.unread, repetition.sentence)
-        persons = verification.statistics.rows
-        note = (
-            f"Persons are counted, not rows: {verification.rows:,} rows of {persons:,} persons, told by"
-            f" '{self.subject}'. Sizes of classes, models and risk are of persons; GCP and loss are of rows."
+        note = note_of_persons(str(self.subject), counted)
+        return Subject(
+            self.subject,
+            repetition.columns,
+            repetition.unread,
+            note,
+            counted.persons,
+            in_several_classes=counted.several,
         )
-        return Subject(self.subject, repetition.columns, repetition.unread, note, persons)
 
     def _starred(self, verification: Verification) -> StarredRows | None:
         """Suppressed rows that the release shows, if it does."""
         rows = verification.statistics.suppressed
+        if rows and verification.persons is not None:  # which the class of stars has several rows of
+            rows = self.suppressed
         return (
             StarredRows(rows, verification.exempt, verification.violated_by_stars, verification.note) if rows else None
         )
@@ -188,7 +195,8 @@ class ResultBuilder:
     def _utility(self, verification: Verification) -> UtilityMeasures:
         statistics, shared = verification.statistics, verification.shared
         predicted = () if self.predicted is None else _predicted(self.predicted[1])
-        omitted = self.suppressed - statistics.suppressed if shared is None else shared.omitted
+        shown = self.suppressed if statistics.suppressed and verification.persons else statistics.suppressed
+        omitted = self.suppressed - shown if shared is None else shared.omitted
         return UtilityMeasures(statistics.c_avg(self.k), statistics.discernibility(omitted), self.gcp, *predicted)
 
 

@@ -7,6 +7,7 @@ count rows count persons.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -17,13 +18,17 @@ from sqlanon.values.expressions import as_sensitive, comparable, shown
 
 
 def persons_in(
-    engine: Engine, table: Relation, person: Column, quasi_identifiers: Sequence[Column], sensitive: Column | None
+    engine: Engine,
+    table: Relation | Markup,
+    person: Column,
+    quasi_identifiers: Sequence[Column],
+    sensitive: Column | None,
 ) -> Markup:
     """Write a relation `(quasi-identifiers, sensitive)` with a row for each person of a class, and sensitive value.
 
     Values that look different are kept apart, as readers see them. A row without a person is of another one each.
     """
-    keys = [part for column in quasi_identifiers for part in shown(engine, column, Markup(Identifier(column.name)))]
+    keys = _keys(engine, quasi_identifiers)
     columns = [*quasi_identifiers]
     if sensitive is not None:
         keys.append(as_sensitive(engine, sensitive, Markup(Identifier(sensitive.name))))
@@ -31,7 +36,69 @@ def persons_in(
     return macro(
         "verification.members",
         table,
-        comparable(engine, Markup(Identifier(person.name)), person.kind),
+        _person_of(engine, person),
         [Identifier(column.name) for column in columns],
         keys,
     )
+
+
+@dataclass(frozen=True)
+class CountedPersons:
+    """The rows and the persons of a table, and the persons who have rows in several of its classes."""
+
+    rows: int
+    persons: int
+    several: int
+
+    @property
+    def sentence_of_several(self) -> str:
+        """Say what somebody can do who knows several rows of a person, and to how many; empty where nobody can."""
+        if not self.several:
+            return ""
+        return (
+            f"{self.several:,} persons ({self.several / self.persons:.1%}) have rows in several classes: who knows"
+            " several rows of such a person can intersect these classes, and may be left with fewer persons than the"
+            " models promise of each class."
+        )
+
+
+def count_persons(
+    engine: Engine, table: Relation, person: Column, quasi_identifiers: Sequence[Column]
+) -> CountedPersons:
+    """Count the persons of a table, and those in several of its classes, by one GROUP BY of both and one of persons."""
+    (rows,) = engine.query_one("count_rows", table=table)
+    with engine.grouping_by_hash():
+        persons, several = engine.query_one(
+            "verify/count_persons",
+            table=table,
+            person=_person_of(engine, person),
+            keys=_keys(engine, quasi_identifiers),
+        )
+    return CountedPersons(int(rows), int(persons), int(several))
+
+
+def note_of_persons(name: str, counted: CountedPersons) -> str:
+    """Say what is counted of a table, and to how many persons it happens that classes of theirs can be intersected.
+
+    name: the column that tells persons apart.
+    """
+    note = (
+        f"Persons are counted, not rows: {counted.rows:,} rows of {counted.persons:,} persons, told by '{name}'. Sizes"
+        " of classes, models, risk and disclosure are of persons; GCP and the loss of columns are of rows."
+    )
+    return f"{note} {counted.sentence_of_several}".strip()
+
+
+def holders_of(engine: Engine, table: Relation, person: Column, sensitive: Column) -> Markup:
+    """Write a relation `(v, n)` of the persons who have each sensitive value somewhere in the table."""
+    value = as_sensitive(engine, sensitive, Markup(Identifier(sensitive.name)))
+    return macro("verification.holders", table, _person_of(engine, person), value)
+
+
+def _keys(engine: Engine, columns: Sequence[Column]) -> list[Markup]:
+    """Write what tells the classes of a table apart, as readers see them."""
+    return [part for column in columns for part in shown(engine, column, Markup(Identifier(column.name)))]
+
+
+def _person_of(engine: Engine, person: Column) -> Markup:
+    return comparable(engine, Markup(Identifier(person.name)), person.kind)

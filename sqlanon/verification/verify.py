@@ -25,7 +25,7 @@ from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.results.measures import Disclosure, ModelResult
 from sqlanon.sql import Identifier, Relation, Statement, Text, macro
 from sqlanon.values.expressions import as_sensitive, double_of, shown, text_of_sensitive
-from sqlanon.verification.persons import persons_in
+from sqlanon.verification.persons import CountedPersons, count_persons, holders_of, persons_in
 
 _DIGITS = 12
 NO_NUMBER = None  # for a sensitive value that is none
@@ -49,7 +49,7 @@ class Verification:
     disclosure: of every sensitive attribute, protected by a model or not.
     violated_by_stars: the models that suppressed rows violate which the table shows, as the class that a reader sees.
     exempt: whether these rows are not judged.
-    rows: of the table, where the members of its classes are persons; None where they are rows.
+    persons: the rows and persons of the table, where the members of its classes are persons; None where they are rows.
     shared: of the table, where `statistics` and `models` are of several owners' tables together.
     """
 
@@ -58,7 +58,7 @@ class Verification:
     disclosure: tuple[Disclosure, ...] = ()
     violated_by_stars: tuple[str, ...] = ()
     exempt: bool = False
-    rows: int | None = None
+    persons: CountedPersons | None = None
     shared: SharedClasses | None = None
 
     @property
@@ -73,8 +73,14 @@ class Verification:
             return "The table is empty: there is no equivalence class that could violate a model."
         if self.exempt and self.statistics.suppressed:
             of = f", which violate {', '.join(self.violated_by_stars)}" if self.violated_by_stars else ""
-            return f"UNPROTECTED: {self.statistics.suppressed:,} suppressed rows, shown as one class{of}."
+            return f"UNPROTECTED: {self._suppressed_members}, shown as one class{of}."
         return None
+
+    @property
+    def _suppressed_members(self) -> str:
+        """The members of the class of suppressed rows, in words."""
+        number = f"{self.statistics.suppressed:,}"
+        return f"{number} suppressed rows" if self.persons is None else f"suppressed rows of {number} persons"
 
     @property
     def fails_by_stars_alone(self) -> bool:
@@ -86,7 +92,7 @@ class Verification:
     def stars_problem(self) -> str:
         """The message for suppressed rows that alone violate a model."""
         return (
-            f"The {self.statistics.suppressed:,} suppressed rows, which `suppressed: star` shows as one class, violate"
+            f"The {self._suppressed_members}, which `suppressed: star` shows as one class, violate"
             f" {', '.join(self.violated_by_stars)}; nothing was published. Leave them out with `suppressed: omit`,"
             " change what may be suppressed, or accept rows that"
             " no model protects with `suppressed: {star: unprotected}`."
@@ -156,7 +162,6 @@ def _verify_persons(
     sensitive: Sequence[str],
 ) -> Verification:
     """Check a table whose classes are of persons: one GROUP BY of them, and one for each sensitive attribute."""
-    (rows,) = check.engine.query_one("count_rows", table=check.table)
     attributes = dict.fromkeys([None, *(model.attribute for model in models)])
     results: dict[int, tuple[ModelResult, bool]] = {}
     statistics: ClassStatistics | None = None
@@ -173,10 +178,10 @@ def _verify_persons(
     return Verification(
         statistics,
         tuple(result for result, _ in listed),
-        tuple(check.disclosures(sensitive, models)),
+        tuple(check.disclosures(sensitive, models, person)),
         tuple(result.model for result, violates in listed if violates),
         check.exempt,
-        rows=int(rows),
+        persons=check.count_persons(person),
     )
 
 
@@ -254,7 +259,10 @@ def verifying_statements(
 
 @dataclass(frozen=True)
 class TableCheck:
-    """The statements over one table."""
+    """The statements over one table.
+
+    whole: how many hold each sensitive value in the whole table `(v, n)`, where that is not the sum over classes.
+    """
 
     engine: Engine
     table: Relation | Markup
@@ -263,22 +271,32 @@ class TableCheck:
     suppressed_label: str | None
     exempt: bool = False
     times: Identifier | None = None
+    whole: Markup | None = None
+
+    def count_persons(self, person: str) -> CountedPersons:
+        """Count the persons of the table."""
+        assert isinstance(self.table, Relation)
+        quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
+        return count_persons(self.engine, self.table, self._known(person), quasi_identifiers)
 
     def of_persons(self, person: str, attribute: str | None) -> TableCheck:
         """The same statements over the persons of the table, or over what it has of them in a sensitive attribute."""
         assert isinstance(self.table, Relation)
         quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
         sensitive = None if attribute is None else self._known(attribute)
-        members = persons_in(self.engine, self.table, self._known(person), quasi_identifiers, sensitive)
-        return replace(self, table=members)
+        who = self._known(person)
+        members = persons_in(self.engine, self.table, who, quasi_identifiers, sensitive)
+        whole = None if sensitive is None else holders_of(self.engine, self.table, who, sensitive)
+        return replace(self, table=members, whole=whole)
 
     def run(
         self, attribute: str | None, models: Sequence[PrivacyModel], hierarchy: HierarchyTable | None
     ) -> tuple[ClassStatistics, list[tuple[ModelResult, bool]]]:
         """One statement: the class sizes, each model's worst measure and violations, and whether stars violate it."""
         (rows,) = self.engine.query_one("count_rows", table=self.table)
+        total = int(rows if self.whole is None else self.engine.query_one("verify/sum_values", values=self.whole)[0])
         with self.engine.grouping_by_hash():
-            sizes_of_parts = self.engine.fetch(self.statement(attribute, models, hierarchy, int(rows)))
+            sizes_of_parts = self.engine.fetch(self.statement(attribute, models, hierarchy, total))
         by_part = {part: rest for part, *rest in sizes_of_parts}
         sizes = tuple(sorted((int(size), int(tally)) for part, size, tally, *_ in sizes_of_parts if part == 0))
         suppressed = next(int(tally) for part, _, tally, *_ in sizes_of_parts if part == -1)
@@ -287,7 +305,7 @@ class TableCheck:
         results = []
         for place, model in enumerate(models, start=1):
             stars = by_part.get(-1 - place)
-            result = _result(model, (judged, statistics.rows), *by_part[place])
+            result = _result(model, (judged, total), *by_part[place])
             results.append((result, stars is not None and stars[1] > 0))
         return statistics, results
 
@@ -295,15 +313,31 @@ class TableCheck:
         """Make the statistics of the groups from their sizes, each with how often it occurs."""
         return ClassStatistics(rows, suppressed, sizes)
 
-    def disclosures(self, sensitive: Sequence[str], models: Sequence[PrivacyModel]) -> Iterator[Disclosure]:
-        """Measure the disclosure of each sensitive attribute by the classes."""
+    def disclosures(
+        self, sensitive: Sequence[str], models: Sequence[PrivacyModel], person: str | None = None
+    ) -> Iterator[Disclosure]:
+        """Measure the disclosure of each sensitive attribute by the classes, of rows or of persons."""
         assert isinstance(self.table, Relation)
         quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
         protected = {model.attribute for model in models}
         for name in sensitive:
+            table, holders = self.table, None
+            if person is not None:
+                table, holders = self.of_persons(person, name).table, self._holders(person, name)
             yield measure_disclosure(
-                self.engine, self.table, quasi_identifiers, self._known(name), protected=name in protected
+                self.engine,
+                table,
+                quasi_identifiers,
+                self._known(name),
+                protected=name in protected,
+                holders=holders,
             )
+
+    def _holders(self, person: str, attribute: str) -> Markup:
+        """Write a relation with a row for each person of a class who has a value of an attribute there."""
+        valued = macro("verification.valued", self.table, Identifier(attribute))
+        quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
+        return persons_in(self.engine, valued, self._known(person), quasi_identifiers, None)
 
     def statement(
         self,
@@ -349,6 +383,7 @@ class TableCheck:
             "hierarchy": hierarchy.table if hierarchy else None,
             "leaf": as_sensitive(self.engine, column, Markup(Identifier("value"))),
             "levels": list(range(1, hierarchy.height + 1)) if hierarchy else [],
+            "whole": self.whole,
         }
 
     @property

@@ -12,6 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.algorithms.tree.medians import Candidates
+from sqlanon.algorithms.tree.persons import list_splits_short_of_persons
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.algorithms.tree.thresholds import OpenThresholds, search_thresholds
 from sqlanon.encoding.axes import NEVER, carried, masked_value
@@ -66,10 +67,14 @@ def record_allowable(
     }
     counts = {"histogram": candidates.histogram, "key_bits": candidates.key_bits, "nested": task.nested}
     fewest = max(model.least_rows for model in task.models)
-    judged = not by.sizes_in_place(task)
+    judged = task.several is not None or not by.sizes_in_place(task)
     if judged:
         by.size(branch, values | counts, fewest)
-    violating_splits, used = list_violating_splits(branch, rows, values, by)
+    violating_splits, used = (
+        list_violating_splits(branch, rows, values, by)
+        if task.several is None
+        else list_splits_short_of_persons(branch, rows, values, task.several)
+    )
     thresholds, sought = _search(branch, rows, candidates.table) if searched else (None, ())
     branch.decide(
         "record_splits",

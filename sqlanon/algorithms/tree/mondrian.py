@@ -17,13 +17,13 @@ from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
 from sqlanon.algorithms.tree.task import Task
 from sqlanon.encoding.axes import measured_axes
 from sqlanon.encoding.coded_table import CodedTable
-from sqlanon.encoding.distinct_tuples import Tuples, expand
+from sqlanon.encoding.distinct_tuples import WEIGHT, Tuples, expand
 from sqlanon.encoding.domains import create_domains, create_domains_of_persons, require_attainable
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import Mondrian, RothkoS, Splits, Tree
 from sqlanon.results.facts import TreeFacts
-from sqlanon.sql import Relation
+from sqlanon.sql import Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace
 
@@ -73,14 +73,19 @@ def build_task(
     else:
         sensitive, members = create_domains_of_persons(engine, workspace, coded, models, tuples), tuples.persons
     require_attainable(engine, members, models, sensitive)
+    several = None if tuples is None else tuples.several
+    if tuples is not None and several is not None:
+        counted = macro("tree.counted_tuples", tuples.table, WEIGHT)
+        (members,) = engine.query_one("count_rows", table=counted)
     return Task(
         axes=measured_axes(engine, coded),
         words=coded.words,
         weighted=False,
         models=tuple(models),
         sensitive=sensitive,
-        table_rows=members,
+        table_rows=int(members),
         smallest=2 * max(model.least_rows for model in models),
+        several=several,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.encoding.axes import Axis, mask_column
+from sqlanon.encoding.distinct_tuples import Persons
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
@@ -24,6 +25,7 @@ class Task:
     weighted: rows are distinct tuples with a count `w`.
     smallest: a node with fewer rows can't be split under any of the models.
     extra: further columns of a row, that travel along.
+    several: where rows are tuples of one person each, who may have others in another class, how they tell of whom.
     """
 
     axes: tuple[Axis, ...]
@@ -34,11 +36,12 @@ class Task:
     table_rows: int
     smallest: int
     extra: tuple[Identifier, ...] = ()
+    several: Persons | None = None
 
     @property
     def counts_persons(self) -> bool:
         """Tell whether a sensitive value occurs as often as persons have it, so that classes are not their sums."""
-        return any(one.weight is not None for one in self.sensitive)
+        return self.several is not None or any(one.weight is not None for one in self.sensitive)
 
     @property
     def word_columns(self) -> tuple[Identifier, ...]:
