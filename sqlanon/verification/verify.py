@@ -321,7 +321,8 @@ class TableCheck:
         quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
         protected = {model.attribute for model in models}
         for name in sensitive:
-            table, holders = self.table, None
+            table: Relation | Markup = self.table
+            holders = None
             if person is not None:
                 table, holders = self.of_persons(person, name).table, self._holders(person, name)
             yield measure_disclosure(
