@@ -20,7 +20,7 @@ from markupsafe import Markup
 from sqlanon.algorithms.output.auditing import AskedTable, audit
 from sqlanon.algorithms.output.axes import spans_of
 from sqlanon.algorithms.output.question import Condition, parse_question
-from sqlanon.algorithms.output.row_space import Verdict
+from sqlanon.algorithms.output.row_space import SumVerdict
 from sqlanon.engines import connect
 from sqlanon.sql import Identifier, Relation, Statement
 
@@ -111,7 +111,7 @@ def main() -> None:
                 )
             )
             took, verdict = seconds(lambda spans=spans: audit(asked, known, spans))
-            assert verdict in Verdict
+            assert verdict in SumVerdict
             print(f"decision {took:.2f} s ({took / base:.1f} GROUP BYs): {verdict.value}; scan {scan:.2f} s")
 
 

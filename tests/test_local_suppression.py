@@ -16,7 +16,7 @@ from sqlanon.results.facts import CellFacts
 from sqlanon.results.run_result import RunResult
 from sqlanon.verification.release import verify_release
 from tests.adult import ADULT, ATTRIBUTES, needs_adult
-from tests.oracle.fitting import STAR, least_fitting, least_values, suppress_greedily
+from tests.oracle.matching import STAR, least_matching, least_values, suppress_greedily
 from tests.run_support import Database, Row, anonymize, open_database
 
 NAMES = ("a", "b", "c", "d")
@@ -34,7 +34,7 @@ def suppression(**more: Any) -> dict[str, Any]:
 
 
 def texts(row: Row) -> Row:
-    """What a row shows without stars."""
+    """Write what a row shows without stars."""
     return tuple("NULL" if value is None else str(value) for value in row[: len(NAMES)])
 
 
@@ -77,7 +77,7 @@ def test_enough_rows_fit_every_row(database: Database, seed: int, k: int) -> Non
     rows = random_rows(random.Random(seed), 40)
     result, _, shown = run_on(database, rows, algorithm=suppression(), privacy=anonymity(k))
     require_true(rows, shown)
-    least = least_fitting(shown, QUASI)
+    least = least_matching(shown, QUASI)
     assert least >= k
     assert result.models[0].worst == result.release.min_class_size == least
     facts = result.algorithm.facts
@@ -98,7 +98,7 @@ def test_the_rows_that_fit_have_enough_sensitive_values(database: Database, seed
     result = anonymize(policy)
     shown = released_rows(database, policy)
     require_true(rows, shown)
-    assert least_fitting(shown, QUASI) >= 3
+    assert least_matching(shown, QUASI) >= 3
     values = least_values(shown, QUASI, lambda row: row[len(NAMES)])
     assert result.models[1].worst == values >= 3
 
@@ -111,10 +111,10 @@ def test_every_combination_of_columns_is_checked_alone(database: Database, seed:
     result, _, shown = run_on(database, rows, algorithm=algorithm, privacy=anonymity(2))
     require_true(rows, shown)
     for size, k in ((2, 9), (3, 5)):
-        least = min(least_fitting(shown, columns) for columns in itertools.combinations(QUASI, size))
+        least = min(least_matching(shown, columns) for columns in itertools.combinations(QUASI, size))
         assert least >= k
         assert any(m.parameters == {"k": k, "columns": size} and m.worst == least for m in result.models)
-    assert least_fitting(shown, QUASI) >= 2
+    assert least_matching(shown, QUASI) >= 2
 
 
 @pytest.mark.either_engine
@@ -127,8 +127,8 @@ def test_whole_columns_show_no_star_and_heavy_ones_fewer(database: Database) -> 
     assert count(spared, 3) < count(plain, 3)
     assert count(plain, 1) > 0
     assert count(whole, 1) == 0
-    assert least_fitting(spared, QUASI) >= 3
-    assert least_fitting(whole, QUASI) >= 3
+    assert least_matching(spared, QUASI) >= 3
+    assert least_matching(whole, QUASI) >= 3
 
 
 @pytest.mark.either_engine
@@ -168,7 +168,7 @@ def test_no_more_cells_than_a_published_greedy_search_stars(duckdb_database: Dat
     facts = anonymize(policy).algorithm.facts
     assert isinstance(facts, CellFacts)
     assert facts.cells <= 1.05 * greedy
-    assert least_fitting(database.sql(f"SELECT * FROM {table}_r"), range(8)) >= 5
+    assert least_matching(database.sql(f"SELECT * FROM {table}_r"), range(8)) >= 5
 
 
 DIVERSE = {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}

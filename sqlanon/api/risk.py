@@ -19,8 +19,8 @@ from sqlanon.measures.risk.suda import FRACTION
 from sqlanon.plan.connecting import (
     connect_to_table,
     names_file,
-    open_beside,
     open_release,
+    open_second_table,
     open_source,
     release_columns,
 )
@@ -146,7 +146,7 @@ def _population(
         yield None
         return
     engine, subject = source.engine, source.subject
-    with open_beside(engine, url, table, trusts_owner, "population") as relation:
+    with open_second_table(engine, url, table, trusts_owner, "population") as relation:
         there = {column.name for column in engine.columns(relation)}
         person = subject.name if subject is not None and subject.name in there else None
         yield risk_source(engine, relation, [column.name for column in source.quasi_identifiers], subject=person)

@@ -13,7 +13,7 @@ _Text = Annotated[
     str,
     typer.Argument(
         metavar="QUESTION",
-        help="Such as \"sum(income) where age between 30 and 39 and job = 'nurse'\"; or count(*), avg.",
+        help="Such as \"avg(income) where age between 30 and 39 and job = 'nurse'\"; sum and count are asked alike.",
     ),
 ]
 

@@ -125,7 +125,7 @@ def risk_command(
         subject=subject,
         weights=weights,
         household=household,
-        population=_beside(population, place),
+        population=_population_table(population, place),
         rows_to=rows_to,
         key=key,
         trusts_owner=trust_owner,
@@ -148,7 +148,7 @@ def _names(given: list[str]) -> list[str]:
     return names
 
 
-def _beside(population: tuple[str, str] | None, place: str) -> str | None:
+def _population_table(population: tuple[str, str] | None, place: str) -> str | None:
     """The table of the population, which the session of the table reads too."""
     if population is None:
         return None

@@ -98,7 +98,7 @@ def connect_to_table(
 
 
 @contextlib.contextmanager
-def open_beside(engine: Engine, url: str | None, table: str, trusts_owner: bool, name: str) -> Iterator[Relation]:
+def open_second_table(engine: Engine, url: str | None, table: str, trusts_owner: bool, name: str) -> Iterator[Relation]:
     """Another table of the same session, or a file (see `names_file`), which goes by this name."""
     if names_file(url, table):
         yield read_file_as(engine, table, None, name).relation

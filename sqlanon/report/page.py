@@ -153,7 +153,7 @@ def _models(policy: Mapping[str, Any], result: RunResult | None) -> Iterator[_Ro
     fits = result is not None and bool(result.release.fits)
     for asked, verdict in zip(policy["privacy"], verdicts, strict=False):
         sentence = wording.model_sentence(asked, policy["attributes"])
-        yield {"name": asked["model"], "sentence": wording.FITTING + sentence if fits else sentence, "result": verdict}
+        yield {"name": asked["model"], "sentence": wording.MATCHING + sentence if fits else sentence, "result": verdict}
     for verdict in verdicts[len(policy["privacy"]) :]:  # of combinations of columns
         sentence = wording.combinations_sentence(verdict.parameters) if verdict is not None else ""
         yield {"name": "" if verdict is None else verdict.model, "sentence": sentence, "result": verdict}

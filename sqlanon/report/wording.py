@@ -41,7 +41,7 @@ FORMS = {
 """The form of values by the kind of facts, where hierarchies have no part in it."""
 
 
-FITTING = "A class is here the rows that fit a row, where * fits any value. "
+MATCHING = "A class is here the rows that fit a row, where * fits any value. "
 
 
 def combinations_sentence(parameters: Mapping[str, Any]) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.algorithms.output.auditing import AskedTable, audit
-from sqlanon.algorithms.output.axes import Span, key_of, spans_of
+from sqlanon.algorithms.output.axes import TypedCondition, key_of, spans_of
 from sqlanon.algorithms.output.question import Aggregate, Question, parse_question
-from sqlanon.algorithms.output.row_space import Verdict
+from sqlanon.algorithms.output.row_space import SumVerdict
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.histories import History
 from sqlanon.engines import connect
@@ -142,17 +142,17 @@ class _Asking:
         adds = []
         for measure in self._question.measures:
             verdict = audit(self._table, self._known(history, measure), self._spans)
-            if verdict is Verdict.DENIED:
+            if verdict is SumVerdict.DENIED:
                 raise ProtectionError(DENIED.format(k=k))
-            adds += [measure] if verdict is Verdict.NEW else []
+            adds += [measure] if verdict is SumVerdict.NEW else []
         return adds
 
-    def _known(self, history: History | None, measure: str | None) -> list[tuple[Span, ...]]:
+    def _known(self, history: History | None, measure: str | None) -> list[tuple[TypedCondition, ...]]:
         """The conditions of earlier questions that told something of a measure."""
         questions = () if history is None else history.questions
         return [self._spans_of(parse_question(one.question)) for one in questions if measure in one.adds]
 
-    def _spans_of(self, question: Question) -> tuple[Span, ...]:
+    def _spans_of(self, question: Question) -> tuple[TypedCondition, ...]:
         return spans_of(question, list(self._columns.values()), self._quasi_identifiers)
 
     def _person(self, policy: Policy) -> Markup | None:

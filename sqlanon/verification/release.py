@@ -14,7 +14,7 @@ from sqlanon.plan.lookup import require_columns
 from sqlanon.policy import Policy
 from sqlanon.sql import Relation
 from sqlanon.staging.labels import EVERYTHING
-from sqlanon.verification.fitting import verify_fitting
+from sqlanon.verification.matching import verify_matching
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.published_clusters import expand_published
 from sqlanon.verification.verify import Verification, verify_table
@@ -53,7 +53,7 @@ def verify_rows(
 ) -> Verification:
     """Check the rows of a release as the policy's algorithm lets readers group them; see `verify_table`."""
     if policy.algorithm.has_wildcards:
-        return verify_fitting(engine, relation, columns, models, policy.algorithm.combined)
+        return verify_matching(engine, relation, columns, models, policy.algorithm.combined)
     return verify_table(
         engine,
         relation,

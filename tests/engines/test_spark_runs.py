@@ -112,7 +112,7 @@ def test_a_failing_run_leaves_the_release_and_no_work_tables(
     def fail(*_: Any, **__: Any) -> None:
         raise EngineError("broken on purpose")
 
-    monkeypatch.setattr("sqlanon.runs.sink.verify_table", fail)
+    monkeypatch.setattr("sqlanon.runs.sink.verify_rows", fail)
     with pytest.raises(SqlanonError, match="broken on purpose"):
         run(policy, replace=True)
     assert spark.sql("SELECT * FROM patients_r") == before

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.output.question import Aggregate, Comparison, Condition, Question, parse_question
+from sqlanon.algorithms.output.question import Aggregate, Comparator, Condition, Question, parse_question
 from sqlanon.errors import PolicyError
 from tests.random_cases import many
 
@@ -25,8 +25,8 @@ def questions(draw: st.DrawFn) -> Question:
     aggregate = draw(st.sampled_from(Aggregate))
     conditions = []
     for _ in range(draw(st.integers(0, 3))):
-        test = draw(st.sampled_from(Comparison))
-        count = {Comparison.BETWEEN: 2, Comparison.IN: draw(st.integers(1, 3))}.get(test, 1)
+        test = draw(st.sampled_from(Comparator))
+        count = {Comparator.BETWEEN: 2, Comparator.IN: draw(st.integers(1, 3))}.get(test, 1)
         conditions.append(Condition(draw(names), test, tuple(draw(constants) for _ in range(count))))
     return Question(aggregate, None if aggregate is Aggregate.COUNT else draw(names), tuple(conditions))
 
@@ -43,9 +43,9 @@ def test_a_question_is_read() -> None:
             Aggregate.SUM,
             "income",
             (
-                Condition("age", Comparison.BETWEEN, (Decimal(30), Decimal(39))),
-                Condition("job", Comparison.IN, ("nurse", "d'or")),
-                Condition("x", Comparison.AT_MOST, (Decimal("-1.5"),)),
+                Condition("age", Comparator.BETWEEN, (Decimal(30), Decimal(39))),
+                Condition("job", Comparator.IN, ("nurse", "d'or")),
+                Condition("x", Comparator.AT_MOST, (Decimal("-1.5"),)),
             ),
         )
     )

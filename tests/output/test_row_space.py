@@ -11,21 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon.algorithms.output import row_space
-from sqlanon.algorithms.output.row_space import Verdict, audit_sum, is_certain, reaches
+from sqlanon.algorithms.output.row_space import SumVerdict, audit_sum, is_certain, reaches
 from tests.output.linear import follows, incidence, learns, rank, tells_of_few
 from tests.random_cases import many
 
 PERSONS = 8
 
 
-def decide(known: Sequence[Collection[int]], asked: Collection[int], k: int, persons: int) -> Verdict:
+def decide(known: Sequence[Collection[int]], asked: Collection[int], k: int, persons: int) -> SumVerdict:
     """Audit with each person as a group; the sum over all is known."""
     everyone = set(range(persons))
     rows = np.array(incidence([everyone, *known, asked], persons), dtype=np.int64)
     return audit_sum(rows, [1] * persons, k)
 
 
-def merged(known: Sequence[Collection[int]], asked: Collection[int], k: int, persons: int) -> Verdict:
+def merged(known: Sequence[Collection[int]], asked: Collection[int], k: int, persons: int) -> SumVerdict:
     """The same with groups of persons that no sum tells apart."""
     rows = np.array(incidence([set(range(persons)), *known, asked], persons), dtype=np.int64)
     columns, sizes = np.unique(rows, axis=1, return_counts=True)
@@ -44,11 +44,11 @@ def test_a_sum_is_told_exactly_if_it_tells_of_no_few(asked: list[frozenset[int]]
         verdict = decide(known[1:], one, k, PERSONS)
         assert verdict is merged(known[1:], one, k, PERSONS)
         if follows([*known, one], PERSONS):
-            assert verdict is Verdict.FOLLOWS
+            assert verdict is SumVerdict.FOLLOWS
         elif tells_of_few([*known, one], PERSONS, k):
-            assert verdict is Verdict.DENIED
+            assert verdict is SumVerdict.DENIED
         else:
-            assert verdict is Verdict.NEW
+            assert verdict is SumVerdict.NEW
             known.append(one)
 
 
@@ -64,7 +64,7 @@ def test_no_sequence_of_sums_tells_of_few(k: int, persons: int) -> None:
             return
         looked_at.add(state)
         for question in questions:
-            if decide(known, question, k, persons) is Verdict.NEW:
+            if decide(known, question, k, persons) is SumVerdict.NEW:
                 after = (*known, frozenset(question))
                 assert not learns([range(persons), *after], persons, k)
                 go_on(after, left - 1)
@@ -78,7 +78,7 @@ def test_three_overlapping_pairs_are_not_told() -> None:
     pairs = [{0, 1}, {1, 2}, {0, 2}]
     assert learns(pairs, 3, 2) == [(0,), (1,), (2,)]
     assert not is_certain(np.array(incidence(pairs, 3), dtype=np.int64))
-    assert decide([*pairs[:2]], pairs[2], 2, 8) is Verdict.DENIED
+    assert decide([*pairs[:2]], pairs[2], 2, 8) is SumVerdict.DENIED
 
 
 @settings(max_examples=many(100), deadline=None)
@@ -106,9 +106,9 @@ def test_blocks_promise_no_more_than_there_is(sums: list[frozenset[int]], sizes:
 
 def test_what_takes_too_long_is_denied(monkeypatch: pytest.MonkeyPatch) -> None:
     known, asked = [{0, 1, 2, 3}, {2, 3, 4, 5}], {1, 3, 5, 7}
-    assert decide(known, asked, 3, PERSONS) is Verdict.NEW
+    assert decide(known, asked, 3, PERSONS) is SumVerdict.NEW
     monkeypatch.setattr(row_space, "_MOST_BRANCHES", 1)
-    assert decide(known, asked, 3, PERSONS) is Verdict.DENIED
+    assert decide(known, asked, 3, PERSONS) is SumVerdict.DENIED
     monkeypatch.setattr(row_space, "_MOST_BRANCHES", 5_000)
     monkeypatch.setattr(row_space, "_MOST_WORK", 1)
-    assert decide(known, asked, 3, PERSONS) is Verdict.DENIED
+    assert decide(known, asked, 3, PERSONS) is SumVerdict.DENIED

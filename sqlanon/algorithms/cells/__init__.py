@@ -8,10 +8,10 @@ from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.algorithms.cells import suppressing
 from sqlanon.releases.cells import Cells, StarredTuples
 
-__all__ = ["LocalSuppression"]
+__all__ = ["CellSearch"]
 
 
-class LocalSuppression(Algorithm[StarredTuples]):
+class CellSearch(Algorithm[StarredTuples]):
     """Few cells shown as `*`, so that enough rows fit every row."""
 
     reads_uncoded: ClassVar[bool] = False

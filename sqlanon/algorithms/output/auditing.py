@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from sqlanon.algorithms.output.axes import Axis, Span, axes_of, key_of, literal_of
+from sqlanon.algorithms.output.axes import ConditionAxis, TypedCondition, axes_of, key_of, literal_of
 from sqlanon.algorithms.output.row_space import (
     Matrix,
-    Verdict,
+    SumVerdict,
     audit_sum,
     block_width,
     most_columns,
@@ -39,7 +39,7 @@ class AskedTable:
     person: Markup | None
     k: int
 
-    def span_values(self, spans: Sequence[Span]) -> list[dict[str, Any]]:
+    def span_values(self, spans: Sequence[TypedCondition]) -> list[dict[str, Any]]:
         """Build the values of conditions for templates."""
         return [
             {
@@ -51,7 +51,7 @@ class AskedTable:
         ]
 
 
-def audit(table: AskedTable, known: Sequence[Sequence[Span]], asked: Sequence[Span]) -> Verdict:
+def audit(table: AskedTable, known: Sequence[Sequence[TypedCondition]], asked: Sequence[TypedCondition]) -> SumVerdict:
     """Decide on the sum over the rows of a question, where others of the same column are known.
 
     The sum over all rows is taken for known as well.
@@ -59,21 +59,25 @@ def audit(table: AskedTable, known: Sequence[Sequence[Span]], asked: Sequence[Sp
     known: the conditions of the sums that are known, independent of each other; asked: those of the question.
     """
     if any(set(spans) == set(asked) for spans in known) or not asked:
-        return Verdict.FOLLOWS
+        return SumVerdict.FOLLOWS
     questions = [*known, asked]
     axes = axes_of(questions)
     width = block_width(len(questions) + 1)
     tuples = width * (min(table.k, _BLOCKS) + _SPARE_BLOCKS)
     rows, persons = _cells(table, axes, questions, tuples, tuples)
     if reaches(rows, persons, table.k):
-        return Verdict.NEW
+        return SumVerdict.NEW
     most = min(_MOST_CELLS, most_columns(len(rows)))
     rows, persons = _cells(table, axes, questions, None, most + 1)
-    return Verdict.DENIED if len(persons) > most else audit_sum(*_merged(rows, persons), table.k)
+    return SumVerdict.DENIED if len(persons) > most else audit_sum(*_merged(rows, persons), table.k)
 
 
 def _cells(
-    table: AskedTable, axes: Sequence[Axis], questions: Sequence[Sequence[Span]], tuples: int | None, most: int
+    table: AskedTable,
+    axes: Sequence[ConditionAxis],
+    questions: Sequence[Sequence[TypedCondition]],
+    tuples: int | None,
+    most: int,
 ) -> tuple[Matrix, list[int]]:
     """Count the persons of cells, the largest first; zeros and ones tell which sums a cell is in, the whole first.
 

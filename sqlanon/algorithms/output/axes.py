@@ -15,7 +15,7 @@ from decimal import Decimal
 import numpy as np
 from markupsafe import Markup
 
-from sqlanon.algorithms.output.question import Comparison, Condition, Constant, Question
+from sqlanon.algorithms.output.question import Comparator, Condition, Constant, Question
 from sqlanon.algorithms.output.row_space import Matrix
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
@@ -26,17 +26,17 @@ from sqlanon.values.expressions import comparable, double_of, text_of
 End = Decimal | float | str | date
 
 _NOMINAL = (Kind.TEXT, Kind.ENUM, Kind.BOOLEAN)
-_EQUALITIES = (Comparison.EQUAL, Comparison.IN)
+_EQUALITIES = (Comparator.EQUAL, Comparator.IN)
 _NO_PLACE = -1
 _MOST_DIGITS = 18  # of the constants of numbers, before and after the point
 
 
 @dataclass(frozen=True)
-class Span:
+class TypedCondition:
     """A condition with constants of its column's type."""
 
     column: Column
-    test: Comparison
+    test: Comparator
     ends: tuple[End, ...]
 
     def holds(self, places: Matrix, index: dict[End, int]) -> Matrix:
@@ -46,23 +46,23 @@ class Span:
         """
         ends = [2 * index[end] + 1 for end in self.ends]
         match self.test:
-            case Comparison.EQUAL | Comparison.IN:
+            case Comparator.EQUAL | Comparator.IN:
                 held = np.isin(places, ends)
-            case Comparison.LESS:
+            case Comparator.LESS:
                 held = places < ends[0]
-            case Comparison.AT_MOST:
+            case Comparator.AT_MOST:
                 held = places <= ends[0]
-            case Comparison.MORE:
+            case Comparator.MORE:
                 held = places > ends[0]
-            case Comparison.AT_LEAST:
+            case Comparator.AT_LEAST:
                 held = places >= ends[0]
-            case Comparison.BETWEEN:
+            case Comparator.BETWEEN:
                 held = (places >= ends[0]) & (places <= ends[1])
         return np.asarray(held & (places != _NO_PLACE), dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Axis:
+class ConditionAxis:
     """A column with all constants that conditions compare it with, in order."""
 
     column: Column
@@ -78,7 +78,9 @@ class Axis:
         return {end: place for place, end in enumerate(self.constants)}
 
 
-def spans_of(question: Question, columns: Sequence[Column], quasi_identifiers: Sequence[str]) -> tuple[Span, ...]:
+def spans_of(
+    question: Question, columns: Sequence[Column], quasi_identifiers: Sequence[str]
+) -> tuple[TypedCondition, ...]:
     """Read the conditions of a question by the types of their columns.
 
     Raises PolicyError, with all that is wrong, where a column is no quasi-identifier, or can't be compared so.
@@ -99,14 +101,14 @@ def spans_of(question: Question, columns: Sequence[Column], quasi_identifiers: S
     return tuple(spans)
 
 
-def axes_of(questions: Sequence[Sequence[Span]]) -> tuple[Axis, ...]:
+def axes_of(questions: Sequence[Sequence[TypedCondition]]) -> tuple[ConditionAxis, ...]:
     """Collect the columns that some condition is on, by name, with their constants."""
     ends: dict[str, set[End]] = {}
     columns: dict[str, Column] = {}
     for span in (span for spans in questions for span in spans):
         columns[span.column.name] = span.column
         ends.setdefault(span.column.name, set()).update(span.ends)
-    return tuple(Axis(columns[name], tuple(sorted(ends[name]))) for name in sorted(columns))
+    return tuple(ConditionAxis(columns[name], tuple(sorted(ends[name]))) for name in sorted(columns))
 
 
 def key_of(engine: Engine, column: Column) -> Markup:
@@ -124,7 +126,7 @@ def literal_of(end: End) -> RedactedValue | Markup:
     return RedactedValue(end)
 
 
-def _span(condition: Condition, column: Column) -> Span:
+def _span(condition: Condition, column: Column) -> TypedCondition:
     name, test = column.name, condition.test
     if column.kind in _NOMINAL:
         if test not in _EQUALITIES:
@@ -135,7 +137,7 @@ def _span(condition: Condition, column: Column) -> Span:
             " number or a text."
         )
     ends = tuple(_end(constant, column) for constant in condition.constants)
-    return Span(column, test, ends)
+    return TypedCondition(column, test, ends)
 
 
 def _end(constant: Constant, column: Column) -> End:

@@ -41,8 +41,8 @@ class Aggregate(StrEnum):
     MAX = "max"
 
 
-class Comparison(StrEnum):
-    """Comparison of a column with constants."""
+class Comparator(StrEnum):
+    """Comparator of a column with constants."""
 
     EQUAL = "="
     LESS = "<"
@@ -58,14 +58,14 @@ class Condition:
     """One comparison; `constants` are two for BETWEEN, one or more for IN, else one."""
 
     column: str
-    test: Comparison
+    test: Comparator
     constants: tuple[Constant, ...]
 
     def __str__(self) -> str:
         name, written = Identifier(self.column), [_written(constant) for constant in self.constants]
-        if self.test is Comparison.BETWEEN:
+        if self.test is Comparator.BETWEEN:
             return f"{name} between {written[0]} and {written[1]}"
-        return f"{name} in ({', '.join(written)})" if self.test is Comparison.IN else f"{name} {self.test} {written[0]}"
+        return f"{name} in ({', '.join(written)})" if self.test is Comparator.IN else f"{name} {self.test} {written[0]}"
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class _Parser:
         if column is None and aggregate is not Aggregate.COUNT:
             raise PolicyError(f"{aggregate} is of a column: write {aggregate}(income), and * for count alone.")
         if column is not None and aggregate is Aggregate.COUNT:
-            raise PolicyError("count is of rows: write count(*).")
+            raise PolicyError("count is of rows: write * in place of the column.")
         self._mark(")", "a closing bracket")
         conditions = self._conditions() if self._takes_word("where") else ()
         if self._next.kind != "end":
@@ -153,15 +153,15 @@ class _Parser:
             low = self._constant()
             if not self._takes_word("and"):
                 raise self._expected("`and` with the upper end")
-            return Condition(column, Comparison.BETWEEN, (low, self._constant()))
+            return Condition(column, Comparator.BETWEEN, (low, self._constant()))
         if self._takes_word("in"):
             self._mark("(", "an opening bracket")
             constants = [self._constant()]
             while self._takes_mark(","):
                 constants.append(self._constant())
             self._mark(")", "a comma or a closing bracket")
-            return Condition(column, Comparison.IN, tuple(constants))
-        for test in (Comparison.EQUAL, Comparison.AT_MOST, Comparison.AT_LEAST, Comparison.LESS, Comparison.MORE):
+            return Condition(column, Comparator.IN, tuple(constants))
+        for test in (Comparator.EQUAL, Comparator.AT_MOST, Comparator.AT_LEAST, Comparator.LESS, Comparator.MORE):
             if self._takes_mark(test.value):
                 return Condition(column, test, (self._constant(),))
         raise self._expected("=, <, <=, >, >=, between or in")

@@ -27,7 +27,7 @@ _MOST_BRANCHES = 5_000  # of a search for a light combination
 _MOST_MULTIPLE = 60  # common denominator of the rational numbers that are tried
 
 
-class Verdict(StrEnum):
+class SumVerdict(StrEnum):
     """Result of an audit: the sum is new and harmless, follows from known ones, or must not be told."""
 
     NEW = "new"
@@ -35,19 +35,19 @@ class Verdict(StrEnum):
     DENIED = "denied"
 
 
-def audit_sum(rows: Matrix, persons: Sequence[int], k: int) -> Verdict:
+def audit_sum(rows: Matrix, persons: Sequence[int], k: int) -> SumVerdict:
     """Decide on the last of some sums; the others are known, and independent of each other.
 
     rows: zeros and ones, a row for each sum, a column for each group. persons: the size of each group.
     """
     sizes = np.asarray(persons, dtype=np.int64)
     if is_certain(rows[:, sizes >= k]):
-        return Verdict.NEW
+        return SumVerdict.NEW
     if rows.shape[1] > most_columns(len(rows)):
-        return Verdict.DENIED
+        return SumVerdict.DENIED
     if (combination := _dependence(rows)) is not None:
-        return Verdict.FOLLOWS if _holds_exactly(combination, rows) else Verdict.DENIED
-    return Verdict.DENIED if _has_light_combination(rows, sizes, k) else Verdict.NEW
+        return SumVerdict.FOLLOWS if _holds_exactly(combination, rows) else SumVerdict.DENIED
+    return SumVerdict.DENIED if _has_light_combination(rows, sizes, k) else SumVerdict.NEW
 
 
 def most_columns(rows: int) -> int:

@@ -37,7 +37,7 @@ class RowRisks:
 
     @property
     def carried(self) -> list[tuple[Markup, Identifier]]:
-        """What the coded rows of the source have to carry."""
+        """Columns that the coded rows of the source have to carry."""
         source = self.source
         parts = [(self._key, _KEY)]
         if source.person is not None:

@@ -237,8 +237,8 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     "workload/measure_information": lambda answers, _: [(1, answers.plan.rows, 0)],
     "workload/measure_span": lambda *_: [(0.0, 1.0)],
     "verify/measure_disclosure": lambda *_: [(0, 0, None, *[0] * len(THRESHOLDS))],
-    "verify/measure_fitting": _measured_classes,
-    "verify/measure_fitting_values": _measured_classes,
+    "verify/measure_matching": _measured_classes,
+    "verify/measure_matching_values": _measured_classes,
     "verify/measure_avs": _measured_classes,
     "verify/measure_classes": _measured_classes,
 }

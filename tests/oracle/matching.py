@@ -20,7 +20,7 @@ def groups(rows: Sequence[Row], columns: Sequence[int]) -> list[list[int]]:
     return [[j for j, other in enumerate(rows) if fits(row, other, columns)] for row in rows]
 
 
-def least_fitting(rows: Sequence[Row], columns: Sequence[int]) -> int:
+def least_matching(rows: Sequence[Row], columns: Sequence[int]) -> int:
     """Count the rows that fit the row which fewest fit."""
     return min(len(group) for group in groups(rows, columns))
 

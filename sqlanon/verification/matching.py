@@ -26,7 +26,7 @@ from sqlanon.verification.verify import TableCheck, Verification, live_columns, 
 WORD_BITS = 62  # of a signed BIGINT
 
 
-def verify_fitting(
+def verify_matching(
     engine: Engine,
     table: Relation,
     quasi_identifiers: Sequence[str],
@@ -43,14 +43,14 @@ def verify_fitting(
     other = [name for name in quasi_identifiers if name in columns and columns[name].kind is not Kind.TEXT]
     if other:
         raise PolicyError(f"The column '{other[0]}' of {table} holds no texts, so that none of its values can be `*`.")
-    check = FittingCheck(engine, relation, columns, tuple(quasi_identifiers), None)
+    check = MatchingCheck(engine, relation, columns, tuple(quasi_identifiers), None)
     verification = verify_groups(check, models, {}, ())
     combined = tuple(check.verify_combinations(size, rows) for size, rows in sorted(subsets.items()))
     return replace(verification, models=(*verification.models, *combined))
 
 
 @dataclass(frozen=True)
-class FittingStatistics(ClassStatistics):
+class MatchingStatistics(ClassStatistics):
     """The rows that fit each row: `sizes` has each number of these, with the number of rows that so many fit."""
 
     fits: ClassVar[bool] = True
@@ -71,7 +71,7 @@ class FittingStatistics(ClassStatistics):
         return sum(size * rows for size, rows in self.sizes) + omitted * (self.rows + omitted)
 
 
-class FittingCheck(TableCheck):
+class MatchingCheck(TableCheck):
     """The statements over one table."""
 
     def verify_combinations(self, size: int, rows: int) -> ModelResult:
@@ -91,10 +91,10 @@ class FittingCheck(TableCheck):
         )
 
     def statistics_of(self, rows: int, suppressed: int, sizes: tuple[tuple[int, int], ...]) -> ClassStatistics:
-        return FittingStatistics(rows, suppressed, sizes)
+        return MatchingStatistics(rows, suppressed, sizes)
 
     def template_of(self, attribute: str | None) -> str:
-        return "verify/measure_fitting" if attribute is None else "verify/measure_fitting_values"
+        return "verify/measure_matching" if attribute is None else "verify/measure_matching_values"
 
     def values_of(self, attribute: str | None, hierarchy: HierarchyTable | None, texts: bool) -> dict[str, Any]:
         values = super().values_of(attribute, hierarchy, texts)
