@@ -125,7 +125,9 @@ def watched(spark: SparkTables) -> Iterator[list[Sent]]:
         try:
             return send(self, name, work)
         finally:
-            sent.append(Sent(name, tuple(plans), scheduler.numTotalJobs() - before))
+            jobs = scheduler.numTotalJobs() - before
+            if plans or jobs:
+                sent.append(Sent(name, tuple(plans), jobs))
 
     def planned(self: SparkSession, *arguments: Any, **more: Any) -> Any:
         frame = query(self, *arguments, **more)
