@@ -20,6 +20,7 @@ from sqlanon.federation.certificates import Credentials
 from sqlanon.federation.federation_plan import FederationPlan
 
 _PARTS = ("sectypes", "asyncoro", "mpctools", "seclists", "secpols", "secgroups", "random", "statistics")
+_GRACE = 5.0  # seconds for messages of the others, where a site has left after it had sent its own
 _RETRY = 0.1  # seconds between attempts to reach a site that does not listen yet
 
 
@@ -88,6 +89,7 @@ class SiteRuntime(mpyc.Runtime):  # type: ignore[misc, name-defined]
         self.plan, self.credentials = plan, credentials
         self.arrived: set[int] = set()
         self.is_ending = False
+        self.awaited: int | None = None  # the site whose message is waited for; another may have left after its own
         self._exchanges = 0  # messages of the same number belong together; those of MPyC itself have hashes
         self.left: asyncio.Future[int] = self._loop.create_future()
         self._loop.set_exception_handler(_say_nothing)
@@ -147,8 +149,12 @@ class SiteRuntime(mpyc.Runtime):  # type: ignore[misc, name-defined]
         others = [party for party in self.parties if party.pid != self.pid]
         for party in others:
             party.protocol.send(self._exchanges, messages[party.pid])
-        received = [party.protocol.receive(self._exchanges) for party in others]
-        read = [await one if isinstance(one, asyncio.Future) else one for one in received]
+        received = {party.pid: party.protocol.receive(self._exchanges) for party in others}
+        read: list[bytes] = []
+        for site, one in received.items():
+            self.awaited = site
+            read.append(await one if isinstance(one, asyncio.Future) else one)
+        self.awaited = None
         return [*read[: self.pid], messages[self.pid], *read[self.pid :]]
 
     def carry_out(self, work: Coroutine[Any, Any, Any], doing: str) -> Any:
@@ -159,8 +165,9 @@ class SiteRuntime(mpyc.Runtime):  # type: ignore[misc, name-defined]
         task = asyncio.ensure_future(work, loop=self._loop)
         waiting: set[asyncio.Future[Any]] = {task, self.left}
         await asyncio.wait(waiting, timeout=self.plan.patience, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done() and self.left.done():  # what it sent before may be on its way to the task
-            await asyncio.wait({task}, timeout=_RETRY)
+        if not task.done() and self.left.done():  # what it sent before may be on its way, and others' too
+            is_needed = self.awaited in (None, self.left.result())
+            await asyncio.wait({task}, timeout=_RETRY if is_needed else _GRACE)
         if task.done():
             return task.result()
         task.cancel()
