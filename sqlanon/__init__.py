@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sqlanon.models import (
         AlphaK,
         BetaLikeness,
+        ConfidenceBound,
         DeltaDisclosure,
         DistinctLDiversity,
         EntropyLDiversity,
@@ -117,6 +118,7 @@ _HOMES = {
     "models": (
         "AlphaK",
         "BetaLikeness",
+        "ConfidenceBound",
         "DeltaDisclosure",
         "DistinctLDiversity",
         "EntropyLDiversity",
@@ -158,6 +160,7 @@ __all__ = [
     "Budget",
     "BudgetError",
     "Cancelled",
+    "ConfidenceBound",
     "ConflictError",
     "DeltaDisclosure",
     "Difference",

@@ -132,6 +132,9 @@ def _meets(model: dict[str, Any], values: list[Any], table: list[Any], hair: flo
         case "alpha-k", _:
             share = brute_force.greatest_share(values, model["k"], model.get("values"))
             return share <= Fraction(str(model["alpha"]))
+        case "confidence-bound", _:
+            share = brute_force.greatest_share(values, 1, model.get("values"))
+            return share <= Fraction(str(model["confidence"]))
         case _, "equal":
             return brute_force.equal_distance(values, table) <= model["t"] + hair
         case _, "kl":

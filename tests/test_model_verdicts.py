@@ -61,6 +61,11 @@ def test_a_threshold_with_small_terms_divides_the_ratios_of_counts_alike(
             "alpha: 17",
             20.0,
         ),
+        (
+            policy.ConfidenceBoundParameters(model="confidence-bound", attribute="s", confidence=0.5),
+            "confidence: 17",
+            20.0,
+        ),
         (policy.DeltaDisclosureParameters(model="delta-disclosure", attribute="s", delta=2.5), "delta: 17.01", 20.0),
     ],
 )

@@ -19,6 +19,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.models import (
     AlphaK,
     BetaLikeness,
+    ConfidenceBound,
     DeltaDisclosure,
     DistinctLDiversity,
     EntropyLDiversity,
@@ -294,6 +295,28 @@ def test_alpha_k(
     for c, (_, violates) in found.items():
         assert violates == (share(classes[c]) > Fraction(str(alpha)))
         assert violates or len(classes[c]) >= model.least_rows
+
+
+@MANY
+@given(
+    classes=partitions,
+    confidence=st.sampled_from([0.1, 0.5, 1 / 3, 0.7, 1.0]),
+    named=st.none() | st.sets(st.integers(-3, 5), min_size=1, max_size=2),
+    counts_null=st.booleans(),
+)
+def test_confidence_bound(
+    engine: Engine, classes: Classes, confidence: float, named: set[int] | None, counts_null: bool
+) -> None:
+    """Violated where some rule from a class to a value has more than the confidence, however few rows it has."""
+    values = None if named is None else tuple(str(value) for value in sorted(named))
+    model = ConfidenceBound("s", confidence, values, counts_null=counts_null)
+
+    def share(part: list[Any]) -> Fraction | float:
+        return brute_force.greatest_share(part, 1, None if named is None else sorted(named), counts_null=counts_null)
+
+    found = check(engine, model, classes, lambda part: float(share(part)))
+    for c, (_, violates) in found.items():
+        assert violates == (share(classes[c]) > Fraction(str(confidence)))
 
 
 models_of_shares = st.sampled_from(

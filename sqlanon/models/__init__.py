@@ -10,6 +10,7 @@ from sqlanon.models.alpha_k import AlphaK
 from sqlanon.models.base import Groups, PrivacyModel, SampleTest
 from sqlanon.models.beta_likeness import BetaLikeness
 from sqlanon.models.closeness import DISTANCES, TCloseness
+from sqlanon.models.confidence_bound import ConfidenceBound
 from sqlanon.models.delta_disclosure import DeltaDisclosure
 from sqlanon.models.diversity import DistinctLDiversity, EntropyLDiversity, RecursiveLDiversity
 from sqlanon.models.k_anonymity import KAnonymity, largest_k
@@ -24,6 +25,7 @@ __all__ = [
     "OWN",
     "AlphaK",
     "BetaLikeness",
+    "ConfidenceBound",
     "DeltaDisclosure",
     "DistinctLDiversity",
     "EntropyLDiversity",
@@ -54,6 +56,7 @@ OWN: Mapping[str, type[PrivacyModel]] = {
         BetaLikeness,
         DeltaDisclosure,
         AlphaK,
+        ConfidenceBound,
     )
 }
 """The program's own privacy models by name."""

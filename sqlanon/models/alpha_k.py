@@ -64,7 +64,7 @@ class AlphaK(PrivacyModel):
         return max(self.k, math.ceil(1 / self._exact)) if self.values is None else self.k
 
     @property
-    def promised_rows(self) -> int:
+    def promised_rows(self) -> int | None:
         return self.k
 
     @property
@@ -74,7 +74,7 @@ class AlphaK(PrivacyModel):
     @property
     def sentence(self) -> str:
         least = f"{self.k:,} rows" if self.k > 1 else "one row"
-        shared = "share a value" if self.values is None else f"have the value {_any_of(self.values)}"
+        shared = "share a value" if self.values is None else f"have the value {any_of(self.values)}"
         return (
             f"Every class holds at least {least}, and no more than {100 * self.alpha:.6g}% of its rows {shared} of"
             f" “{self.attribute}”."
@@ -139,6 +139,7 @@ class AlphaK(PrivacyModel):
         return f"alpha: {rounded_up(measure):g}"
 
 
-def _any_of(values: tuple[str, ...]) -> str:
+def any_of(values: tuple[str, ...]) -> str:
+    """Write the values that a model names, each of which is counted apart."""
     quoted = [f"“{value}”" for value in values]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]} (counted apart)"

@@ -31,6 +31,7 @@ from sqlanon.policy.noise_algorithms import ColumnNoise, Randomize, RandomizedRe
 from sqlanon.policy.privacy import (
     AlphaKParameters,
     BetaLikenessParameters,
+    ConfidenceBoundParameters,
     DeltaDisclosureParameters,
     DifferentialPrivacy,
     DistinctLDiversityParameters,
@@ -61,6 +62,7 @@ __all__ = [
     "Clustering",
     "ColumnNoise",
     "Condensation",
+    "ConfidenceBoundParameters",
     "Contingency",
     "Datafly",
     "DeltaDisclosureParameters",

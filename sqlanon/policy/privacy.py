@@ -135,6 +135,19 @@ class AlphaKParameters(ModelParameters):
     """The values that alpha is about, as `[HIV, cancer]`; if not given, all values."""
 
 
+class ConfidenceBoundParameters(ModelParameters):
+    """From no class can a value of the sensitive attribute be inferred with more than the confidence: in no class has
+    it a greater share."""
+
+    model: Literal["confidence-bound"]
+    attribute: str
+    """The sensitive attribute."""
+    confidence: Number = Field(gt=0, le=1)
+    """The greatest share of a class that may have a value in common."""
+    values: Annotated[tuple[str, ...] | None, BeforeValidator(different_values)] = None
+    """The values that must not be inferred, as `[HIV, cancer]`; if not given, all values."""
+
+
 MOST_EPSILON = 100  # beyond it nothing is protected, and noise is below one row
 
 
@@ -222,6 +235,7 @@ _Own = Annotated[
     | BetaLikenessParameters
     | DeltaDisclosureParameters
     | AlphaKParameters
+    | ConfidenceBoundParameters
     | DifferentialPrivacy
     | RandomizationParameters,
     Field(discriminator="model"),

@@ -195,6 +195,8 @@ def _violates(model: Model, values: list[Any], table: list[Any]) -> bool:
         case "alpha-k":
             share = brute_force.greatest_share(values, model["k"])
             return share > Fraction(str(model["alpha"]))
+        case "confidence-bound":
+            return brute_force.greatest_share(values, 1) > Fraction(str(model["confidence"]))
         case "delta-disclosure":
             return not brute_force.disclosed_delta(values, table) < model["delta"] * (1 - _SLACK)
     return float(_distance(model["distance"], values, table)) > model["t"] * (1 + _SLACK)
@@ -230,6 +232,7 @@ MODELS: tuple[Model, ...] = (
     {"model": "beta-likeness", "attribute": "s", "form": "basic", "beta": 0.9},
     {"model": "delta-disclosure", "attribute": "s", "delta": 1.7},
     {"model": "alpha-k", "attribute": "s", "alpha": 0.6, "k": 2},
+    {"model": "confidence-bound", "attribute": "s", "confidence": 0.7},
 )
 
 
