@@ -159,9 +159,9 @@ class SiteRuntime(mpyc.Runtime):  # type: ignore[misc, name-defined]
 
     def carry_out(self, work: Coroutine[Any, Any, Any], doing: str) -> Any:
         """Carry out a part of the protocol; raises AccessError where a site is lost, or does not answer in time."""
-        return self._loop.run_until_complete(self._until_lost(work, doing))
+        return self._loop.run_until_complete(self._until_left(work, doing))
 
-    async def _until_lost(self, work: Coroutine[Any, Any, Any], doing: str) -> Any:
+    async def _until_left(self, work: Coroutine[Any, Any, Any], doing: str) -> Any:
         task = asyncio.ensure_future(work, loop=self._loop)
         waiting: set[asyncio.Future[Any]] = {task, self.left}
         await asyncio.wait(waiting, timeout=self.plan.patience, return_when=asyncio.FIRST_COMPLETED)

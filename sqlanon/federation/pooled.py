@@ -32,14 +32,14 @@ _ROWS = "pooled_rows"
 
 
 @dataclass(frozen=True)
-class Found:
+class ChosenNode:
     """The generalization that a search chose, and what is known of it."""
 
     node: Node
     facts: LatticeFacts
 
 
-def search_pooled(policy: Policy, hierarchies: Sequence[PublicHierarchy], cells: Cells, counts: Counts) -> Found:
+def search_pooled(policy: Policy, hierarchies: Sequence[PublicHierarchy], cells: Cells, counts: Counts) -> ChosenNode:
     """Search, as the policy says, over the rows of all sites as the cells hold them.
 
     A row has the first value of its label: all generalizations that are searched are above the labels.
@@ -58,7 +58,7 @@ def search_pooled(policy: Policy, hierarchies: Sequence[PublicHierarchy], cells:
             findings = solve(problem, pooled, SearchOptions(any_size=True))
             if findings.chosen is None:
                 raise refusal(problem, findings)
-            return Found(findings.chosen, _facts(policy, problem, findings))
+            return ChosenNode(findings.chosen, _facts(policy, problem, findings))
 
 
 def _facts(policy: Policy, problem: Problem, findings: Findings) -> LatticeFacts:

@@ -16,7 +16,7 @@ from sqlanon.federation.agreement import require_agreement
 from sqlanon.federation.cells import Cells, public_hierarchies, require_few, roll_up
 from sqlanon.federation.counting import LocalClass, count_classes, count_staged, counts_in, create_failing
 from sqlanon.federation.party import Counts, Party
-from sqlanon.federation.pooled import Found, search_pooled, verify_pooled
+from sqlanon.federation.pooled import ChosenNode, search_pooled, verify_pooled
 from sqlanon.models import largest_k
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import AlgorithmParameters
@@ -73,22 +73,22 @@ class SharedSearch(ReleaseSource):
         request = search_request(run, encoded.coded, SearchOptions()).without_suppression_limit()
         with run.journal.during("search"):
             problem = lattice_problem(request)
-            found, opened = self._search(run, problem)
-            cells = Cells.at(self._hierarchies, found.node)
+            chosen, opened = self._search(run, problem)
+            cells = Cells.at(self._hierarchies, chosen.node)
             self.decision = SharedDecision(
                 cells, roll_up(self._hierarchies, self._base, opened, cells), largest_k(run.models)
             )
-            self._require_same(found.node)
+            self._require_same(chosen.node)
         with run.journal.during("recode"):
-            classes = count_classes(problem.sets, found.node)
+            classes = count_classes(problem.sets, chosen.node)
             failing = self._failing(classes)
-            table = create_failing(problem.sets, found.node, failing)
-            first = create_pass(problem.sets, found.node, table)
+            table = create_failing(problem.sets, chosen.node, failing)
+            first = create_pass(problem.sets, chosen.node, table)
             recoded = release_of(problem.sets, [first], sum(one.rows for one in failing))
-            generalization = recoded.as_searched(problem.sets.checked, found.facts, None)
+            generalization = recoded.as_searched(problem.sets.checked, chosen.facts, None)
             return Levels.create(run.engine, run.workspace, encoded.coded, generalization)
 
-    def _search(self, run: RunExecution, problem: Problem) -> tuple[Found, Counts]:
+    def _search(self, run: RunExecution, problem: Problem) -> tuple[ChosenNode, Counts]:
         names = [one.name for one in self._hierarchies]
         own = counts_in(self._base, count_classes(problem.sets, self._base.node), names)
         opened = self.party.add(own, "while rows were counted")
