@@ -71,7 +71,7 @@ def _may_be_null(attribute: AttributeSection) -> bool:
 
 
 @dataclass(frozen=True)
-class Cells:
+class PublicCells:
     """All combinations of labels at a generalization, numbered in the order of the hierarchies.
 
     labels: those of each quasi-identifier.
@@ -81,7 +81,7 @@ class Cells:
     labels: tuple[Labels, ...]
 
     @classmethod
-    def at(cls, hierarchies: Sequence[PublicHierarchy], node: Node) -> Cells:
+    def at(cls, hierarchies: Sequence[PublicHierarchy], node: Node) -> PublicCells:
         """The cells of a generalization."""
         return cls(node, tuple(one.labels(level) for one, level in zip(hierarchies, node, strict=True)))
 
@@ -113,7 +113,7 @@ class Cells:
         return tuple(np.unravel_index(numbers, [len(labels) for labels in self.labels]))
 
 
-def require_few(cells: Cells, names: Sequence[str], most: int) -> None:
+def require_few(cells: PublicCells, names: Sequence[str], most: int) -> None:
     """Refuse more cells than a plan allows, with the columns that have most labels."""
     if cells.size <= most:
         return
@@ -126,7 +126,7 @@ def require_few(cells: Cells, names: Sequence[str], most: int) -> None:
 
 
 def roll_up(
-    hierarchies: Sequence[PublicHierarchy], base: Cells, counts: NDArray[np.uint64], to: Cells
+    hierarchies: Sequence[PublicHierarchy], base: PublicCells, counts: NDArray[np.uint64], to: PublicCells
 ) -> NDArray[np.uint64]:
     """Add up the rows of cells to those of a more general one."""
     numbers = np.flatnonzero(counts)

@@ -12,7 +12,7 @@ from sqlanon.encoding.frequency.keys import Dimension
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.federation.cells import Cells, Labels
+from sqlanon.federation.cells import Labels, PublicCells
 from sqlanon.federation.party import Counts
 from sqlanon.hierarchies.taxonomy import ROOT
 from sqlanon.sql import Identifier, Relation
@@ -74,7 +74,7 @@ class _LabelReader:
         return self.labels[group]
 
 
-def counts_in(cells: Cells, classes: Sequence[LocalClass], names: Sequence[str]) -> Counts:
+def counts_in(cells: PublicCells, classes: Sequence[LocalClass], names: Sequence[str]) -> Counts:
     """Count a site's rows in every cell; raises PolicyError for NULL in a column that refuses it."""
     counts = np.zeros(cells.size, np.uint64)
     for one, number in zip(classes, cells.numbers([one.labels for one in classes]), strict=True):
@@ -97,7 +97,7 @@ def create_failing(sets: FrequencySets, node: Node, failing: Sequence[LocalClass
 
 
 def count_staged(
-    engine: Engine, staged: Relation, columns: Sequence[str], cells: Cells, wanted: Mapping[int, int]
+    engine: Engine, staged: Relation, columns: Sequence[str], cells: PublicCells, wanted: Mapping[int, int]
 ) -> Counts:
     """Count staged rows in the cells of `wanted` (cell to place), and last the rows that are in none of them."""
     counts = np.zeros(len(wanted) + 1, np.uint64)

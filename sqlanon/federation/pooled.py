@@ -19,7 +19,7 @@ from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import MEMORY_URL
-from sqlanon.federation.cells import Cells, PublicHierarchy
+from sqlanon.federation.cells import PublicCells, PublicHierarchy
 from sqlanon.federation.party import Counts
 from sqlanon.models import PrivacyModel
 from sqlanon.policy import Policy, Role, Source
@@ -39,7 +39,9 @@ class ChosenNode:
     facts: LatticeFacts
 
 
-def search_pooled(policy: Policy, hierarchies: Sequence[PublicHierarchy], cells: Cells, counts: Counts) -> ChosenNode:
+def search_pooled(
+    policy: Policy, hierarchies: Sequence[PublicHierarchy], cells: PublicCells, counts: Counts
+) -> ChosenNode:
     """Search, as the policy says, over the rows of all sites as the cells hold them.
 
     A row has the first value of its label: all generalizations that are searched are above the labels.

@@ -13,7 +13,7 @@ from sqlanon.algorithms.lattice.search import lattice_problem
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.federation.agreement import require_agreement
-from sqlanon.federation.cells import Cells, public_hierarchies, require_few, roll_up
+from sqlanon.federation.cells import PublicCells, public_hierarchies, require_few, roll_up
 from sqlanon.federation.counting import LocalClass, count_classes, count_staged, counts_in, create_failing
 from sqlanon.federation.party import Counts, Party
 from sqlanon.federation.pooled import ChosenNode, search_pooled, verify_pooled
@@ -35,7 +35,7 @@ from sqlanon.verification.verify import SharedClasses
 class SharedDecision:
     """The decision that all sites came to: a generalization, and the rows of all in each of its cells."""
 
-    cells: Cells
+    cells: PublicCells
     counts: Counts
     k: int
 
@@ -66,7 +66,7 @@ class SharedSearch(ReleaseSource):
         beyond = [one.name for one, level in zip(self._hierarchies, low, strict=True) if level > one.height]
         if beyond:
             raise PolicyError(f"algorithm.limits: the hierarchy of '{beyond[0]}' has no such level.")
-        self._base = Cells.at(self._hierarchies, tuple(low))
+        self._base = PublicCells.at(self._hierarchies, tuple(low))
         require_few(self._base, [one.name for one in self._hierarchies], self.party.plan.most_cells)
 
     def decide(self, run: RunExecution, encoded: Encoded) -> Release:
@@ -74,7 +74,7 @@ class SharedSearch(ReleaseSource):
         with run.journal.during("search"):
             problem = lattice_problem(request)
             chosen, opened = self._search(run, problem)
-            cells = Cells.at(self._hierarchies, chosen.node)
+            cells = PublicCells.at(self._hierarchies, chosen.node)
             self.decision = SharedDecision(
                 cells, roll_up(self._hierarchies, self._base, opened, cells), largest_k(run.models)
             )

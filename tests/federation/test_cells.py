@@ -1,4 +1,4 @@
-"""Cells of all sites against counts by hand: numbers, and sums at more general levels; and shares against their sum."""
+"""PublicCells of all sites against counts by hand: numbers, and sums at more general levels; and shares against their sum."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sqlanon.federation.cells import Cells, PublicHierarchy, roll_up
+from sqlanon.federation.cells import PublicCells, PublicHierarchy, roll_up
 from sqlanon.federation.federation_plan import FederationPlan
 from sqlanon.federation.party import Party
 
@@ -22,14 +22,14 @@ def test_cells_roll_up_to_what_counting_would_give() -> None:
     rows = [(draw.choice(AGES.paths), draw.choice(CITIES.paths)) for _ in range(300)]
     nodes = [(age, city) for age in range(3) for city in range(3)]
     for low in nodes:
-        base = Cells.at((AGES, CITIES), low)
+        base = PublicCells.at((AGES, CITIES), low)
         counts = counted(rows, base)
         for high in (node for node in nodes if node[0] >= low[0] and node[1] >= low[1]):
-            cells = Cells.at((AGES, CITIES), high)
+            cells = PublicCells.at((AGES, CITIES), high)
             assert roll_up((AGES, CITIES), base, counts, cells).tolist() == counted(rows, cells).tolist()
 
 
-def counted(rows: list[Any], cells: Cells) -> Any:
+def counted(rows: list[Any], cells: PublicCells) -> Any:
     tally = Counter((age[cells.node[0]], city[cells.node[1]]) for age, city in rows)
     combinations = [(age, city) for age in cells.labels[0] for city in cells.labels[1]]
     assert cells.numbers(combinations) == list(range(cells.size))
