@@ -57,8 +57,8 @@ def _problems_of(attribute: AttributeSection) -> Iterator[str]:
         )
     elif hierarchy.unknown is not None:
         yield (
-            "with unknown, the hierarchy's values would depend on rows; agree with the other owners on the values that it"
-            " lacks, add them to it, and leave unknown out."
+            "with unknown, the hierarchy's values would depend on rows; agree with the other owners on the values"
+            " that it lacks, add them to it, and leave unknown out."
         )
     if attribute.bottom is not None or attribute.top is not None:
         yield "top and bottom coding is not for several owners; do it in a view, by numbers that all agree on."

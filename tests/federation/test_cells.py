@@ -1,4 +1,4 @@
-"""PublicCells of all sites against counts by hand: numbers, and sums at more general levels; and shares against their sum."""
+"""Cells of all sites against counts by hand: numbers, and sums at more general levels; and shares against their sum."""
 
 from __future__ import annotations
 
