@@ -144,7 +144,7 @@ def _failure(engine: Engine, rows: int, model: PrivacyModel, domains: dict[str, 
     _class, measure, violates, *_ = engine.fetch_one(model.measure(engine.render, groups))
     if not violates:
         return None
-    wanted = ", ".join(f"{key}: {value}" for key, value in model.parameters.items())
+    wanted = ", ".join(f"{key}: {value}" for key, value in model.shown_parameters.items())
     return (
         f"No release can meet {model.name} ({wanted}): the whole table taken as one class doesn't. "
         f"Attainable: {model.attainable(_plain(measure))}."

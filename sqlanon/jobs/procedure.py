@@ -254,7 +254,7 @@ class ProcedureText:
                 "statement": number,
                 "part": part,
                 "name": Text(self.models[place].name),
-                "parameters": Text(json.dumps(self.models[place].parameters)),
+                "parameters": Text(json.dumps(self.models[place].shown_parameters)),
                 "least": self.models[place].worst_of((0.0, 1.0)) == 0.0,
             }
             for number, one in enumerate(verifying)

@@ -74,10 +74,9 @@ class AlphaK(PrivacyModel):
     @property
     def sentence(self) -> str:
         least = f"{self.k:,} rows" if self.k > 1 else "one row"
-        shared = "share a value" if self.values is None else f"have the value {any_of(self.values)}"
         return (
-            f"Every class holds at least {least}, and no more than {100 * self.alpha:.6g}% of its rows {shared} of"
-            f" “{self.attribute}”."
+            f"Every class holds at least {least}, and no more than {100 * self.alpha:.6g}% of its rows"
+            f" {in_common(len(self.named_values))} of “{self.attribute}”."
         )
 
     @property
@@ -139,7 +138,8 @@ class AlphaK(PrivacyModel):
         return f"alpha: {rounded_up(measure):g}"
 
 
-def any_of(values: tuple[str, ...]) -> str:
-    """Write the values that a model names, each of which is counted apart."""
-    quoted = [f"“{value}”" for value in values]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]} (counted apart)"
+def in_common(named: int) -> str:
+    """The words for what rows may have in common; the values that a policy names stay unnamed."""
+    if named == 0:
+        return "share a value"
+    return "have the value that the policy names" if named == 1 else f"share one of the {named:,} values that it names"

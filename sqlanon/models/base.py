@@ -17,6 +17,7 @@ from markupsafe import Markup
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.policy import AttributeSection, ModelParameters
+from sqlanon.policy.privacy import without_named_values
 from sqlanon.policy.problems import model_problems
 from sqlanon.sql import Relation, Renderer, Statement, macro
 
@@ -133,6 +134,13 @@ class PrivacyModel(ABC):
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """The parameters by their names in the policy."""
+
+    @property
+    def shown_parameters(self) -> dict[str, Any]:
+        """The same for records, reports and messages: without the values that the model names."""
+        shown = without_named_values({"model": self.name, **self.parameters})
+        del shown["model"]
+        return shown
 
     @property
     @abstractmethod

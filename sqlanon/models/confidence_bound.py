@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from sqlanon.models.alpha_k import AlphaK, any_of
+from sqlanon.models.alpha_k import AlphaK
 from sqlanon.models.numbers import rounded_up
 from sqlanon.policy import ModelParameters
 
@@ -43,7 +43,8 @@ class ConfidenceBound(AlphaK):
 
     @property
     def sentence(self) -> str:
-        value = "a value" if self.values is None else f"the value {any_of(self.values)}"
+        named = len(self.named_values)
+        value = "a value" if not named else "the named value" if named == 1 else f"any of {named:,} named values"
         return (
             f"Who knows the class of somebody infers {value} of “{self.attribute}” with a confidence of at most"
             f" {100 * self.alpha:.6g}%."

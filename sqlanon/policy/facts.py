@@ -7,23 +7,36 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from sqlanon.policy.privacy import without_named_values
 from sqlanon.sql import short_hash
 
 
 def without_values(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """A recorded policy whose mappings say how many values they list, and not which."""
+    """A recorded policy whose mappings and models say how many values they list, and not which."""
     shown = copy.deepcopy(dict(policy))
     for attribute in shown.get("attributes", {}).values():
         hierarchy = attribute.get("hierarchy")
         if hierarchy and "mapping" in hierarchy:
             listed = json.dumps(hierarchy["mapping"], sort_keys=True)
             hierarchy["mapping"] = f"{len(hierarchy['mapping']):,} values, not shown (digest {short_hash(listed)})"
+    if "privacy" in shown:
+        shown["privacy"] = [without_named_values(model) for model in shown["privacy"]]
     return shown
 
 
 def flattened(policy: Mapping[str, Any]) -> dict[str, str]:
-    """The parts of a recorded policy, each by its path, as text; without the values of mappings."""
+    """The parts of a recorded policy, each by its path, as text; without the values of mappings and models."""
     return dict(_flat((), without_values(policy)))
+
+
+def flattened_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """The parts of two policies; where values that are not shown differ, those of the other one say so."""
+    before, after = flattened(one), flattened(other)
+    whole = dict(_flat((), one)), dict(_flat((), other))
+    for path, shown in after.items():
+        if before.get(path) == shown and path in whole[0] and whole[0][path] != whole[1].get(path):
+            after[path] = f"{shown}; others than before"
+    return before, after
 
 
 def _flat(path: tuple[str, ...], value: Any) -> list[tuple[str, str]]:

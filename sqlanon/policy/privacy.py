@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -19,6 +19,10 @@ class ModelParameters(Part):
     model: str
     is_mechanism: ClassVar[bool] = False
     """True if the protection is in how the release is drawn, so that no class can be judged by it."""
+    values_in: ClassVar[tuple[str, ...]] = ()
+    """The parameters that name values of the data, which records, reports and messages do not show."""
+    k_in: ClassVar[str | None] = None
+    """The parameter that is the least size of every class, as the k of k-anonymity, which sweeps change."""
 
     @property
     def sensitive(self) -> str | None:
@@ -29,6 +33,7 @@ class ModelParameters(Part):
 class KAnonymityParameters(ModelParameters):
     """Every equivalence class holds at least k rows."""
 
+    k_in: ClassVar[str | None] = "k"
     model: Literal["k-anonymity"]
     k: Whole = Field(ge=1)
     """The least rows of a class."""
@@ -124,6 +129,8 @@ def different_values(given: object) -> object:
 class AlphaKParameters(ModelParameters):
     """Every class holds at least k rows, of which each value of the sensitive attribute has at most the share alpha."""
 
+    values_in: ClassVar[tuple[str, ...]] = ("values",)
+    k_in: ClassVar[str | None] = "k"
     model: Literal["alpha-k"]
     attribute: str
     """The sensitive attribute."""
@@ -139,6 +146,7 @@ class ConfidenceBoundParameters(ModelParameters):
     """From no class can a value of the sensitive attribute be inferred with more than the confidence: in no class has
     it a greater share."""
 
+    values_in: ClassVar[tuple[str, ...]] = ("values",)
     model: Literal["confidence-bound"]
     attribute: str
     """The sensitive attribute."""
@@ -253,15 +261,27 @@ Model = Annotated[SerializeAsAny[_Own], WrapValidator(_REGISTRY.validate)]
 
 
 def k_asked(models: tuple[Model, ...]) -> int:
-    """The largest k of k-anonymity that is asked for, or 1."""
-    return max((model.k for model in _k_anonymity(models)), default=1)
+    """The largest least size of a class that is asked for, by k-anonymity or another model with a k, or 1."""
+    return max((getattr(model, model.k_in) for model in models if model.k_in is not None), default=1)
 
 
 def models_with_k(models: tuple[Model, ...], k: int) -> tuple[Model, ...]:
-    """The same models with this k in place of every other; k-anonymity is added where it is not asked for."""
-    changed = tuple(m.model_copy(update={"k": k}) if isinstance(m, KAnonymityParameters) else m for m in models)
-    return changed if any(_k_anonymity(models)) else (KAnonymityParameters(model="k-anonymity", k=k), *changed)
+    """The same models with this k in place of every other; k-anonymity is added where no model has a k."""
+    changed = tuple(m if m.k_in is None else m.model_copy(update={m.k_in: k}) for m in models)
+    has_k = any(model.k_in is not None for model in models)
+    return changed if has_k else (KAnonymityParameters(model="k-anonymity", k=k), *changed)
 
 
-def _k_anonymity(models: tuple[Model, ...]) -> Iterator[KAnonymityParameters]:
-    return (model for model in models if isinstance(model, KAnonymityParameters))
+def without_named_values(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry of a policy that says how many values it names, and not which.
+
+    No digest stands for them: of few possible values it would tell which.
+    """
+    parameters = MODELS.get(str(model.get("model"))) or _REGISTRY.parameters_of(model.get("model"))
+    hidden = () if parameters is None else parameters.values_in
+    return {key: _hidden(value) if key in hidden and value is not None else value for key, value in model.items()}
+
+
+def _hidden(values: Any) -> str:
+    number = len(values) if isinstance(values, (list, tuple)) else 1
+    return f"{number:,} value{'' if number == 1 else 's'}, not shown"

@@ -11,7 +11,7 @@ from typing import Any
 from sqlanon.catalog import Catalog, RulesKind, Run, same_recoding
 from sqlanon.catalog.sources import SourceIdentity, identify_recorded
 from sqlanon.errors import PolicyError
-from sqlanon.policy.facts import flattened
+from sqlanon.policy.facts import flattened_both
 from sqlanon.results.codec import to_json
 
 
@@ -70,7 +70,7 @@ def compare_runs(catalog: Catalog, a: str, b: str) -> Difference:
     same_source = _source(catalog, one) == _source(catalog, other)
     recoding = _compare_recodings(catalog, one, other)
     labels = Change("labels", _labels(catalog, one), _labels(catalog, other))
-    policies = [flattened(json.loads(run.policy)) for run in (one, other)]
+    policies = flattened_both(*(json.loads(run.policy) for run in (one, other)))
     return Difference(
         a=one.id,
         b=other.id,

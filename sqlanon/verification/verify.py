@@ -433,7 +433,7 @@ def _result(
     finite = worst is not None and math.isfinite(worst)
     return ModelResult(
         model.name,
-        model.parameters,
+        model.shown_parameters,
         satisfied=not violations,
         worst=float(f"{worst:.{_DIGITS}g}") if finite else None,
         violations=int(violations),

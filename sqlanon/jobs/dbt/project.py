@@ -131,7 +131,7 @@ class ProjectText:
         about = "Rows of the source that no rule is about, and how many of them were suppressed."
         yield f"{self.name}_rows", (about, self._escaped(self._rows_test()) + "\n")
         for number, model in enumerate(self.models, start=1):
-            parameters = ", ".join(f"{name}: {value}" for name, value in model.parameters.items())
+            parameters = ", ".join(f"{name}: {value}" for name, value in model.shown_parameters.items())
             name = f"{self.name}_{number}_{model.name.replace('-', '_')}"
             yield (
                 name,
