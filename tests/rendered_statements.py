@@ -135,6 +135,11 @@ SURROGATES: dict[str, Any] = {
     "privacy": DIVERSE,
     "subject": "zipcode",
 }
+CELLS: dict[str, Any] = {
+    "attributes": KEPT | dict.fromkeys(("age", "zipcode", "job", "ward", "disease"), QUASI),
+    "privacy": [ANONYMOUS[0], {"model": "distinct-l-diversity", "attribute": "days", "l": 2}],
+    "algorithm": {"name": "local-suppression", "importance": {"age": 2}, "whole": ["ward"], "subsets": {2: 9}},
+}
 PERSONS = [SURROGATES, {**SURROGATES, "algorithm": {"name": "rothko-t"}}]
 _PUBLIC: dict[str, Any] = {
     "age": QUASI | {"domain": {"from": 20, "below": 80, "step": 20}},
@@ -175,7 +180,7 @@ def statements_of_runs(database: Database) -> Rendered:
     private = [database.policy(small, **shared, algorithm=algorithm) for algorithm in PRIVATE]
     runs = [
         *(search(policy, again=number in (0, 2, 5)) for number, policy in enumerate(POLICIES)),
-        *(search(policy, small) for policy in (*CLUSTERED, SURROGATES)),
+        *(search(policy, small) for policy in (*CLUSTERED, SURROGATES, CELLS)),
         *(search(policy) for policy in PERSONS),  # zip codes are of several rows there
         *(functools.partial(draw, policy) for policy in private),
     ]
