@@ -79,7 +79,7 @@ def test_output_does_not_show_them(database_url: str, tmp_path: Path) -> None:
         ["verify", path, "--json"],
     ):
         result = call(*arguments)
-        assert result.exit_code == 0, result.output
+        assert result.exit_code == 0, (arguments, result.output)
         assert "asthma" not in result.output.replace("disease is asthma", "")
         assert "1 value, not shown" in result.output
 
