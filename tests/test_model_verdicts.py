@@ -72,7 +72,8 @@ def test_a_threshold_with_small_terms_divides_the_ratios_of_counts_alike(
 def test_from_spec(spec: policy.Model, attainable: str, worst: float) -> None:
     model = from_spec(spec)
     assert model.name == spec.model
-    assert model.parameters == {key: value for key, value in spec.model_dump(mode="json").items() if key != "model"}
+    given = spec.model_dump(mode="json", exclude_none=True).items()
+    assert model.parameters == {key: value for key, value in given if key != "model"}
     assert model.attainable(17.0) == attainable
     assert model.worst_of((17.0, 20.0)) == worst
     assert model.monotone_under_generalization

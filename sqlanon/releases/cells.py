@@ -33,6 +33,11 @@ class StarredTuples:
     rounds: int
     subsets: Mapping[int, int]
 
+    @property
+    def omitted(self) -> int:
+        """The rows that are left out: none."""
+        return 0
+
 
 @dataclass(frozen=True)
 class Cells(Generalized):

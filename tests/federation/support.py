@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -169,6 +170,7 @@ def _serve(
     from sqlanon.federation.serving import serve
 
     os.environ.update(environment)
+    tempfile.tempdir = None  # as the server of forks knows it, which may be that of an earlier test
     with errors.open("w") as file:
         os.dup2(file.fileno(), 2)
     plan, name, key = place

@@ -11,7 +11,7 @@ from itertools import pairwise
 from markupsafe import Markup
 from pydantic import Field
 
-from sqlanon.engines.base import Column, Kind
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies.computed import ComputedHierarchy
 from sqlanon.policy import HierarchyParameters
 from sqlanon.sql import Renderer, Statement, Text
