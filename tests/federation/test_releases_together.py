@@ -148,7 +148,7 @@ def test_no_release_where_one_database_would_have_none(tmp_path: Path, urls: dic
     sites = Sites(tmp_path, urls, random_rows(7, 40), privacy=[{"model": "k-anonymity", "k": 50}])
     sites.publish_old()
     ended = end_all(start_all(sites.federation, sites.policies()))
-    with pytest.raises(ProtectionError):
+    with pytest.raises(PolicyError, match="k is 50, but the table holds 40 rows"):
         sites.release_union()
     assert {code for code, _ in ended.values()} == {ProtectionError.exit_code}, ended
     sites.require_old()
