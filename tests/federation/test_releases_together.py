@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from sqlanon.errors import AccessError, PolicyError, ProtectionError
+from sqlanon.errors import AccessError, PolicyError
 from sqlanon.federation.federation_plan import load_plan
 from sqlanon.results.run_result import RunResult
 from tests.federation.support import (
@@ -150,7 +150,7 @@ def test_no_release_where_one_database_would_have_none(tmp_path: Path, urls: dic
     ended = end_all(start_all(sites.federation, sites.policies()))
     with pytest.raises(PolicyError, match="k is 50, but the table holds 40 rows"):
         sites.release_union()
-    assert {code for code, _ in ended.values()} == {ProtectionError.exit_code}, ended
+    assert {code for code, _ in ended.values()} == {PolicyError.exit_code}, ended
     sites.require_old()
 
 
