@@ -22,6 +22,8 @@ from tests.output.linear import learns
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database
 
+pytestmark = pytest.mark.in_turns(2)
+
 ROLES = {"age": "quasi-identifier", "job": "quasi-identifier", "income": "sensitive"}
 COLUMNS = {"age": "INTEGER", "job": "TEXT", "income": "INTEGER"}
 ROWS = [(30, "cook", 7), (31, "nurse", 11), (32, "nurse", 13), (33, "cook", 17)]
