@@ -9,6 +9,7 @@ from fractions import Fraction
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
+from sqlanon.plan.drawn_plan import DrawnPlan
 from sqlanon.plan.lookup import unknown_table
 from sqlanon.plan.plan import find_release, find_source
 from sqlanon.plan.public_domain import PublicDomain, TaxonomyDomain, public_domain
@@ -24,7 +25,7 @@ _MOST_PLACES = 2_000_000  # times classes, whose rows a search keeps in memory
 
 
 @dataclass(frozen=True)
-class PrivatePlan:
+class PrivatePlan(DrawnPlan):
     """Everything that a differentially private run needs to know before it looks at a row.
 
     domains: of the quasi-identifiers, by name, in the order of the source's columns.
@@ -33,9 +34,6 @@ class PrivatePlan:
     contribution: the most rows that a unit adds.
     """
 
-    policy: Policy
-    source: Relation
-    release: Relation
     domains: Mapping[str, PublicDomain]
     target: tuple[str, TaxonomyDomain] | None
     epsilon: Fraction
@@ -56,18 +54,6 @@ class PrivatePlan:
     def shown(self) -> list[str]:
         """Name the columns of the release that tell its cells apart."""
         return [*self.domains, *([] if self.target is None else [self.target[0]])]
-
-    @property
-    def source_place(self) -> str:
-        return str(self.source)
-
-    @property
-    def source_name(self) -> str:
-        return str(self.source)
-
-    @property
-    def release_name(self) -> str:
-        return str(self.release)
 
 
 def resolve_private(policy: Policy, engine: Engine, *, replace: bool = False) -> PrivatePlan:

@@ -16,6 +16,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.models.randomization.changes import AddedNoise, RandomChange, Response
 from sqlanon.models.randomization.draws import Draws, kept_or_moved, laplace_of, noise_draws, privacy_loss, widest_limit
 from sqlanon.models.randomization.noise import DISTRIBUTIONS, NoiseDistribution
+from sqlanon.plan.drawn_plan import DrawnPlan
 from sqlanon.plan.lookup import unknown_table
 from sqlanon.plan.plan import find_release, find_source
 from sqlanon.plan.trust import hold_trusted
@@ -70,16 +71,13 @@ Randomized = RandomizedNumber | RandomizedCategory
 
 
 @dataclass(frozen=True)
-class RandomizedPlan:
+class RandomizedPlan(DrawnPlan):
     """Everything that a run needs to know to randomize columns.
 
     columns: of the release, in the source's order. randomized: those of them that are changed, by name.
     ranges: the least and the greatest number of randomized columns of numbers, as the source has them.
     """
 
-    policy: Policy
-    source: Relation
-    release: Relation
     rows: int
     columns: tuple[Column, ...]
     randomized: dict[str, Randomized]
@@ -101,18 +99,6 @@ class RandomizedPlan:
         losses = [change.epsilon for change in self.changes]
         known = [loss for loss in losses if loss is not None]
         return math.fsum(known) if len(known) == len(losses) else None
-
-    @property
-    def source_place(self) -> str:
-        return str(self.source)
-
-    @property
-    def source_name(self) -> str:
-        return str(self.source)
-
-    @property
-    def release_name(self) -> str:
-        return str(self.release)
 
 
 def resolve_randomized(policy: Policy, engine: Engine, *, replace: bool = False) -> RandomizedPlan:

@@ -12,15 +12,13 @@ from sqlanon.algorithms.private.accounting import Schedule, schedule_of
 from sqlanon.algorithms.private.drawing import DrawnCounts, draw_counts, require_cells
 from sqlanon.algorithms.private.mechanisms import Mechanisms, OpenDP
 from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status
-from sqlanon.engines import redacted
-from sqlanon.engines.base import Engine, StatementListener
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.errors import BudgetError, PolicyError, SqlanonError, VerificationError
+from sqlanon.errors import BudgetError, PolicyError, SqlanonError
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy
 from sqlanon.policy.private import mechanism_of
-from sqlanon.policy.writer import policy_text, put_back
+from sqlanon.policy.writer import policy_text
 from sqlanon.releases.counts import NoisyCounts, load_counts, load_labels
 from sqlanon.results.measures import Check
 from sqlanon.results.private import (
@@ -32,20 +30,17 @@ from sqlanon.results.private import (
     PrivateResult,
 )
 from sqlanon.results.records import write_private_record
-from sqlanon.results.run_result import CatalogPlace
 from sqlanon.runs.charging import NO_BUDGET, Account, LedgerAccount, consumed_note
+from sqlanon.runs.drawn_run import DrawnRun, require_passed
 from sqlanon.runs.flow import interruptible
 from sqlanon.runs.linking import check_earlier_releases
-from sqlanon.runs.recording import PublishedRecord, record_without_rules
-from sqlanon.sql import Statement
+from sqlanon.runs.recording import record_without_rules
 from sqlanon.staging.staging import Staged
-from sqlanon.support.environment import named
 from sqlanon.values.digest import table_digest
 from sqlanon.verification.counts import check_counts, check_drawn
-from sqlanon.work.control import Control
-from sqlanon.work.journal import Journal, Observer, Silent, status_after
-from sqlanon.work.session import Session, catalog_place, open_session
-from sqlanon.work.workspace import Workspace, release_lock
+from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.session import open_session
+from sqlanon.work.workspace import Workspace
 
 UNKEPT = "A differentially private run failed; the text of its error is not kept, as it might tell of the data."
 
@@ -73,24 +68,18 @@ def run_private(
         raise PolicyError(NO_BUDGET)
     drawing = mechanisms or OpenDP()
     with interruptible(), open_session(policy, options or EngineOptions()) as session:
-        return PrivateRun(session, policy, observer or Silent(), account or LedgerAccount(), drawing, replace).release()
+        return PrivateRun(session, policy, observer or Silent(), replace, account or LedgerAccount(), drawing).release()
 
 
 @dataclass
-class PrivateRun:
+class PrivateRun(DrawnRun):
     """A run while it is carried out, in a session that is open."""
 
-    session: Session
-    policy: Policy
-    observer: Observer
     account: Account
     mechanisms: Mechanisms
-    replace: bool
 
     def __post_init__(self) -> None:
-        self.journal = Journal(self.observer)
-        self.engine = self.session.engine
-        self.published = False
+        super().__post_init__()
         self.charged: BudgetState | None = None
 
     def release(self) -> PrivateResult:
@@ -119,7 +108,8 @@ class PrivateRun:
                 error.add_note("The release WAS published; a step after publishing failed.")
             if self.charged is not None:
                 error.add_note(consumed_note(self.charged))
-            self._end(run, Status.PUBLISHED if self.published else status_after(error), error)
+            # the kind of error alone, unless it was found before the source was read
+            self.end(run, error, error if isinstance(error, PolicyError | BudgetError) else SqlanonError(UNKEPT))
             if self.charged is None or isinstance(error, SqlanonError) or not isinstance(error, Exception):
                 raise
             hidden = SqlanonError(UNKEPT)  # of a library, whose texts may quote what it was given
@@ -130,21 +120,14 @@ class PrivateRun:
 
     def _work(self, run: str, plan: PrivatePlan, schedule: Schedule) -> PrivateResult:
         """Charge, draw, stage, check, publish."""
-        home = None if self.session.own_catalog else self.policy.catalog.schema_
-        keeper = self.engine if self.engine.traits.has_locks else self.session.catalog.store
-        with (
-            release_lock(self.engine, plan.release, keeper=keeper),
-            Workspace(self.engine, self.session.catalog, run, home) as workspace,
-            Control(self.session.catalog.channel(run), self.journal, self.engine) as control,
-        ):
-            self.engine.listener = self._listener(self.engine.listener)
+        with self.at_work(run, plan, lambda *_: self.journal.require_wanted()) as (workspace, control):
             self.charged = self.account.spend(self.session, plan, run, schedule.charges)
             drawn = self._draw(workspace, plan, schedule)
             with drawn.counts.stage(self.engine, workspace, replace=self.replace) as staged:
                 checks = self._check(workspace, drawn.counts, staged)
                 digest = table_digest(self.engine, staged.final)
                 with self.journal.during("publish"):
-                    notes = self._publish(run, plan, drawn, staged, control)
+                    notes = self.publish(run, plan, _release_record(plan, drawn.counts), staged, control)
         counts = drawn.counts
         return PrivateResult(
             run=run,
@@ -165,22 +148,12 @@ class PrivateRun:
             choices=drawn.choices,
             pairs=drawn.pairs,
             checks=checks,
-            catalog=CatalogPlace(redacted(named(catalog_place(self.policy)[0])), self.session.catalog.location.schema),
+            catalog=self.catalog_place,
             budget=self.charged,
             published=True,
             warnings=plan.warnings,
             notes=notes,
         )
-
-    def _listener(self, earlier: StatementListener | None) -> StatementListener:
-        """Listen to statements for whether the run is still wanted; who listened before goes on."""
-
-        def listen(statement: Statement, seconds: float, rows: int) -> None:
-            if earlier is not None:
-                earlier(statement, seconds, rows)
-            self.journal.require_wanted()
-
-        return listen
 
     def _draw(self, workspace: Workspace, plan: PrivatePlan, schedule: Schedule) -> DrawnCounts:
         """Draw what is released, in one snapshot of the source."""
@@ -204,42 +177,8 @@ class PrivateRun:
                 )
                 workspace.drop(drawn)
             workspace.drop(labels)
-        failed = [name for name, check in checks.items() if check.violations]
-        if failed:
-            raise VerificationError(
-                f"The staged release failed its check ({', '.join(failed)}); nothing was published. Please report this."
-            )
+        require_passed(checks)
         return checks
-
-    def _publish(
-        self, run: str, plan: PrivatePlan, drawn: DrawnCounts, staged: Staged, control: Control
-    ) -> tuple[str, ...]:
-        """Let the staged release take its place, recorded in the same transaction where there is one.
-
-        The account says what it tells together with earlier ones; a policy of these may forbid it all the same.
-        """
-        catalog, released = self.session.catalog, _release_record(plan, drawn.counts)
-        record = PublishedRecord(catalog, run, plan.release, released)
-
-        def within(session: Engine) -> None:
-            control.finish()
-            record.make_within(session)
-
-        with catalog.releasing(plan.source_place):
-            earlier = catalog.released(plan.source_place)
-            check_earlier_releases(earlier, plan.source_name, self.policy.republish, None, released.digest)
-            notes = staged.publish(within)
-            self.published = True
-            record.make_up_for()
-        return notes
-
-    def _end(self, run: str, status: Status, error: BaseException) -> None:
-        """Record that the run failed: its kind of error alone, unless that was found before the source was read."""
-        try:
-            kept = error if isinstance(error, PolicyError | BudgetError) else SqlanonError(UNKEPT)
-            self.session.catalog.finish_run(run, status, error=kept, reword=lambda text: put_back(text, self.policy))
-        except SqlanonError as failure:
-            error.add_note(f"The run's end could not be recorded ({failure}).")
 
 
 def guarantee_of(plan: PrivatePlan, schedule: Schedule, library: str) -> Guarantee:

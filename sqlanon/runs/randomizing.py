@@ -9,11 +9,8 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status
-from sqlanon.engines import redacted
-from sqlanon.engines.base import Engine, StatementListener
+from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status, Step
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.errors import SqlanonError, VerificationError
 from sqlanon.models.randomization.changes import AddedNoise, RandomChange
 from sqlanon.models.randomization.noise import CONFIDENCES
 from sqlanon.plan.randomized import RandomizedPlan, resolve_randomized
@@ -22,22 +19,16 @@ from sqlanon.policy import ColumnNoise, Policy
 from sqlanon.policy.randomized import randomization_of
 from sqlanon.policy.writer import policy_text, put_back
 from sqlanon.releases.randomized import RandomizedRows, secret_key
-from sqlanon.results.measures import Check
 from sqlanon.results.randomized import ChangedColumn, HiddenInterval, RandomizedResult
 from sqlanon.results.records import write_randomized_record
-from sqlanon.results.run_result import CatalogPlace
+from sqlanon.runs.drawn_run import DrawnRun, require_passed
 from sqlanon.runs.flow import interruptible
 from sqlanon.runs.linking import check_earlier_releases, noise_warning, refusal_by_earlier
-from sqlanon.runs.recording import PublishedRecord, record_without_rules
-from sqlanon.sql import Statement
-from sqlanon.staging.pair import StagedPair
-from sqlanon.support.environment import named
+from sqlanon.runs.recording import record_without_rules
 from sqlanon.verification.randomized import check_randomized, measure_figures
-from sqlanon.work.control import Control
-from sqlanon.work.journal import Journal, Observer, Silent, status_after
+from sqlanon.work.journal import Observer, Silent
 from sqlanon.work.publish.companion import NOISE, companion_of
-from sqlanon.work.session import Session, catalog_place, open_existing_catalog, open_for_planning, open_session
-from sqlanon.work.workspace import Workspace, release_lock
+from sqlanon.work.session import open_existing_catalog, open_for_planning, open_session
 
 
 def run_randomized(
@@ -48,7 +39,7 @@ def run_randomized(
     observer: Observer | None = None,
     key: Callable[[], str] = secret_key,
 ) -> RandomizedResult:
-    """RandomChange values of the policy's source at random, and publish the rows and what was added to them.
+    """Change values of the policy's source at random, and publish the rows and what was added to them.
 
     key: gives the secret key of the draws, as 32 hexadecimal digits; by default by the randomness of the operating
         system. Who knows the key can take the noise away: another one is for tests and for demonstrations alone.
@@ -73,19 +64,10 @@ def check_randomized_run(policy: Policy, options: EngineOptions | None = None) -
 
 
 @dataclass
-class RandomizedRun:
+class RandomizedRun(DrawnRun):
     """A run while it is carried out, in a session that is open."""
 
-    session: Session
-    policy: Policy
-    observer: Observer
-    replace: bool
     key: Callable[[], str]
-
-    def __post_init__(self) -> None:
-        self.journal = Journal(self.observer)
-        self.engine = self.session.engine
-        self.published = False
 
     def release(self) -> RandomizedResult:
         """Carry out the run, and record how it ended."""
@@ -114,22 +96,15 @@ class RandomizedRun:
         except BaseException as error:
             if self.published:
                 error.add_note("The release WAS published; a step after publishing failed.")
-            self._end(run, Status.PUBLISHED if self.published else status_after(error), error)
+            self.end(run, error, error, self._steps())
             raise
-        self._record_steps(run)
+        catalog.add_steps(run, self._steps())
         catalog.finish_run(run, Status.PUBLISHED, result=write_randomized_record(result), source_rows=result.rows)
         return result
 
     def _work(self, run: str, plan: RandomizedPlan) -> RandomizedResult:
         """Stage, check, publish."""
-        home = None if self.session.own_catalog else self.policy.catalog.schema_
-        keeper = self.engine if self.engine.traits.has_locks else self.session.catalog.store
-        with (
-            release_lock(self.engine, plan.release, keeper=keeper),
-            Workspace(self.engine, self.session.catalog, run, home) as workspace,
-            Control(self.session.catalog.channel(run), self.journal, self.engine) as control,
-        ):
-            self.engine.listener = self._listener(self.engine.listener)
+        with self.at_work(run, plan, self.journal.note) as (workspace, control):
             rows = RandomizedRows(plan, self.key)
             with self.journal.during("recode"), self.engine.transaction():
                 hold_trusted(self.policy, self.engine, plan.source)
@@ -137,10 +112,10 @@ class RandomizedRun:
                 staged = rows.stage(self.engine, workspace, replace=self.replace)
             with self.journal.during("verify"):
                 checks = check_randomized(self.engine, plan, figures, staged.final, staged.second)
-                _require_passed(checks)
+                require_passed(checks)
                 digest = staged.digest()
             with self.journal.during("publish"):
-                notes = self._publish(run, plan, staged, control)
+                notes = self.publish(run, plan, _release_record(plan), staged, control)
         return RandomizedResult(
             run=run,
             engine=self.engine.name,
@@ -153,61 +128,16 @@ class RandomizedRun:
             columns=tuple(changed_column(plan, change) for change in plan.changes),
             epsilon=plan.epsilon,
             checks=checks,
-            catalog=CatalogPlace(redacted(named(catalog_place(self.policy)[0])), self.session.catalog.location.schema),
+            catalog=self.catalog_place,
             published=True,
             warnings=plan.warnings,
             notes=notes,
         )
 
-    def _listener(self, earlier: StatementListener | None) -> StatementListener:
-        """Listen to statements for whether the run is still wanted; who listened before goes on."""
-
-        def listen(statement: Statement, seconds: float, rows: int) -> None:
-            if earlier is not None:
-                earlier(statement, seconds, rows)
-            self.journal.note(statement, seconds, rows)
-
-        return listen
-
-    def _publish(self, run: str, plan: RandomizedPlan, staged: StagedPair, control: Control) -> tuple[str, ...]:
-        """Let the staged tables take their places, recorded in the same transaction."""
-        catalog, released = self.session.catalog, _release_record(plan)
-        record = PublishedRecord(catalog, run, plan.release, released)
-
-        def within(session: Engine) -> None:
-            control.finish()
-            record.make_within(session)
-
-        with catalog.releasing(plan.source_place):
-            earlier = catalog.released(plan.source_place)
-            check_earlier_releases(earlier, plan.source_name, self.policy.republish, None, released.digest)
-            notes = staged.publish(within)
-            self.published = True
-            record.make_up_for()
-        return notes
-
-    def _record_steps(self, run: str) -> None:
-        """Record the statements, with the names of files as the policy writes them."""
-        steps = [
-            dataclasses.replace(step, statement=put_back(step.statement, self.policy)) for step in self.journal.steps
-        ]
-        self.session.catalog.add_steps(run, steps)
-
-    def _end(self, run: str, status: Status, error: BaseException) -> None:
-        """Record that the run failed."""
-        try:
-            self._record_steps(run)
-            self.session.catalog.finish_run(run, status, error=error, reword=lambda text: put_back(text, self.policy))
-        except SqlanonError as failure:
-            error.add_note(f"The run's end could not be recorded ({failure}).")
-
-
-def _require_passed(checks: dict[str, Check]) -> None:
-    failed = [name for name, check in checks.items() if check.violations]
-    if failed:
-        raise VerificationError(
-            f"The staged release failed its check ({', '.join(failed)}); nothing was published. Please report this."
-        )
+    def _steps(self) -> list[Step]:
+        """The statements so far, with the names of files as the policy writes them."""
+        steps = self.journal.steps
+        return [dataclasses.replace(step, statement=put_back(step.statement, self.policy)) for step in steps]
 
 
 def changed_column(plan: RandomizedPlan, change: RandomChange) -> ChangedColumn:

@@ -98,7 +98,9 @@ class OwnDatabase:
         self.session.engine.listener = kept.listen
         try:
             with kept.logging():
-                return PrivateRun(self.session, self.policy, kept, LedgerAccount(), mechanisms, replace=True).release()
+                return PrivateRun(
+                    self.session, self.policy, kept, replace=True, account=LedgerAccount(), mechanisms=mechanisms
+                ).release()
         finally:
             self.session.engine.listener = None
 

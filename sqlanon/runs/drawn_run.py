@@ -1,0 +1,109 @@
+"""Parts that the flows of runs share that draw at random: their sessions, who listens, and how they publish."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlanon.catalog import ReleaseRecord, Status, Step
+from sqlanon.engines import redacted
+from sqlanon.engines.base import Engine, StatementListener
+from sqlanon.errors import SqlanonError, VerificationError
+from sqlanon.plan.drawn_plan import DrawnPlan
+from sqlanon.policy import Policy
+from sqlanon.policy.writer import put_back
+from sqlanon.results.measures import Check
+from sqlanon.results.run_result import CatalogPlace
+from sqlanon.runs.linking import check_earlier_releases
+from sqlanon.runs.recording import PublishedRecord
+from sqlanon.sql import Statement
+from sqlanon.staging.staging import Staged
+from sqlanon.support.environment import named
+from sqlanon.work.control import Control
+from sqlanon.work.journal import Journal, Observer, status_after
+from sqlanon.work.session import Session, catalog_place
+from sqlanon.work.workspace import Workspace, release_lock
+
+
+@dataclass
+class DrawnRun:
+    """A run while it is carried out, in a session that is open."""
+
+    session: Session
+    policy: Policy
+    observer: Observer
+    replace: bool
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.observer)
+        self.engine = self.session.engine
+        self.published = False
+
+    @property
+    def catalog_place(self) -> CatalogPlace:
+        """The catalog that the run is recorded in, for its result."""
+        return CatalogPlace(redacted(named(catalog_place(self.policy)[0])), self.session.catalog.location.schema)
+
+    @contextlib.contextmanager
+    def at_work(self, run: str, plan: DrawnPlan, listener: StatementListener) -> Iterator[tuple[Workspace, Control]]:
+        """Inside, nobody else makes the release, work tables are private, and `listener` hears of each statement."""
+        home = None if self.session.own_catalog else self.policy.catalog.schema_
+        keeper = self.engine if self.engine.traits.has_locks else self.session.catalog.store
+        with (
+            release_lock(self.engine, plan.release, keeper=keeper),
+            Workspace(self.engine, self.session.catalog, run, home) as workspace,
+            Control(self.session.catalog.channel(run), self.journal, self.engine) as control,
+        ):
+            self.engine.listener = _both(self.engine.listener, listener)
+            yield workspace, control
+
+    def publish(
+        self, run: str, plan: DrawnPlan, released: ReleaseRecord, staged: Staged, control: Control
+    ) -> tuple[str, ...]:
+        """Let the staged release take its place, recorded in the same transaction where there is one.
+
+        A policy of earlier releases of the source may forbid it still.
+        """
+        catalog = self.session.catalog
+        record = PublishedRecord(catalog, run, plan.release, released)
+
+        def within(session: Engine) -> None:
+            control.finish()
+            record.make_within(session)
+
+        with catalog.releasing(plan.source_place):
+            earlier = catalog.released(plan.source_place)
+            check_earlier_releases(earlier, plan.source_name, self.policy.republish, None, released.digest)
+            notes = staged.publish(within)
+            self.published = True
+            record.make_up_for()
+        return notes
+
+    def end(self, run: str, error: BaseException, kept: BaseException, steps: Sequence[Step] = ()) -> None:
+        """Record how a run ended that failed; `kept` is the error as the record has it, `steps` what it did."""
+        status = Status.PUBLISHED if self.published else status_after(error)
+        try:
+            if steps:
+                self.session.catalog.add_steps(run, steps)
+            self.session.catalog.finish_run(run, status, error=kept, reword=lambda text: put_back(text, self.policy))
+        except SqlanonError as failure:
+            error.add_note(f"The run's end could not be recorded ({failure}).")
+
+
+def require_passed(checks: Mapping[str, Check]) -> None:
+    """Raise VerificationError where a check of the staged release found violations."""
+    failed = [name for name, check in checks.items() if check.violations]
+    if failed:
+        raise VerificationError(
+            f"The staged release failed its check ({', '.join(failed)}); nothing was published. Please report this."
+        )
+
+
+def _both(earlier: StatementListener | None, own: StatementListener) -> StatementListener:
+    def listen(statement: Statement, seconds: float, rows: int) -> None:
+        if earlier is not None:
+            earlier(statement, seconds, rows)
+        own(statement, seconds, rows)
+
+    return listen
