@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,3 +35,22 @@ def browser() -> Iterator[Any]:
         started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         yield started
         started.close()
+
+
+@pytest.fixture
+def watched(browser: Any) -> Iterator[tuple[Any, list[str]]]:
+    """A page, and what went wrong on it or was asked for beside it."""
+    page, noted = browser.new_page(viewport={"width": 1000, "height": 900}), []
+    page.on("request", lambda request: noted.append(request.url))
+    page.on("requestfailed", lambda request: noted.append(f"failed {request.url}"))
+    page.on("console", lambda message: noted.append(f"{message.type} {message.text}"))
+    page.on("pageerror", lambda error: noted.append(str(error)))
+    yield page, noted
+    page.close()
+
+
+@pytest.fixture
+def opened(watched: tuple[Any, list[str]], file: Path) -> tuple[Any, list[str]]:
+    """The page of the module's fixture `file`, opened from it."""
+    watched[0].goto(file.as_uri())
+    return watched

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ from sqlanon.algorithms.lattice.refusal import levels_text
 from sqlanon.cli.levels import parse_levels
 from sqlanon.encoding.frequency.lattice import Lattice
 from sqlanon.runs.tradeoffs.tradeoff import Tradeoff
-from tests.browser import browser
+from tests.browser import browser, opened, watched
 from tests.run_support import OPTIONS, duckdb_url, open_database
 
 pytestmark = pytest.mark.in_turns(3)
 
-__all__ = ["browser"]
+__all__ = ["browser", "opened", "watched"]
 
 SECRET = "zz-secret-value"
 ODD = ['</script><img src=x onerror="document.title=1">', "it's \N{GRINNING FACE}", 'a, "b" = $(c)', "plain"]
@@ -51,18 +50,6 @@ def file(tradeoff: Tradeoff, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pages") / "explore.html"
     path.write_text(render_explore(tradeoff, COMMAND), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def watched(browser: Any, file: Path) -> Iterator[tuple[Any, list[str]]]:
-    """The page, opened from its file, and what went wrong on it or was asked for beside it."""
-    page, noted = browser.new_page(viewport={"width": 1000, "height": 900}), []
-    page.on("request", lambda request: noted.append(request.url))
-    page.on("console", lambda message: noted.append(f"{message.type} {message.text}"))
-    page.on("pageerror", lambda error: noted.append(str(error)))
-    page.goto(file.as_uri())
-    yield page, noted
-    page.close()
 
 
 def _command(tradeoff: Tradeoff, place: int) -> str:
@@ -123,9 +110,9 @@ def test_a_trade_off_in_which_nothing_satisfies_the_policy_has_a_page(tradeoff: 
 
 @pytest.mark.variants(1)
 def test_it_opens_from_disk_asks_for_nothing_and_shows_the_best(
-    watched: tuple[Any, list[str]], file: Path, tradeoff: Tradeoff
+    opened: tuple[Any, list[str]], file: Path, tradeoff: Tradeoff
 ) -> None:
-    page, noted = watched
+    page, noted = opened
     assert [one for one in noted if not one.startswith("data:")] == [file.as_uri()]
     assert tradeoff.best is not None
     assert page.locator("#command").text_content() == _command(tradeoff, tradeoff.best)
@@ -136,8 +123,8 @@ def test_it_opens_from_disk_asks_for_nothing_and_shows_the_best(
     assert shown == levels
 
 
-def test_a_click_fixes_a_candidate(watched: tuple[Any, list[str]], tradeoff: Tradeoff) -> None:
-    page, _ = watched
+def test_a_click_fixes_a_candidate(opened: tuple[Any, list[str]], tradeoff: Tradeoff) -> None:
+    page, _ = opened
     place = tradeoff.front[0]
     x, y = _place_on_screen(page, place)
     page.mouse.move(x, y)
@@ -152,8 +139,8 @@ def test_a_click_fixes_a_candidate(watched: tuple[Any, list[str]], tradeoff: Tra
     assert [(int(row[-2]), int(row[-1])) for row in sizes] == [(part.kept, part.suppressed) for part in one.sizes]
 
 
-def test_keys_go_from_one_to_the_next_and_fix(watched: tuple[Any, list[str]], tradeoff: Tradeoff) -> None:
-    page, _ = watched
+def test_keys_go_from_one_to_the_next_and_fix(opened: tuple[Any, list[str]], tradeoff: Tradeoff) -> None:
+    page, _ = opened
     ordered = sorted(
         (one.greatest, one.loss or 0.0, place) for place, one in enumerate(tradeoff.candidates) if one.rows
     )
@@ -171,9 +158,9 @@ def test_keys_go_from_one_to_the_next_and_fix(watched: tuple[Any, list[str]], tr
 
 
 def test_a_slider_of_levels_fixes_the_candidate_with_these_levels(
-    watched: tuple[Any, list[str]], tradeoff: Tradeoff
+    opened: tuple[Any, list[str]], tradeoff: Tradeoff
 ) -> None:
-    page, _ = watched
+    page, _ = opened
     assert tradeoff.best is not None
     levels = list(tradeoff.candidates[tradeoff.best].levels or ())
     for number, level in enumerate((1, 2, 0, 1)):
@@ -191,8 +178,8 @@ def test_a_slider_of_levels_fixes_the_candidate_with_these_levels(
     assert shows == texts
 
 
-def test_the_filter_of_risk_leaves_what_is_within_it(watched: tuple[Any, list[str]], tradeoff: Tradeoff) -> None:
-    page, _ = watched
+def test_the_filter_of_risk_leaves_what_is_within_it(opened: tuple[Any, list[str]], tradeoff: Tradeoff) -> None:
+    page, _ = opened
     page.locator("#limit").fill("500")
     limit = min(one.greatest for one in tradeoff.candidates if one.rows) ** 0.5
     within = sum(0 < one.greatest <= limit for one in tradeoff.candidates)
@@ -203,8 +190,8 @@ def test_the_filter_of_risk_leaves_what_is_within_it(watched: tuple[Any, list[st
     assert page.locator("#hovered").text_content().startswith(f"{both} of ")
 
 
-def test_the_front_is_listed_and_its_buttons_fix(watched: tuple[Any, list[str]], tradeoff: Tradeoff) -> None:
-    page, _ = watched
+def test_the_front_is_listed_and_its_buttons_fix(opened: tuple[Any, list[str]], tradeoff: Tradeoff) -> None:
+    page, _ = opened
     buttons = page.locator("#front-table button")
     assert buttons.count() == len(tradeoff.front)
     buttons.last.click()
@@ -212,8 +199,8 @@ def test_the_front_is_listed_and_its_buttons_fix(watched: tuple[Any, list[str]],
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_follows_the_screen_and_prints(watched: tuple[Any, list[str]], scheme: str) -> None:
-    page, _ = watched
+def test_it_follows_the_screen_and_prints(opened: tuple[Any, list[str]], scheme: str) -> None:
+    page, _ = opened
     page.emulate_media(color_scheme=scheme)
     paper = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 24, 31)"}[scheme]
     assert page.evaluate("getComputedStyle(document.querySelector('#chart .mark')).fill") == paper

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,13 @@ import pytest
 
 from sqlanon import run_report, sweep
 from sqlanon.report.drawing import svg
-from tests.browser import browser
+from tests.browser import browser, watched
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 from tests.test_report import LEVELED, PLAIN, PRIVACY, ROWS
 
 pytestmark = pytest.mark.in_turns(3)
 
-__all__ = ["browser"]
+__all__ = ["browser", "watched"]
 
 LONG = "a_column_whose_name_is_as_long_as_a_name_in_a_database_may_be_63"
 WIDTHS = {"phone": 360, "narrow": 420, "desktop": 1280}
@@ -45,18 +44,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             text = _page(database, algorithm, attributes)
             (directory / f"{name}.html").write_text(text, encoding="utf-8")
     return {name: directory / f"{name}.html" for name in made}
-
-
-@pytest.fixture
-def watched(browser: Any) -> Iterator[tuple[Any, list[str]]]:
-    """A page, and what went wrong on it or was asked for beside it."""
-    page, noted = browser.new_page(), []
-    page.on("request", lambda request: noted.append(request.url))
-    page.on("requestfailed", lambda request: noted.append(f"failed {request.url}"))
-    page.on("console", lambda message: noted.append(f"{message.type} {message.text}"))
-    page.on("pageerror", lambda error: noted.append(str(error)))
-    yield page, noted
-    page.close()
 
 
 @pytest.mark.variants(1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ import pytest
 
 from sqlanon import policy_risk, render_risk, table_risk
 from sqlanon.results.risk import TableRisk
-from tests.browser import browser
+from tests.browser import browser, opened, watched
 from tests.cli.support import call
 from tests.run_support import anonymize, duckdb_url, open_database
 
 pytestmark = pytest.mark.in_turns(3)
 
-__all__ = ["browser"]
+__all__ = ["browser", "opened", "watched"]
 
 SECRET = "zz-secret-value"
 ODD = ['</style><img src=x onerror="document.title=1">', "it's \N{GRINNING FACE}", 'a, "b" = $(c)']
@@ -59,18 +58,6 @@ def file(measured: TableRisk, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def watched(browser: Any, file: Path) -> Iterator[tuple[Any, list[str]]]:
-    """The page, opened from its file, and what went wrong on it or was asked for beside it."""
-    page, noted = browser.new_page(viewport={"width": 1000, "height": 900}), []
-    page.on("request", lambda request: noted.append(request.url))
-    page.on("console", lambda message: noted.append(f"{message.type} {message.text}"))
-    page.on("pageerror", lambda error: noted.append(str(error)))
-    page.goto(file.as_uri())
-    yield page, noted
-    page.close()
-
-
 def test_no_value_of_the_data_is_in_the_page(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert "zz-" not in text
@@ -82,9 +69,9 @@ def test_no_value_of_the_data_is_in_the_page(file: Path) -> None:
 
 @pytest.mark.variants(1)
 def test_it_shows_the_figures_and_asks_for_nothing(
-    watched: tuple[Any, list[str]], file: Path, measured: TableRisk
+    opened: tuple[Any, list[str]], file: Path, measured: TableRisk
 ) -> None:
-    page, noted = watched
+    page, noted = opened
     assert [one for one in noted if not one.startswith("data:")] == [file.as_uri()]
     assert page.title() == "<people>: risk"
     headings = ["Class sizes", "Attackers", "Individual risk", "Minimal sample uniques", "Columns that single rows out"]
@@ -98,8 +85,8 @@ def test_it_shows_the_figures_and_asks_for_nothing(
     assert sorted(names) == sorted(", ".join(one.columns) for one in measured.subsets)
 
 
-def test_keys_reach_what_scrolls(watched: tuple[Any, list[str]]) -> None:
-    page, _ = watched
+def test_keys_reach_what_scrolls(opened: tuple[Any, list[str]]) -> None:
+    page, _ = opened
     reached = []
     for _ in range(page.locator("[tabindex]").count()):
         page.keyboard.press("Tab")
@@ -110,8 +97,8 @@ def test_keys_reach_what_scrolls(watched: tuple[Any, list[str]]) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_follows_the_screen_and_prints(watched: tuple[Any, list[str]], scheme: str) -> None:
-    page, _ = watched
+def test_it_follows_the_screen_and_prints(opened: tuple[Any, list[str]], scheme: str) -> None:
+    page, _ = opened
     page.emulate_media(color_scheme=scheme)
     paper = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 24, 31)"}[scheme]
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == paper

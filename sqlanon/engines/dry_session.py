@@ -36,9 +36,9 @@ class DrySession:
         """Write a statement as it would be sent, and note what it would make."""
         return UnsentStatement(statement, statement)
 
-    def written_there(self, template: str, **values: Any) -> UnsentStatement:
+    def written_there(self, statement: Statement) -> UnsentStatement:
         """Write a statement that goes to the database of the rows, whatever tables it names (`Engine.run_there`)."""
-        raise NotImplementedError
+        return self.written(statement)
 
     def describe(
         self, statement: Statement, made: Iterable[Relation], columns: Columns

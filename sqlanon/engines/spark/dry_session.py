@@ -59,8 +59,8 @@ class SparkDrySession(DrySession):
             return UnsentStatement(finished, finished, _AT_HOME)
         return self._sent(finished, _COMES_HOME if comes_home else _BY_SPARK)
 
-    def written_there(self, template: str, **values: Any) -> UnsentStatement:
-        return self._sent(SparkSQL.renderer()(template, **values), _BY_SPARK)
+    def written_there(self, statement: Statement) -> UnsentStatement:
+        return self._sent(statement, _BY_SPARK)
 
     def _sent(self, statement: Statement, place: str) -> UnsentStatement:
         sent = Statement(statement.name, self._tables.text_for_spark(statement.text))
@@ -76,7 +76,7 @@ class SparkDrySession(DrySession):
 
     def prepare_work(self, schema: str) -> list[UnsentStatement]:
         self._tables.schema = schema
-        return [self.written_there("catalog/create_schema", schema=Relation(schema))]
+        return [self.written_there(SparkSQL.renderer()("catalog/create_schema", schema=Relation(schema)))]
 
     def session_there(self) -> Engine:
         return DuckDBEngine.connect(MEMORY_URL, EngineOptions())

@@ -102,12 +102,12 @@ class RecordingEngine(Engine):
         return Statement(statement.name, text)
 
     def run_there(self, template: str, **values: Any) -> None:
-        unsent = self._dry.written_there(template, **values)
+        unsent = self._dry.written_there(self.inner.traits.renderer()(template, **values))
         self._relations.record_changes(unsent.statement)
         self._note(unsent.sent, unsent.place)
 
     def query_there(self, template: str, **values: Any) -> list[tuple[Any, ...]]:
-        unsent = self._dry.written_there(template, **values)
+        unsent = self._dry.written_there(self.inner.traits.renderer()(template, **values))
         known = self._dry.describe(unsent.statement, self._relations.made, self.columns)
         return self.inner.query_there(template, **values) if known is None else known
 
