@@ -47,7 +47,7 @@ def table_risk(
     options: EngineOptions | None = None,
     trusts_owner: bool = False,
 ) -> TableRisk:
-    """Measure the risk of any table, or of a file (see `names_file`). Nothing is changed.
+    """Measure the risk of any table, or of a file (see `names_file`). Nothing is made but the table of `rows_to`.
 
     quasi_identifiers: the columns by which somebody could be recognized; NULL is a value like others.
     subject: the column that tells whose each row is: classes are counted in distinct persons then.

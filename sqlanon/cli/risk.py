@@ -53,6 +53,7 @@ _RowsTo = Annotated[
     typer.Option(metavar="TABLE", help="Write each row's risk into this new table, beside its --key; for you alone."),
 ]
 _Key = Annotated[str | None, typer.Option(help="The column that tells rows apart in that table.")]
+_SPELLED = {"rows_to": "--rows-to", "trusts_owner": "--trust-owner"}  # options that the call in Python names otherwise
 _Html = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Write a page of the figures, to look at and to print.")
 ]
@@ -96,48 +97,48 @@ def risk_command(
     more: dict[str, Any] = {"sample_of": sample_of, "subsets": subsets, "suda": suda, "options": call.options}
     if threshold:
         more["thresholds"] = tuple(threshold)
-    if "://" not in place and not files.is_data_file(place):
-        given: dict[str, Any] = {
-            "TABLE": other,
-            "--qi": qi,
-            "--subject": subject,
-            "--weights": weights,
-            "--household": household,
-            "--population": population,
-            "--rows-to": rows_to,
-            "--key": key,
-        }
-        given["--trust-owner"] = trust_owner or None
-        _refuse([name for name, value in given.items() if value is not None])
-        loaded = loading.load_policy(Path(place))
-        both = risk.policy_risk(loaded, **more)
-        _write_page(call, html, both, loaded.source.table or str(loaded.source.file))
-        _tell(call, codec.to_json(both), risk_text.policy_text(both))
-        return
+    of_table: dict[str, Any] = {
+        "subject": subject,
+        "weights": weights,
+        "household": household,
+        "population": population,
+        "rows_to": rows_to,
+        "key": key,
+        "trusts_owner": trust_owner or None,
+    }
+    if "://" in place or files.is_data_file(place):
+        of_table |= {"population": _population_table(population, place), "trusts_owner": trust_owner}
+        _measure_table(call, place, other, qi or [], html, of_table | more)
+    else:
+        _refuse({"TABLE": other, "--qi": qi} | {_SPELLED.get(name, f"--{name}"): of_table[name] for name in of_table})
+        _measure_policy(call, Path(place), html, more)
+
+
+def _measure_policy(call: Call, file: Path, html: Path | None, more: dict[str, Any]) -> None:
+    """Tell of a policy's source and release."""
+    policy = loading.load_policy(file)
+    both = risk.policy_risk(policy, **more)
+    _write_page(call, html, both, policy.source.table or str(policy.source.file))
+    _tell(call, codec.to_json(both), risk_text.policy_text(both))
+
+
+def _measure_table(
+    call: Call, place: str, table: str | None, qi: list[str], html: Path | None, more: dict[str, Any]
+) -> None:
+    """Tell of any table, or of a file."""
     is_file = files.is_data_file(place)
-    if (other is None) != is_file:
+    if (table is None) != is_file:
         raise PolicyError("Write URL TABLE or FILE, then the columns: sqlanon risk URL TABLE --qi age,zip,sex.")
-    what = other or place
-    measured: TableRisk = risk.table_risk(
-        None if is_file else place,
-        what,
-        _names(qi or []),
-        subject=subject,
-        weights=weights,
-        household=household,
-        population=_population_table(population, place),
-        rows_to=rows_to,
-        key=key,
-        trusts_owner=trust_owner,
-        **more,
-    )
+    what = table or place
+    measured: TableRisk = risk.table_risk(None if is_file else place, what, _names(qi), **more)
     _write_page(call, html, measured, what)
     _tell(call, {"table": what, **codec.to_json(measured)}, risk_text.table_text(measured, what))
 
 
-def _refuse(given: list[str]) -> None:
-    if given:
-        raise PolicyError(f"A policy says all itself; leave {', '.join(given)} out.")
+def _refuse(given: dict[str, Any]) -> None:
+    """Refuse what a policy says itself."""
+    if wrong := [name for name, value in given.items() if value is not None]:
+        raise PolicyError(f"A policy says all itself; leave {', '.join(wrong)} out.")
 
 
 def _names(given: list[str]) -> list[str]:
