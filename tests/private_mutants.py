@@ -128,13 +128,13 @@ def refund(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def count_of_rows_in_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """A result tells how many rows the source has."""
-    whole = private_runs.PrivateRun._publish
+    whole = private_runs.PrivateRun.publish
 
     def publish(self: Any, run: str, plan: PrivatePlan, *given: Any) -> tuple[str, ...]:
         ((rows,),) = self.engine.fetch(Statement("test", f"SELECT count(*) FROM {plan.source}"))
         return (*whole(self, run, plan, *given), f"{rows} rows were read.")
 
-    monkeypatch.setattr(private_runs.PrivateRun, "_publish", publish)
+    monkeypatch.setattr(private_runs.PrivateRun, "publish", publish)
 
 
 def cells_of_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,7 +216,7 @@ def test_clusters_that_violate_a_model_are_merged(
     assert all(model.satisfied for model in result.models)
     facts = result.algorithm.facts
     assert isinstance(facts, ClusterFacts)
-    assert 5 < facts.clusters < len(rows) // 3
+    assert 1 < facts.clusters < len(rows) // 3
     released = database.sql(f"SELECT * FROM {table}_r")
     assert sorted(row[-2:] for row in released) == sorted(row[-2:] for row in rows)
 

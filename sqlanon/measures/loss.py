@@ -1,12 +1,12 @@
 """The information loss of a partition: the normalized certainty penalty (Xu et al., KDD 2006) and its mean over the
 table.
 
-NCP of a region in one attribute: 0 where it shows one value; for numbers the width of the region over the width of
-the whole table's range; with a hierarchy the leaves under the region's group over all leaves, in the data or not;
-otherwise the values from the region's first to its last, in the order of codes, over all values. A region of numbers,
-or of groups, that also holds NULL counts 1, one of dates or times if it then shows nothing but NULL, and so does a
-suppressed row, left out or not. GCP is the mean over all
-rows and quasi-identifiers, from 0 to 1.
+NCP of a region in one attribute: 0 where it shows one value, or a group of one leaf (Ghinita et al., VLDB 2007); for
+numbers the width of the region over the width of the whole table's range; with a hierarchy the leaves under the
+region's group over all leaves, in the data or not; otherwise the values from the region's first to its last, in the
+order of codes, over all values. A region of numbers, or of groups, that also holds NULL counts 1, one of dates or times
+if it then shows nothing but NULL, and so does a suppressed row, left out or not. GCP is the mean over all rows and
+quasi-identifiers, from 0 to 1.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ def test_the_source_is_read_by_one_statement_after_the_charge(spark: SparkTables
                 naming.append("charged")
                 return Ample().spend(*_)
 
-        PrivateRun(session, policy, Silent(), Noting(), known(), replace=True).release()
+        PrivateRun(session, policy, Silent(), True, Noting(), known()).release()
     assert naming == ["charged", "private/create_placed"]
 
 
