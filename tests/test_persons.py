@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from sqlanon import check_policy, policy_risk
+from sqlanon import check_policy, policy_risk, run_report
 from sqlanon.algorithms.tree import allowable
+from sqlanon.cli.summary import result_text
+from sqlanon.cli.verification_text import verification_object
 from sqlanon.encoding.distinct_tuples import count_tuples
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.models import models_of
@@ -241,6 +244,43 @@ def test_risk_takes_rows_of_nobody_known_for_a_person_each(database_url: str, ro
     assert measured.prosecutor.max == 1 / min(map(len, persons.values()))
     with open_database(database_url) as database:
         database.sql(f"DROP TABLE {table}")
+
+
+def test_summary_page_and_json_name_persons_as_what_is_counted(tmp_path: Path) -> None:
+    """Sixteen persons of three rows each: figures of classes are of persons wherever they are read, losses of rows."""
+    rows = [(f"p{n // 3}", 20 + n // 12, "a", "flu", 1) for n in range(48)]
+    with open_database(duckdb_url(tmp_path / "t.duckdb")) as database:
+        policy = database.policy(database.create(COLUMNS, rows, "t"), ROLES, privacy=[K], subject="who")
+        result = anonymize(policy)
+    assert (result.as_json()["subject"]["unit"], policy_risk(policy).source.unit) == ("persons", "persons")
+    assert verification_object(verify_release(policy), "t_r")["unit"] == "persons"
+    assert (result.source.rows, result.release.class_sizes[0].rows) == (48, 16)
+    summary = result_text(result, policy)
+    assert "persons in a class: least 4" in summary
+    assert "persons alone with their quasi-identifiers" in summary
+    assert not re.search("rows (in a class|alone with)", summary)
+    page = run_report(result.run, policy=policy, population=16)
+    assert "persons in the smallest class" in page
+    assert "<h2>Persons, not rows</h2>" in page
+    assert "Share of the persons whose risk is above so much." in page
+    with pytest.raises(PolicyError, match="A population of 15 can't be: the release has 16 persons"):
+        run_report(result.run, policy=policy, population=15)
+
+
+@ORACLE
+@given(rows=changing_tables(), k=st.integers(1, 3))
+def test_bars_of_distributions_are_of_k_persons(database: Database, rows: list[Row], k: int) -> None:
+    """Nobody has more rows than a bar stands for divided by the persons it has to be of."""
+    rows = [row for row in rows if row[0] is not None] + [(f"p{n}", 20 + n, "a", "flu", 1) for n in range(3)]
+    table = database.create(COLUMNS, rows)
+    result = anonymize(database.policy(table, ROLES, privacy=[K | {"k": k}], subject="who"))
+    for name in (table, f"{table}_r"):
+        database.sql(f"DROP TABLE {name}")
+    most = max(Counter(who for who, *_ in rows).values())
+    assert result.distributions.least == 5 * most
+    for column in result.distributions.columns:
+        for bar in column.bars:
+            assert not bar.before or bar.before * len(rows) >= min(5 * most, len(rows)) - 1e-2
 
 
 def refused(database: Database, rows: list[Row], message: str, roles: Any = ROLES, **more: Any) -> None:

@@ -33,11 +33,11 @@ def result_text(result: RunResult, policy: Policy) -> str:
         sampling_text(result),
         gathering_text(result),
         cells_text(result),
-        _classes(release, "rows" if result.subject is None or result.subject.persons is None else "persons"),
+        _classes(release, f"{result.member}s"),
         _verified(result),
         _metrics(result, policy.target),
         _masked(result),
-        disclosure_text(result.disclosure or (), result.release.judged),
+        disclosure_text(result.disclosure or (), result.release.judged, f"{result.member}s"),
         listed("Warnings", result.warnings),
         listed("Notes", result.notes),
     )
@@ -51,9 +51,9 @@ def applied_text(result: RunResult) -> str:
     parts = (
         f"Published {release.table}\n  from {source.table} by the rules of run {applied.applied}: {_rows(result)}\n"
         + _run(result),
-        _classes(release, "rows" if result.subject is None or result.subject.persons is None else "persons"),
+        _classes(release, f"{result.member}s"),
         _verified(result),
-        disclosure_text(result.disclosure or (), result.release.judged),
+        disclosure_text(result.disclosure or (), result.release.judged, f"{result.member}s"),
         listed("Warnings", result.warnings),
         listed("Notes", result.notes),
     )
@@ -179,7 +179,7 @@ def _metrics(result: RunResult, target: str | None) -> str:
     if risk is None:
         return ""
     before = None if source.figures is None else source.figures.risk
-    c_avg = number(round(metrics.c_avg, 2))
+    c_avg, members = number(round(metrics.c_avg, 2)), f"{result.member}s"
     gcp = (
         "not measured: what is shown in place of values has no range"
         if metrics.gcp is None
@@ -189,11 +189,11 @@ def _metrics(result: RunResult, target: str | None) -> str:
     greatest = "" if before is None else f"{percent(before.prosecutor_max)} -> "
     mean = "" if before is None else f"{percent(before.prosecutor_mean)} -> "
     lines = [
-        f"  C_AVG {c_avg}: a class holds so many times the k rows it needs (1 would be perfect)",
+        f"  C_AVG {c_avg}: a class holds so many times the k {members} it needs (1 would be perfect)",
         f"  GCP {gcp}",
-        f"  discernibility {metrics.discernibility:,}: the sum over the rows of the rows each looks like",
+        f"  discernibility {metrics.discernibility:,}: the sum over the {members} of the {members} each looks like",
         *_predicted(result, target),
-        f"  rows alone with their quasi-identifiers: {_unique(result)}",
+        f"  {members} alone with their quasi-identifiers: {_unique(result)}",
         f"  risk to be picked by who knows the quasi-identifiers: greatest {greatest}{percent(risk.prosecutor_max)}, "
         f"mean {source.about}{mean}{percent(risk.prosecutor_mean)}",
     ]
@@ -220,16 +220,16 @@ def _masked(result: RunResult) -> str:
     return "\n".join(lines)
 
 
-def disclosure_text(disclosure: Sequence[Disclosure], judged: str | None = None) -> str:
+def disclosure_text(disclosure: Sequence[Disclosure], judged: str | None = None, members: str = "rows") -> str:
     """Describe what classes tell of sensitive values, protected by a model or not; empty where there are none.
 
-    judged: the classes, where readers do not see them.
+    judged: the classes, where readers do not see them. members: what classes count.
     """
     if not disclosure:
         return ""
-    many, knower = "classes", "without any row being picked (rows by how sure their class makes)"
+    many, knower = "classes", f"without any row being picked ({members} by how sure their class makes)"
     if judged is not None:
-        many, knower = "groups", "if the group of a row were known (rows by how sure their group makes)"
+        many, knower = "groups", f"if the group of a row were known ({members} by how sure their group makes)"
     rows = [
         [
             one.attribute,
@@ -241,7 +241,7 @@ def disclosure_text(disclosure: Sequence[Disclosure], judged: str | None = None)
         for one in disclosure
     ]
     above = [f"above {threshold} %" for threshold in THRESHOLDS]
-    headings = ["sensitive column", "has a model", f"rows in {many} of one value", "surest", *above]
+    headings = ["sensitive column", "has a model", f"{members} in {many} of one value", "surest", *above]
     return f"What {many} tell of sensitive values, {knower}:\n" + table(headings, rows)
 
 
@@ -346,7 +346,7 @@ def verification_text(verification: Verification, what: str) -> str:
     )
     note = verification.note or ""
     several = "" if counted is None else counted.sentence_of_several
-    disclosure = disclosure_text(verification.disclosure)
+    disclosure = disclosure_text(verification.disclosure, members=members)
     return "\n".join(part for part in (head, classes, models, risk, disclosure, several, note) if part)
 
 

@@ -72,12 +72,17 @@ def verification_object(verification: Verification, what: str) -> dict[str, Any]
     }
 
 
-def _persons_object(verification: Verification) -> dict[str, int]:
-    """The rows and persons of a table whose classes are of persons; nothing of another one."""
+def _persons_object(verification: Verification) -> dict[str, int | str]:
+    """Say what figures of classes count; where they count persons, the rows and persons of the table too."""
     counted = verification.persons
     if counted is None:
-        return {}
-    return {"rows": counted.rows, "persons": counted.persons, "in_several_classes": counted.several}
+        return {"unit": "rows"}
+    return {
+        "unit": "persons",
+        "rows": counted.rows,
+        "persons": counted.persons,
+        "in_several_classes": counted.several,
+    }
 
 
 def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:

@@ -48,6 +48,7 @@ class Tuples:
     several: where persons may be in several classes, how the tuples, each of one person, tell which: so their counts do
         not add up.
     changing: how many persons these are, who have rows that differ in quasi-identifiers.
+    most: no person has more rows; 1 where rows are counted.
     """
 
     table: Relation
@@ -56,6 +57,7 @@ class Tuples:
     weights: Mapping[str, Identifier] = field(default_factory=dict)
     several: Persons | None = None
     changing: int = 0
+    most: int = 1
 
 
 def collapse(

@@ -55,7 +55,7 @@ def count_persons(
     engine.analyze(tuples)
     masks, _ = masked_words(coded, coded.quasi_identifiers)
     several = Persons(person.column, person.mask, counted.most) if counted.changing else None
-    return Tuples(tuples, masks, counted.persons, weights, several, counted.changing)
+    return Tuples(tuples, masks, counted.persons, weights, several, counted.changing, counted.most)
 
 
 def weight_column(place: int) -> Identifier:

@@ -2,8 +2,8 @@
 
 Numbers and dates are counted in bands between round ones; other values by how frequent they are, unnamed. A bar stands
 for at least `LEAST` rows, or k if that is more, and counts are rounded to multiples of so many rows: neither a bar nor
-the difference of two tells of fewer. Of a large source the bars are those of the witness, which is a
-random sample then.
+the difference of two tells of fewer. Where persons are counted, a bar stands for as many rows as can't be of fewer
+persons. Of a large source the bars are those of the witness, which is a random sample then.
 
 In the release the rows of a label count as if they were spread evenly over the values that the label stands for.
 """
@@ -24,18 +24,28 @@ from sqlanon.sql import Identifier, RedactedValue, Statement
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding
 
-LEAST = 5  # rows that a bar stands for, whatever k
+LEAST = 5  # rows that a bar stands for, or persons, whatever k
 MOST_COLUMNS = 40  # that are looked at, quasi-identifiers first
 MOST_GROUPED = 100_000  # values of a hierarchy whose groups are counted
 
 
-def measure_distributions(engine: Engine, recoding: Recoding, partition: Partition, k: int) -> Distributions:
-    """Measure the columns of a recoded source; `partition` is the one whose regions the release shows.
+def rows_of_bars(k: int, most: int) -> int:
+    """Return how many rows a bar stands for at least, so that they are of k persons.
+
+    most: no person has more rows; 1 where rows are counted.
+    """
+    return max(k, LEAST) * most
+
+
+def measure_distributions(engine: Engine, recoding: Recoding, partition: Partition, least: int) -> Distributions:
+    """Measure the columns of a recoded source, no bar of fewer rows than `least`, by the witness.
+
+    partition: the one whose regions the release shows.
 
     Looks at the witness, where it is, once or twice a column; at the leaves, once a quasi-identifier; and where rows
     were left out, once more at all rows for every kept column.
     """
-    coded, least = recoding.coded, max(k, LEAST)
+    coded = recoding.coded
     columns = tuple(itertools.islice(witness_columns(coded, partition.axes), MOST_COLUMNS))
     rows, counted = ColumnCount(coded, columns, least).with_rows(engine)
     measuring = _Measuring(engine, recoding, partition, rows, least)

@@ -114,8 +114,8 @@ class Release(ABC):
         """Measure how well raw and released rows predict a target; None where it can't be known."""
         return None
 
-    def measure_distributions(self, engine: Engine, k: int) -> Distributions | None:  # noqa: ARG002
-        """Measure the columns before and after, no bar below `k` rows; None where it can't be known."""
+    def measure_distributions(self, engine: Engine, least: int) -> Distributions | None:  # noqa: ARG002
+        """Measure the columns before and after, no bar below `least` rows; None where it can't be known."""
         return None
 
     @abstractmethod

@@ -43,9 +43,10 @@ def render(material: Material, population: int | None = None) -> str:
         raise PolicyError(f"A run that randomizes columns has no page yet: `sqlanon show {material.run.id}` shows it.")
     if any(model["model"] == "differential-privacy" for model in material.policy.get("privacy", ())):
         raise PolicyError(f"Run {material.run.id} released nothing: `sqlanon show {material.run.id}` says why.")
-    released = 0 if material.result is None else material.result.release.rows
-    if population is not None and population < released:
-        raise PolicyError(f"A population of {population:,} can't be: the release has {released:,} rows.")
+    released = 0 if material.result is None else _released(material.result)
+    if population is not None and material.result is not None and population < released:
+        members = f"{material.result.member}s"
+        raise PolicyError(f"A population of {population:,} can't be: the release has {released:,} {members}.")
     return template("report.html.j2").render(**_content(material, population))
 
 
@@ -68,6 +69,7 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "choices": material.choices,
         "choice_rows": wording.list_choices(material.choices, policy.get("suppressed", "omit")),
         "persons": wording.persons(result),
+        "member": "row" if result is None else result.member,
         "starred": result and result.starred and result.starred.note,
         "repeats": result is not None and result.subject is not None and bool(result.subject.note),
         "how_checked": wording.how_checked(material.choices, judged),
@@ -193,7 +195,8 @@ def _metrics(policy: Mapping[str, Any], result: RunResult | None) -> Iterator[_R
         if value is not None or name == "gcp":
             write = numbers.percent if name == "gcp" else numbers.decimal
             near = result.source.about if name in _ESTIMATED else ""
-            shown = {"title": title.format(target=target), "meaning": meaning}
+            meant = wording.counting(meaning, result.member)
+            shown = {"title": title.format(target=target), "meaning": meant}
             yield {**shown, "before": near + write(before.get(name)), "after": write(value)}
 
 
@@ -204,25 +207,38 @@ def _risks(result: RunResult | None, population: int | None = None) -> Iterator[
     before = {} if figures is None or figures.risk is None else vars(figures.risk)
     for name, (title, meaning) in wording.RISKS.items():
         if name == "journalist" and population is not None:
-            yield {"title": title, "meaning": wording.in_population(population), **_journalist(result, population)}
+            meaning = wording.in_population(population, result.member)
+            yield {"title": title, "meaning": meaning, **_journalist(result, population)}
             continue
         measured = "prosecutor_max" if name == "journalist" else name
         limit = "≤ " if name == "journalist" else ""
         near = result.source.about if name in _ESTIMATED else ""
         was = near + limit + numbers.percent(before[measured]) if measured in before else numbers.UNKNOWN
         after = limit + numbers.percent(getattr(result.risk, measured))
-        yield {"title": title, "meaning": meaning, "before": was, "after": after}
+        yield {"title": title, "meaning": wording.counting(meaning, result.member), "before": was, "after": after}
 
 
 def _journalist(result: RunResult, population: int) -> dict[str, str]:
-    """The journalist's greatest risk before and after: that of a row of the least class."""
+    """The journalist's greatest risk before and after: that of a member of the least class.
+
+    Persons who have rows in several classes count as several of the source, so that its risk is no less than it is.
+    """
     source, release = result.source, result.release
     before = None if source.figures is None else source.figures.min_class_size
+    there = source.rows
+    if result.member != "row" and source.class_sizes is not None:
+        there = sum(bucket.rows for bucket in source.class_sizes)
     written = {}
-    for when, least, rows in (("before", before, source.rows), ("after", release.min_class_size, release.rows)):
-        risk = journalist_risk(least, rows / population) if least is not None and rows > 0 else None
+    for when, least, members in (("before", before, there), ("after", release.min_class_size, _released(result))):
+        risk = journalist_risk(least, min(1.0, members / population)) if least is not None and members > 0 else None
         written[when] = numbers.percent(risk)
     return written
+
+
+def _released(result: RunResult) -> int:
+    """The rows of the release, or its persons, where these are counted."""
+    persons = None if result.subject is None else result.subject.persons
+    return result.release.rows if persons is None else persons
 
 
 def _distributions(result: RunResult | None) -> Iterator[_Row]:

@@ -26,17 +26,18 @@ THRESHOLDS = (2, 5, 10, 20, 50, 100)  # class sizes; the risk is one in so many
 
 
 def class_sizes(result: RunResult) -> Markup:
-    """The share of rows by the size of their class, before and after."""
+    """The share of rows, or of persons, by the size of their class, before and after."""
     before, after = result.source.class_sizes, result.release.class_sizes
     bounds = sorted({(one.lower, one.upper) for one in [*(before or ()), *after]})
     shares = [_shares(sizes) for sizes in (before or (), after)]
     bars = []
     for lower, upper in bounds:
         was, now = (share.get(lower, 0.0) for share in shares)
-        label = bucket_label(lower, upper) + (" row" if upper == 1 else " rows")
+        label = bucket_label(lower, upper) + f" {result.member}" + ("" if upper == 1 else "s")
         bars.append(_bar(label, now, was if before is not None else None))
     text = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars if bar.after)
-    return Markup(draw_bars("Rows by the size of their class", f"After: {text or 'no class'}.", bars, "sizes-"))
+    title = f"{result.member.capitalize()}s by the size of their class"
+    return Markup(draw_bars(title, f"After: {text or 'no class'}.", bars, "sizes-"))
 
 
 def _shares(buckets: Sequence[SizeBucket]) -> dict[int, float]:
@@ -49,14 +50,16 @@ def _bar(label: str, after: float, before: float | None) -> DrawnBar:
 
 
 def risks(result: RunResult) -> Markup:
-    """The share of rows whose risk is above some thresholds, before and after."""
+    """The share of rows, or of persons, whose risk is above some thresholds, before and after."""
     before, after = result.source.class_sizes, result.release.class_sizes
     bars = [
         _bar(f"above {percent(1 / size)}", share_above(after, size), share_above(before, size) if before else None)
         for size in THRESHOLDS
     ]
     text = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
-    return Markup(draw_bars("Rows by their risk to be picked", f"Share of the released rows: {text}.", bars, "risk-"))
+    members = f"{result.member}s"
+    title = f"{members.capitalize()} by their risk to be picked"
+    return Markup(draw_bars(title, f"Share of the released {members}: {text}.", bars, "risk-"))
 
 
 def losses(columns: Mapping[str, float], name: str) -> Markup:

@@ -110,15 +110,17 @@ def how_checked(choices: Choices | None, judged: str | None) -> str:
 METRICS = {
     "gcp": (
         "Information lost (GCP)",
-        "How much of its column's whole range a released value covers, on average: 0 % is exact, 100 % says nothing.",
+        "How much of its column's whole range a released value covers, on average over rows: 0 % is exact, 100 % says"
+        " nothing.",
     ),
     "c_avg": (
         "Normalized average class size (C_AVG)",
-        "How many times the k rows it needs a class holds, on average: 1 is the least that is possible.",
+        "How many times the k {member}s it needs a class holds, on average: 1 is the least that is possible.",
     ),
     "discernibility": (
         "Discernibility",
-        "Every row is charged the rows it looks like, a suppressed one the whole table. Less is better.",
+        "Every {member} of a class is charged the {member}s it looks like, a suppressed row the whole table. Less is"
+        " better.",
     ),
     "conditional_entropy": (
         "Conditional entropy of “{target}”",
@@ -153,17 +155,17 @@ MASKING = {
 RISKS = {
     "prosecutor_max": (
         "Prosecutor, greatest",
-        "The chance to pick a row that is known to be in the table, if it is in the smallest class.",
+        "The chance to pick a {member} known to be in the table, if that one is in the smallest class.",
     ),
-    "prosecutor_mean": ("Prosecutor, mean", "The same chance, on average over all rows."),
+    "prosecutor_mean": ("Prosecutor, mean", "The same chance, on average over all {member}s{each}."),
     "journalist": (
         "Journalist, greatest",
-        "The same chance where nobody knows whether the row is in the table. It is at most the prosecutor's, and as"
-        " great where the table holds everybody.",
+        "The same chance where nobody knows whether the {member} is in the table. It is at most the prosecutor's, and"
+        " as great where the table holds everybody.",
     ),
     "marketer": (
         "Marketer",
-        "The share of all rows that are expected to be picked rightly if somebody tries to match every row.",
+        "The share of all {member}s{each} that are expected to be picked rightly if somebody tries to match every one.",
     ),
 }
 
@@ -176,16 +178,21 @@ def searched(algorithm: str) -> str | None:
     return None if parameters is None else parameters.sentence or None
 
 
-def in_population(people: int) -> str:
-    """Explain the journalist's risk, where the population is known."""
+def in_population(people: int, member: str) -> str:
+    """Explain the journalist's risk, where the population is known; member: the noun for what classes count."""
     return (
-        f"The same chance where nobody knows whether the row is in the table, if its rows are a random sample of"
-        f" {people:,}: the mean of one in the people who share the class's labels."
+        f"The same chance where nobody knows whether the {member} is in the table, if its {member}s are a random sample"
+        f" of {people:,}: the mean of one in the people who share the class's labels."
     )
 
 
+def counting(text: str, member: str) -> str:
+    """Write a text about what classes count; a person counts once in each class of theirs."""
+    return text.replace("{member}", member).replace("{each}", ", once for each of their classes," * (member != "row"))
+
+
 def persons(result: RunResult | None) -> str:
-    """Explain rows and persons, where rows are counted."""
+    """Explain whether rows are counted or persons."""
     if result is not None and result.subject is not None and result.subject.note:
         return result.subject.note
     return "Rows are counted: these are persons where each person has one row."

@@ -110,6 +110,7 @@ class TableRisk:
     members: the sum of all class sizes; more than `persons` where the rows of a person are of several classes.
     classes: equivalence classes; NULL is a value like others. sample_uniques: the classes of one member.
     sizes: the distribution of class sizes.
+    unit: what members are, `rows` or `persons`.
     prosecutor: of somebody who knows that a person is in the table. marketer: the expected share of the members that
         are picked rightly when each is matched.
     journalist, population_uniqueness, individual: where something is known of the population.
@@ -128,6 +129,7 @@ class TableRisk:
     sizes: tuple[SizeBucket, ...]
     prosecutor: Attack
     marketer: float
+    unit: str
     subject: str | None = optional()
     journalist: Journalist | None = optional()
     population_uniqueness: PopulationUniqueness | None = optional()

@@ -113,6 +113,7 @@ class ReleaseResult:
 class Subject:
     """Rows and persons: what the policy declares, the identifiers that repeat or may not be read, and a note of it.
 
+    unit: what sizes of classes, models, risk and disclosure count, `rows` or `persons`; None in older records.
     persons: how many the release has, where sizes of classes are numbers of persons; None where they are of rows.
     in_several_classes: how many of them have rows in several classes of the release.
     """
@@ -121,6 +122,7 @@ class Subject:
     repeating: tuple[RepeatingColumn, ...]
     unread: tuple[str, ...]
     note: str | None
+    unit: str | None = optional()
     persons: int | None = optional()
     in_several_classes: int | None = optional()
 
@@ -267,6 +269,11 @@ class RunResult:
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     began: float | None = hidden()
+
+    @property
+    def member(self) -> str:
+        """The noun for what sizes of classes, models, risk and disclosure count."""
+        return "row" if self.subject is None or self.subject.persons is None else "person"
 
     def as_json(self) -> dict[str, Any]:
         """One object of plain values, as `--json` prints it."""

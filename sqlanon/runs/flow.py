@@ -150,6 +150,7 @@ def _encode(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple
         tuples = source.distinct_tuples(run, coded)
         k = run.outcome.k if sink.publishes else None
         counted = _counted(run, coded, tuples)
+        run.outcome.most_rows = 1 if counted is None else counted.most
         figures = CodedMeasurement(coded, counted, not encoded.unmatched_rows, k).with_rows(run.engine)
         if counted is not None and counted is not tuples:
             run.workspace.drop(counted.table)

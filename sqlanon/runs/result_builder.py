@@ -42,6 +42,7 @@ class ResultBuilder:
     origin: what the source is, where it is a table.
     columns: of the source, names and types as the database writes them; fingerprint: of its rows (see `fingerprint`).
     subject: what the policy declares as its subject; repetition: of the source's identifiers.
+    most_rows: where persons are counted, no one of the source has more rows.
     facts: of the recoding; lattice: what is known of the lattice that was searched, if one was.
     hierarchies: the hierarchies that were used, with their digests.
     digest: that of what was released.
@@ -61,6 +62,7 @@ class ResultBuilder:
     fingerprint: str | None = None
     subject: str | None = None
     repetition: Repetition = NO_REPETITION
+    most_rows: int = 1
     release: str = ""
     algorithm: str = ""
     rounds: int = 0
@@ -172,13 +174,14 @@ class ResultBuilder:
         repetition = self.repetition
         counted = verification.persons
         if counted is None:
-            return Subject(self.subject, repetition.columns, repetition.unread, repetition.sentence)
+            return Subject(self.subject, repetition.columns, repetition.unread, repetition.sentence, "rows")
         note = note_of_persons(str(self.subject), counted)
         return Subject(
             self.subject,
             repetition.columns,
             repetition.unread,
             note,
+            "persons",
             counted.persons,
             in_several_classes=counted.several,
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 from sqlanon.catalog import Status
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError, VerificationError
+from sqlanon.measures.distributions import rows_of_bars
 from sqlanon.models import largest_k
 from sqlanon.plan.plan import Plan, resolve
 from sqlanon.releases.base import Release
@@ -109,7 +110,8 @@ class Publish(Sink):
     def _stage(self, run: RunExecution, release: Release, stack: contextlib.ExitStack) -> Staged:
         """Build the release where nobody sees it yet; what is not published goes with `stack`."""
         with run.journal.during("recode"):
-            run.outcome.distributions = release.measure_distributions(run.engine, largest_k(run.models))
+            least = rows_of_bars(largest_k(run.models), run.outcome.most_rows)
+            run.outcome.distributions = release.measure_distributions(run.engine, least)
             staging = release.stage(run.session, run.plan, run.workspace, replace=self.replace)
             return stack.enter_context(staging)
 

@@ -67,6 +67,7 @@ def measure_risk(source: RiskSource, options: RiskOptions = DEFAULT, population:
         sizes=statistics.buckets(),
         prosecutor=_prosecutor(statistics, options.thresholds),
         marketer=statistics.marketer,
+        unit="rows" if source.subject is None else "persons",
         subject=None if source.subject is None else source.subject.name,
         journalist=journalist,
         population_uniqueness=None if fraction is None else estimate_uniqueness(statistics, fraction),
