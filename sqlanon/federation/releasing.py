@@ -114,6 +114,8 @@ class SharedSearch(ReleaseSource):
 class PublishTogether(Publish):
     """All sites' staged releases are verified as one, and take their places together or not at all."""
 
+    is_part = True
+
     def __init__(self, replace: bool, search: SharedSearch) -> None:
         super().__init__(replace)
         self.search, self.party = search, search.party

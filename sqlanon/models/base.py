@@ -155,11 +155,11 @@ class PrivacyModel(ABC):
         """
         return None
 
-    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int | None) -> Iterator[str]:  # noqa: ARG002
         """List the reasons why the model can't be asked of a table.
 
         column, attribute: of the sensitive attribute, as the table and the policy have them; None without one.
-        rows: the number of rows of the table.
+        rows: the number of rows of the table; None where it is a part of what is released together.
         """
         yield from ()
 

@@ -157,7 +157,7 @@ class OrderedTCloseness(TCloseness):
     distance: ClassVar[str] = "ordered"
     distance_in_words: ClassVar[str] = "the earth mover's distance along the order of the values"
 
-    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int | None) -> Iterator[str]:  # noqa: ARG002
         if column is not None and (column.kind.is_nominal or column.kind is Kind.OTHER):
             about = f"'{column.name}' is {column.type}"
             yield f"distance: ordered needs numbers, dates, times or an enum, and {about}; use distance: equal."
@@ -190,7 +190,7 @@ class HierarchicalTCloseness(TCloseness):
     distance_in_words: ClassVar[str] = "the earth mover's distance in the hierarchy of the values"
     needs_hierarchy: ClassVar[bool] = True
 
-    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int | None) -> Iterator[str]:  # noqa: ARG002
         if column is not None and attribute is not None and attribute.hierarchy is None:
             yield f"distance: hierarchical needs a hierarchy at attributes.{column.name}."
 

@@ -51,8 +51,8 @@ class KAnonymity(PrivacyModel):
         least = f"{self.k:,} rows" if self.k > 1 else "one row"
         return f"Every class holds at least {least}, so that a row hides among {self.k - 1:,} others or more."
 
-    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int) -> Iterator[str]:  # noqa: ARG002
-        if 0 < rows < self.k:
+    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int | None) -> Iterator[str]:  # noqa: ARG002
+        if rows is not None and 0 < rows < self.k:
             yield f"k is {self.k}, but the table holds {'one row' if rows == 1 else f'{rows} rows'}."
 
     def by_rows(self, person: str) -> KPersons:

@@ -50,7 +50,7 @@ class VarianceDiversity(PrivacyModel):
     def sentence(self) -> str:
         return f"In every class the variance of “{self.attribute}” is at least {self.v:g}."
 
-    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int | None) -> Iterator[str]:  # noqa: ARG002
         if column is not None and not column.kind.is_numeric:
             yield f"a variance needs numbers, and '{column.name}' is {column.type}."
 

@@ -212,7 +212,7 @@ def _model_problems(subject: PlanSubject) -> Iterator[str]:
         if model.attribute is not None and column is None:
             continue
         attribute = None if column is None else subject.policy.attributes[column.name]
-        for problem in model.problems(column, attribute, subject.rows):
+        for problem in model.problems(column, attribute, None if subject.is_part else subject.rows):
             yield f"{place}: {problem}"
         for text in subject.absent.get(position, ()):
             yield f"{place}: no row of {model.attribute} has the value '{text}'; correct it, or leave it out."

@@ -126,12 +126,13 @@ def resolve(
     replace: bool = False,
     release_engine: Engine | None = None,
     pinned: Origin | None = None,
+    is_part: bool = False,
 ) -> Plan:
     """Resolve a policy against the source's database, changing nothing; a source file is read into the session.
 
     `replace` allows an existing release. `release_engine` is connected to the release's database where that is
     another one; without it, a release in another database is not looked at here. `pinned` is what a source table has
-    to be.
+    to be. `is_part`: others hold further rows of the same release, and models are not judged by the number of rows.
 
     Raises one PolicyError with every problem found, or AccessError if the source may not be read.
     """
@@ -145,7 +146,7 @@ def resolve(
         refused = [*refused, PolicyError("release: r-gather writes its two tables in the database of a source table.")]
     if source is None:
         raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], refused)
-    subject = _inspect(policy, engine, source, pinned)
+    subject = _inspect(policy, engine, source, pinned, is_part=is_part)
     wrong = [*problems(subject), *subject_problems(subject), *_losses(subject, engine, source)]
     wrong += wildcard_problems(subject, engine, source) if not wrong else []
     if wrong or refused:
@@ -200,11 +201,13 @@ def _refuse_mechanisms(policy: Policy) -> None:
             model_class(model.model)
 
 
-def _inspect(policy: Policy, engine: Engine, source: Relation, pinned: Origin | None = None) -> PlanSubject:
+def _inspect(
+    policy: Policy, engine: Engine, source: Relation, pinned: Origin | None = None, *, is_part: bool = False
+) -> PlanSubject:
     """Look at the source, unless that would run code of others."""
     with engine.transaction():
         hold_trusted(policy, engine, source, pinned)
-        return inspect_table(policy, engine, source)
+        return inspect_table(policy, engine, source, is_part=is_part)
 
 
 def _plan(subject: PlanSubject, source: Relation, release: Relation, reading: FileReading | None) -> Plan:

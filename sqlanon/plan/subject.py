@@ -36,6 +36,7 @@ class PlanSubject:
     uncountable: of quasi-identifiers whose rows are to be gathered in clusters, the values that are no finite numbers.
     strata: the values of the target that clusters may not mix.
     absent: of the models, by their place in the policy, the values that they name and no row has.
+    is_part: whether others hold further rows of the same release, whose number is not known here.
     """
 
     policy: Policy
@@ -49,6 +50,7 @@ class PlanSubject:
     uncountable: Mapping[str, Uncountable]
     strata: Strata | None = None
     absent: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    is_part: bool = False
 
     @property
     def unique(self) -> frozenset[str]:
@@ -98,7 +100,7 @@ class PlanSubject:
         return next((column for column in self.columns if column.name == name), None)
 
 
-def inspect_table(policy: Policy, engine: Engine, source: Relation) -> PlanSubject:
+def inspect_table(policy: Policy, engine: Engine, source: Relation, *, is_part: bool = False) -> PlanSubject:
     """Look at the table: a statement for every 500 columns, one for every 100 kept ones, one for each identifier."""
     columns = tuple(engine.columns(source))
     roles = {column.name: policy.attributes[column.name] for column in columns if column.name in policy.attributes}
@@ -121,6 +123,7 @@ def inspect_table(policy: Policy, engine: Engine, source: Relation) -> PlanSubje
         uncountable=measure_uncountable(engine, source, policy, columns),
         strata=measure_strata(engine, source, policy, columns),
         absent=find_absent(engine, source, policy, columns),
+        is_part=is_part,
     )
 
 

@@ -57,10 +57,14 @@ class Sink(ABC):
 
 
 class Publish(Sink):
-    """The release is staged, verified, and takes its place; the catalog records it with its rules."""
+    """The release is staged, verified, and takes its place; the catalog records it with its rules.
+
+    is_part: whether others hold further rows of the same release.
+    """
 
     ends_as = Status.PUBLISHED
     publishes = True
+    is_part = False
 
     def __init__(self, replace: bool) -> None:
         self.replace = replace
@@ -68,7 +72,14 @@ class Publish(Sink):
     def plan(self, run: RunExecution, source: ReleaseSource) -> Plan:
         session = run.session
         elsewhere = None if session.is_one_database else session.target
-        plan = resolve(run.policy, run.engine, replace=self.replace, release_engine=elsewhere, pinned=source.pinned)
+        plan = resolve(
+            run.policy,
+            run.engine,
+            replace=self.replace,
+            release_engine=elsewhere,
+            pinned=source.pinned,
+            is_part=self.is_part,
+        )
         _check_earlier_releases(run, plan, source.rules_run, source.rules_digest)
         return plan
 

@@ -68,10 +68,16 @@ def random_rows(seed: int, number: int) -> list[Row]:
 class Sites:
     """Three sites: two of DuckDB, one of PostgreSQL; and a database of DuckDB with all rows."""
 
-    def __init__(self, directory: Path, urls: Mapping[str, str], rows: list[Row], **more: Any) -> None:
+    def __init__(
+        self, directory: Path, urls: Mapping[str, str], rows: list[Row], few: int | None = None, **more: Any
+    ) -> None:
+        """`few`: how many rows the last site has, where the first has the others that it would have had."""
         self.federation = Federation(directory)
         self.urls = urls
         self.rows = rows_of_sites(rows)
+        if few is not None:
+            self.rows[NAMES[0]] = sorted(self.rows[NAMES[0]] + self.rows[NAMES[-1]][few:], key=lambda row: row[-1])
+            del self.rows[NAMES[-1]][few:]
         for name, own in {**self.rows, "union": rows}.items():
             with self.opened(name) as database:
                 database.create(COLUMNS, own, "persons")
@@ -122,6 +128,7 @@ CASES: list[dict[str, Any]] = [
     {"suppression": 0.3, "privacy": [{"model": "k-anonymity", "k": 6}], "algorithm": {"name": "optimal"}},
     {"algorithm": {"name": "optimal", "limits": {"age": [1, 3]}, "quality": "discernibility"}, "suppression": 0.2},
     {"algorithm": {"name": "incognito", "limits": {"city": [1, 2], "age": [1, 2]}}, "suppression": 0.05},
+    {"few": 2, "suppression": 0.1, "privacy": [{"model": "k-anonymity", "k": 6}]},  # fewer than k rows at a site
 ]
 
 
