@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import socket
 import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
-from sqlanon.errors import AccessError, PolicyError
+from sqlanon.errors import AccessError, PolicyError, VerificationError
 from sqlanon.federation.federation_plan import load_plan
 from sqlanon.results.run_result import RunResult
 from tests.federation.support import (
@@ -246,6 +247,55 @@ def test_a_site_with_another_certificate_is_named(tmp_path: Path, urls: dict[str
     assert code == PolicyError.exit_code
     assert "--key" in str(error)
     assert "west.crt" in str(error)
+
+
+def keep_small_classes(_directory: Path) -> None:
+    """Suppress nothing, in a site's process."""
+    from sqlanon.federation.releasing import SharedSearch
+
+    SharedSearch._failing = lambda *_: []  # type: ignore[method-assign]
+
+
+def lose_large_classes(_directory: Path) -> None:
+    """Suppress more than was decided on, in a site's process."""
+    from sqlanon.federation.releasing import SharedSearch
+
+    SharedSearch._failing = lambda _, classes: list(classes)[:1]  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("tamper", [keep_small_classes, lose_large_classes])
+def test_staged_releases_that_were_not_decided_on_are_not_published(
+    tamper: Callable[[Path], None], tmp_path: Path, urls: dict[str, str]
+) -> None:
+    """One site recodes its rows in another way: no site publishes."""
+    fixed = {"name": "optimal", "limits": {"age": [1, 1], "sex": [1, 1], "city": [0, 0]}}  # with small classes
+    sites = Sites(tmp_path, urls, random_rows(3, 240), suppression=0.5, algorithm=fixed)
+    sites.publish_old()
+    others = [SiteProcess(sites.federation, name, sites.policy(name)) for name in ("north", "south")]
+    west = SiteProcess(sites.federation, "west", sites.policy("west"), before=tamper)
+    assert {code for code, _ in end_all([*others, west]).values()} == {VerificationError.exit_code}
+    sites.require_old()
+
+
+def die_before_the_vote(_directory: Path) -> None:
+    """End the process, in which all is done but the commit."""
+    from sqlanon.federation.releasing import PublishTogether
+
+    PublishTogether._vote = lambda _: os._exit(1)  # type: ignore[method-assign]
+
+
+def test_no_site_commits_before_all_are_about_to(tmp_path: Path, urls: dict[str, str]) -> None:
+    """A site that dies when its release could take its place leaves the old one with the others, too."""
+    sites = Sites(tmp_path, urls, random_rows(4, 120), suppression=0.2)
+    sites.publish_old()
+    others = [SiteProcess(sites.federation, name, sites.policy(name)) for name in ("north", "south")]
+    west = SiteProcess(sites.federation, "west", sites.policy("west"), before=die_before_the_vote)
+    assert {name: code for name, (code, _) in end_all([*others, west]).items()} == {
+        "north": AccessError.exit_code,
+        "south": AccessError.exit_code,
+        "west": 1,
+    }
+    sites.require_old()
 
 
 def record_received(directory: Path) -> None:
