@@ -179,7 +179,7 @@ def carried_out(*arguments: object) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.variants(4)
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_the_log_holds_no_value(loud_server: PostgresServer, tmp_path: Path, name: str) -> None:
     database = f"db_{name.replace('-', '_')}"

@@ -140,6 +140,7 @@ class Tampering:
         engine.execute(Statement("test", statement))
 
 
+@pytest.mark.variants(5)
 @pytest.mark.either_engine
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("run", TABLES)

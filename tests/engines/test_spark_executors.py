@@ -124,6 +124,7 @@ def carried(session: SparkSession, work: Callable[[Engine], Any], place: str, **
     return carry_out(session, {"w_rows": session.sql(NUMBERS)}, tables, pickled(work), Relation(place))
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ["mondrian", "rothko-s", "optimal", "incognito", "top-down", "microaggregation"])
 def test_a_search_in_an_executor(engines: tuple[DuckDBEngine, ExecutingEngine], name: str) -> None:
     decisions = [search_with_rows(*request_of(engine, name)) for engine in engines]
