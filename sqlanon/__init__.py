@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sqlanon.measures.workload.utility import Utility, release_utility
     from sqlanon.models import (
         AlphaK,
+        AverageRisk,
         BetaLikeness,
         ConfidenceBound,
         DeltaDisclosure,
@@ -117,6 +118,7 @@ _HOMES = {
     "work.journal": ("Observer",),
     "models": (
         "AlphaK",
+        "AverageRisk",
         "BetaLikeness",
         "ConfidenceBound",
         "DeltaDisclosure",
@@ -156,6 +158,7 @@ __all__ = [
     "AlphaK",
     "Anonymized",
     "Audit",
+    "AverageRisk",
     "BetaLikeness",
     "Budget",
     "BudgetError",

@@ -101,6 +101,15 @@ POLICIES: list[dict[str, Any]] = [
         "algorithm": {"name": "top-down", "quality": "information-gain", "target": "disease"},
     },
     {"attributes": KEPT | SHOWN, "privacy": [*DIVERSE, *SHARES]},
+    *(
+        {
+            "attributes": KEPT | LEVELED,
+            "privacy": [DIVERSE[0], {"model": "average-risk", "risk": 0.05}],
+            "algorithm": {"name": name},
+            "suppression": 0.3,
+        }
+        for name in ("samarati", "datafly")
+    ),
 ]
 CLUSTERED: list[dict[str, Any]] = [
     {

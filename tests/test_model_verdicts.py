@@ -14,6 +14,7 @@ from sqlanon import policy
 from sqlanon.errors import PolicyError
 from sqlanon.models import (
     AlphaK,
+    AverageRisk,
     BetaLikeness,
     DeltaDisclosure,
     DistinctLDiversity,
@@ -67,6 +68,7 @@ def test_a_threshold_with_small_terms_divides_the_ratios_of_counts_alike(
             20.0,
         ),
         (policy.DeltaDisclosureParameters(model="delta-disclosure", attribute="s", delta=2.5), "delta: 17.01", 20.0),
+        (policy.AverageRiskParameters(model="average-risk", risk=0.5), "risk: 17", 20.0),
     ],
 )
 def test_from_spec(spec: policy.Model, attainable: str, worst: float) -> None:
@@ -102,6 +104,8 @@ def test_attainable_is_rounded_to_the_safe_side() -> None:
         (DeltaDisclosure("s", 1.5), 1.5 - 1e-8, 1.5),
         (AlphaK("s", 0.1, 2), 0.1, 1 / 9),
         (AlphaK("s", 1.0, 2), 1.0, math.inf),
+        (AverageRisk(0.2), 0.2, 0.2 + 1e-9),
+        (AverageRisk(1 / 3), 1 / 4, 1 / 3),
         (DeltaDisclosure("s", 1e9), 99.0, math.inf),
         *((distance("s", 0.3), 0.3, 0.3 + 1e-9) for distance in DISTANCES.values()),
     ],

@@ -14,6 +14,7 @@ from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
 from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.table_model import class_models, table_models
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.values.expressions import text_of
 from sqlanon.work.workspace import Workspace
@@ -126,7 +127,9 @@ def require_attainable(
 ) -> None:
     """Raise ProtectionError when the whole table as one class violates a model: then every release would."""
     domains = {s.name: s for s in sensitive}
-    failures = [message for model in models if (message := _failure(engine, rows, model, domains))]
+    failures = [message for model in class_models(models) if (message := _failure(engine, rows, model, domains))]
+    whole = {rows: 1}
+    failures += [_unmet(m, m.figure(whole)) for m in table_models(models) if not m.is_satisfied_by(whole)]
     if failures:
         raise ProtectionError("\n".join(failures))
 
@@ -142,12 +145,14 @@ def _failure(engine: Engine, rows: int, model: PrivacyModel, domains: dict[str, 
         height=domain.height if domain else 0,
     )
     _class, measure, violates, *_ = engine.fetch_one(model.measure(engine.render, groups))
-    if not violates:
-        return None
+    return _unmet(model, _plain(measure)) if violates else None
+
+
+def _unmet(model: PrivacyModel, measure: float) -> str:
     wanted = ", ".join(f"{key}: {value}" for key, value in model.shown_parameters.items())
     return (
         f"No release can meet {model.name} ({wanted}): the whole table taken as one class doesn't. "
-        f"Attainable: {model.attainable(_plain(measure))}."
+        f"Attainable: {model.attainable(measure)}."
     )
 
 

@@ -22,6 +22,7 @@ from sqlanon.jobs.recoded import (
 )
 from sqlanon.jobs.sealing import sealed
 from sqlanon.models import models_of
+from sqlanon.models.table_model import refuse_table_models
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.persons import refuse_persons, require_models_by_rows
 from sqlanon.plan.plan import Plan, resolve_source
@@ -94,6 +95,7 @@ def export_procedure(engine: Engine, catalog: Catalog, run: Run, wanted: Freezin
 def _job(catalog: Catalog, run: Run, wanted: Freezing, policy: Policy) -> Job:
     """The job without a procedure."""
     require_models_by_rows(policy, "a job")
+    refuse_table_models(models_of(policy), "a job")
     if not JOB_NAME.fullmatch(wanted.name):
         raise PolicyError(JOB_NAME_PROBLEM)
     if run.status is not Status.PUBLISHED:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlanon import policy
 from sqlanon.errors import PolicyError
 from sqlanon.models.alpha_k import AlphaK
+from sqlanon.models.average_risk import AverageRisk
 from sqlanon.models.base import Groups, PrivacyModel, SampleTest
 from sqlanon.models.beta_likeness import BetaLikeness
 from sqlanon.models.closeness import DISTANCES, TCloseness
@@ -14,6 +15,7 @@ from sqlanon.models.confidence_bound import ConfidenceBound
 from sqlanon.models.delta_disclosure import DeltaDisclosure
 from sqlanon.models.diversity import DistinctLDiversity, EntropyLDiversity, RecursiveLDiversity
 from sqlanon.models.k_anonymity import KAnonymity, largest_k
+from sqlanon.models.table_model import TableModel
 from sqlanon.models.variance import VarianceDiversity
 from sqlanon.policy.choices import Choice, describe_choices
 from sqlanon.policy.privacy import MODELS, model_names, parameters_of_model
@@ -24,6 +26,7 @@ __all__ = [
     "MECHANISMS",
     "OWN",
     "AlphaK",
+    "AverageRisk",
     "BetaLikeness",
     "ConfidenceBound",
     "DeltaDisclosure",
@@ -35,6 +38,7 @@ __all__ = [
     "RecursiveLDiversity",
     "SampleTest",
     "TCloseness",
+    "TableModel",
     "VarianceDiversity",
     "describe_models",
     "from_spec",
@@ -57,6 +61,7 @@ OWN: Mapping[str, type[PrivacyModel]] = {
         DeltaDisclosure,
         AlphaK,
         ConfidenceBound,
+        AverageRisk,
     )
 }
 """The program's own privacy models by name."""

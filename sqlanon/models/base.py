@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from markupsafe import Markup
 
@@ -92,6 +92,7 @@ class PrivacyModel(ABC):
     """
 
     name: ClassVar[str]
+    scope: ClassVar[Literal["class", "table"]] = "class"  # what satisfies or violates it; see `table_model` for tables
     attribute: str | None  # the sensitive attribute it looks at
     decided_by_size: ClassVar[bool] = False  # a class satisfies it exactly if it has `least_rows` rows
     needs_hierarchy: ClassVar[bool] = False  # it measures along the hierarchy of its attribute

@@ -20,9 +20,11 @@ from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import (
     AttributeSection,
     Hierarchy,
+    Policy,
     Role,
     Show,
 )
+from sqlanon.policy.algorithms import OWN_ALGORITHMS
 from sqlanon.policy.document import path_text
 from sqlanon.support.environment import Expanded
 from sqlanon.support.suggest import did_you_mean, quoted
@@ -214,6 +216,8 @@ def _model_problems(subject: PlanSubject) -> Iterator[str]:
         attribute = None if column is None else subject.policy.attributes[column.name]
         for problem in model.problems(column, attribute, None if subject.is_part else subject.rows):
             yield f"{place}: {problem}"
+        if model.scope == "table":
+            yield from (f"{place}: {problem}" for problem in whole_table_problems(subject.policy))
         for text in subject.absent.get(position, ()):
             yield f"{place}: no row of {model.attribute} has the value '{text}'; correct it, or leave it out."
         if subject.policy.algorithm.has_wildcards and not model.closed_under_union:
@@ -225,6 +229,23 @@ def _model_problems(subject: PlanSubject) -> Iterator[str]:
         if subject.policy.algorithm.samples and not model.testable:
             name = subject.policy.algorithm.name
             yield f"{place}: {name} judges classes by samples, and the model has no test on samples; use rothko-t."
+
+
+def whole_table_problems(policy: Policy) -> Iterator[str]:
+    """Say why a model that judges a release as a whole can't be asked of a policy."""
+    if not policy.algorithm.judges_tables:
+        name, able = policy.algorithm.name, [n for n, one in OWN_ALGORITHMS.items() if one.judges_tables]
+        yield (
+            f"it judges a release as a whole, and {name} decides class by class; choose {', '.join(able[:-1])} or"
+            f" {able[-1]}."
+        )
+    if policy.remainder == "recode":
+        yield "it judges a release as a whole, and remainder: recode makes classes pass by pass; leave remainder out."
+    if policy.judges_stars:
+        yield (
+            "it judges a release as a whole, and suppressed: star shows suppressed rows as one more class; write"
+            " suppressed: omit."
+        )
 
 
 def released_names(name: str, attribute: AttributeSection) -> list[str]:

@@ -63,7 +63,9 @@ def person_problems(subject: PlanSubject) -> Iterator[str]:
 
 def _model_problems(model: PrivacyModel, person: str, algorithm: AlgorithmParameters) -> Iterator[str]:
     """Say that a search can't judge by a model of persons."""
-    if algorithm.counts_persons:
+    if model.scope == "table":
+        yield f"subject: {model.name} judges a release by its rows, and not by persons; write subject: none."
+    elif algorithm.counts_persons:
         if model.attribute is not None and not model.judges_shares:
             yield (
                 f"subject: {model.name} counts rows with a sensitive value, and not persons, who may have several; ask"

@@ -30,6 +30,7 @@ from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
 from sqlanon.policy.noise_algorithms import ColumnNoise, Randomize, RandomizedResponse
 from sqlanon.policy.privacy import (
     AlphaKParameters,
+    AverageRiskParameters,
     BetaLikenessParameters,
     ConfidenceBoundParameters,
     DeltaDisclosureParameters,
@@ -56,6 +57,7 @@ __all__ = [
     "AlgorithmParameters",
     "AlphaKParameters",
     "AttributeSection",
+    "AverageRiskParameters",
     "BetaLikenessParameters",
     "BottomUp",
     "CatalogSection",

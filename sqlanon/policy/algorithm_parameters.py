@@ -36,6 +36,8 @@ class AlgorithmParameters(Part):
     counts_persons: ClassVar[bool] = False
     """True if the search counts persons, of whom each may have several rows; others count rows, and see whose they
     are."""
+    judges_tables: ClassVar[bool] = False
+    """True if the search knows the sizes of all classes of every candidate, by which models judge a whole release."""
     releases_clusters: ClassVar[bool] = False
     """True if the release has a row for each cluster, and a second table of the values of each."""
     is_private: ClassVar[bool] = False

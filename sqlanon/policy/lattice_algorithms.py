@@ -64,6 +64,7 @@ class _FullDomain(AlgorithmParameters):
     """Full-domain generalization: every value of a column is shown at one level of its hierarchy."""
 
     recodes: ClassVar[Recodes] = Recodes.LEVELS
+    judges_tables: ClassVar[bool] = True
 
     quality: Annotated[Quality, WrapValidator(_known_quality), PlainSerializer(str)] = "loss"
     """The measure in which the released generalization is best, among those that the algorithm finds; docs/quality.md

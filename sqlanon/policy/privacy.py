@@ -156,6 +156,15 @@ class ConfidenceBoundParameters(ModelParameters):
     """The values that must not be inferred, as `[HIV, cancer]`; if not given, all values."""
 
 
+class AverageRiskParameters(ModelParameters):
+    """Somebody who knows that a row is in the release picks it rightly with a chance of at most the risk, on the mean
+    over all rows: the classes of the release over its rows."""
+
+    model: Literal["average-risk"]
+    risk: Number = Field(gt=0, le=1)
+    """The greatest mean chance: 0.05 lets the release have one class for 20 rows."""
+
+
 MOST_EPSILON = 100  # beyond it nothing is protected, and noise is below one row
 
 
@@ -244,6 +253,7 @@ _Own = Annotated[
     | DeltaDisclosureParameters
     | AlphaKParameters
     | ConfidenceBoundParameters
+    | AverageRiskParameters
     | DifferentialPrivacy
     | RandomizationParameters,
     Field(discriminator="model"),

@@ -55,8 +55,10 @@ class UtilityMeasures:
 class ModelResult:
     """The result of one model for a table.
 
-    worst: the worst measure of a class, to 12 significant digits; None where there is no class, or no finite measure.
-    violations: the number of violating classes; violating_rows: the rows in them.
+    worst: the worst measure of a class, or the figure of the whole table, to 12 significant digits; None where there is
+        no class, or no finite measure.
+    violations: the number of violating classes, all of them where the table as a whole violates the model.
+    violating_rows: the rows in them.
     """
 
     model: str

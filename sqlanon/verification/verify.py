@@ -22,6 +22,7 @@ from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.measures.disclosure import measure_disclosure
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.table_model import TableModel
 from sqlanon.results.measures import Disclosure, ModelResult
 from sqlanon.sql import Identifier, Relation, Statement, Text, macro
 from sqlanon.values.expressions import as_sensitive, double_of, shown, text_of_sensitive
@@ -113,6 +114,8 @@ def verify_table(
 ) -> Verification:
     """Check a table: one GROUP BY over it for each sensitive attribute, or a single one where no model has any.
 
+    Models of whole tables are judged by the sizes of the classes that the same statement counts.
+
     NULLs are equal to each other; without quasi-identifiers the whole table is one class. With `suppressed_label`,
     rows whose text quasi-identifiers all hold it, and whose others are all NULL, are suppressed: a class like any
     other, for the reader sees it, which is told apart in the result; with `exempt` the models don't judge it.
@@ -141,13 +144,17 @@ def verify_groups(
     """Hold the models to the groups of rows that a check makes of its table; raises as `verify_table` does."""
     results: dict[int, tuple[ModelResult, bool]] = {}
     statistics: ClassStatistics | None = None
-    for attribute, places in _by_attribute(models).items():
-        judged = [models[place] for place in places]
+    judging_classes = [place for place, model in enumerate(models) if not isinstance(model, TableModel)]
+    for attribute, places in _by_attribute([models[place] for place in judging_classes]).items():
+        judged = [models[judging_classes[place]] for place in places]
         hierarchy = _hierarchy(attribute, judged, hierarchies)
         statistics, model_results = check.run(attribute, judged, hierarchy)
-        results.update(zip(places, model_results, strict=True))
+        results.update(zip((judging_classes[place] for place in places), model_results, strict=True))
     if statistics is None:
         statistics, _ = check.run(None, [], None)
+    for place, model in enumerate(models):
+        if isinstance(model, TableModel):
+            results[place] = _result_of_table(model, statistics, exempt=check.exempt), False
     listed = [results[place] for place in range(len(models))]
     violated_by_stars = tuple(result.model for result, violates in listed if violates)
     disclosures = tuple(check.disclosures(sensitive, models))
@@ -427,15 +434,50 @@ def _result(
     worst = None if least is None or greatest is None else model.worst_of((least, greatest))
     holds = not classes if worst is None else model.is_met_by(worst, rows)
     if measured != classes or holds not in (None, not violations):
-        raise VerificationError(
-            f"The check of {model.name} contradicts itself, so nothing is taken for verified. Please report this."
-        )
-    finite = worst is not None and math.isfinite(worst)
+        raise _contradiction(model)
     return ModelResult(
         model.name,
         model.shown_parameters,
         satisfied=not violations,
-        worst=float(f"{worst:.{_DIGITS}g}") if finite else None,
+        worst=_rounded(worst),
         violations=int(violations),
         violating_rows=int(violating_rows),
     )
+
+
+def _result_of_table(model: TableModel, statistics: ClassStatistics, *, exempt: bool) -> ModelResult:
+    """Judge a table as a whole by the sizes of its classes; if it violates the model, all its classes do together.
+
+    exempt: whether suppressed rows that it shows are not judged.
+
+    Raises PolicyError where rows have no classes, and VerificationError where the figure and its verdict contradict.
+    """
+    if statistics.fits:
+        raise PolicyError(f"{model.name} judges classes together, and here each row has the rows that fit it.")
+    sizes = dict(statistics.sizes)
+    if exempt and statistics.suppressed:
+        sizes[statistics.suppressed] -= 1
+        sizes = {size: number for size, number in sizes.items() if number}
+    classes, rows = sum(sizes.values()), sum(size * number for size, number in sizes.items())
+    figure, satisfied = model.figure(sizes) if sizes else None, model.is_satisfied_by(sizes)
+    holds = True if figure is None else model.is_met_by(figure, rows)
+    if holds not in (None, satisfied):
+        raise _contradiction(model)
+    return ModelResult(
+        model.name,
+        model.shown_parameters,
+        satisfied=satisfied,
+        worst=_rounded(figure),
+        violations=0 if satisfied else classes,
+        violating_rows=0 if satisfied else rows,
+    )
+
+
+def _contradiction(model: PrivacyModel) -> VerificationError:
+    return VerificationError(
+        f"The check of {model.name} contradicts itself, so nothing is taken for verified. Please report this."
+    )
+
+
+def _rounded(worst: float | None) -> float | None:
+    return float(f"{worst:.{_DIGITS}g}") if worst is not None and math.isfinite(worst) else None

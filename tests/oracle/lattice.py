@@ -122,11 +122,22 @@ class Case:
             failing = [key for key, rows in kept.items() if self.violates([row[-1] for row in rows], table)]
             for key in failing:
                 out += kept.pop(key)
-            if not failing or self.suppressed == "star":
+            left_out = self._leave_out(kept)
+            out += left_out
+            if not (failing or left_out) or self.suppressed == "star":
                 return out
             if self.suppressed == "judged star":
                 return self._completed(out, kept, table)
             table = [row[-1] for rows in kept.values() for row in rows]
+
+    def _leave_out(self, kept: dict[Row, list[Row]]) -> list[Row]:
+        """Take the smallest classes out until the others satisfy the models of whole tables; their rows."""
+        out: list[Row] = []
+        for key in sorted(kept, key=lambda key: len(kept[key])):
+            if not any(violates_as_a_whole(model, [len(rows) for rows in kept.values()]) for model in self.models):
+                break
+            out += kept.pop(key)
+        return out
 
     def _completed(self, out: list[Row], kept: dict[Row, list[Row]], table: list[Any]) -> list[Row]:
         """The suppressed rows with as many of the smallest other classes as they need to satisfy the models."""
@@ -178,6 +189,15 @@ def minimal(nodes: set[Node]) -> set[Node]:
     }
 
 
+def violates_as_a_whole(model: Model, sizes: Sequence[int]) -> bool:
+    """Tell whether a table with classes of these sizes violates a model of whole tables."""
+    match model["model"]:
+        case "average-risk":
+            risks = [Fraction(1, size) for size in sizes for _ in range(size)]
+            return bool(risks) and sum(risks) / len(risks) > Fraction(str(model["risk"]))
+    return False
+
+
 def _violates(model: Model, values: list[Any], table: list[Any]) -> bool:
     match model["model"]:
         case "k-anonymity":
@@ -197,6 +217,8 @@ def _violates(model: Model, values: list[Any], table: list[Any]) -> bool:
             return share > Fraction(str(model["alpha"]))
         case "confidence-bound":
             return brute_force.greatest_share(values, 1) > Fraction(str(model["confidence"]))
+        case "average-risk":
+            return False  # no class by itself violates it
         case "delta-disclosure":
             return not brute_force.disclosed_delta(values, table) < model["delta"] * (1 - _SLACK)
     return float(_distance(model["distance"], values, table)) > model["t"] * (1 + _SLACK)
@@ -234,6 +256,14 @@ MODELS: tuple[Model, ...] = (
     {"model": "alpha-k", "attribute": "s", "alpha": 0.6, "k": 2},
     {"model": "confidence-bound", "attribute": "s", "confidence": 0.7},
 )
+
+
+TABLE_MODELS: tuple[Model, ...] = (
+    {"model": "average-risk", "risk": 0.5},
+    {"model": "average-risk", "risk": 0.34},
+    {"model": "average-risk", "risk": 0.2},
+)
+"""Models that judge a release as a whole, by the sizes of its classes."""
 
 
 def pick_models(name: str, *more: str) -> tuple[Model, ...]:

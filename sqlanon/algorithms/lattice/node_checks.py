@@ -58,7 +58,7 @@ def settle(sets: FrequencySets, node: Node, verdict: Verdict) -> Verdict:
 
 def _count_suppressed(sets: FrequencySets, node: Node) -> Verdict:
     """A verdict with as few classes counted as it takes; if it takes all, they are kept for the score."""
-    task, parts = sets.task, _in_parts(sets, node)
+    task, parts = sets.task, _in_parts(sets, node) and not sets.task.table_models
     verdict: Verdict | None = None
     if task.fewest_rows > 1:
         verdict = _count(lambda bucket: sets.count_small(node, bucket), task.budget, parts)

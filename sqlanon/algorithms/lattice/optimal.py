@@ -140,7 +140,7 @@ class _OptimalSearch:
         if not self._satisfies(verdict):
             return
         findings.anonymous.add(node)
-        if self.problem.sets.task.budget == 0:
+        if self.problem.sets.task.budget == 0 and self.problem.sets.task.predictive:
             self.grid.above(number, self.satisfying)[...] = True
         if self._can_be_best(number, self._least(number, verdict)):
             self._score(number, node, verdict)

@@ -20,7 +20,7 @@ from sqlanon.encoding.frequency.keys import Keys
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.encoding.frequency.marginals import Marginal, marginal_table, measure_marginals
 from sqlanon.encoding.frequency.stars import complete_stars
-from sqlanon.encoding.frequency.task import LatticeTask, Verdict
+from sqlanon.encoding.frequency.task import ClassesOfSize, LatticeTask, Verdict
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.sql import Identifier, Relation, Statement, macro
@@ -95,8 +95,14 @@ class FrequencySets:
         return Verdict(int(small), int(small))
 
     def count_failing(self, node: Node, bucket: Bucket | None = None, source: FrequencySet | None = None) -> Verdict:
-        """The rows in classes, of a bucket, that violate a model in the table as it is before any are left out."""
+        """The rows in classes, of a bucket, that violate a model in the table as it is before any are left out.
+
+        Models of whole tables have a say where all classes are counted.
+        """
         values = self.values_of_checks(node, (source or self.base).table, self.task.sensitive)
+        if self.task.table_models and bucket is None:
+            counted = self.engine.query("lattice/count_sizes", **values)
+            return self.task.verdict_of([ClassesOfSize(*map(int, one)) for one in counted])
         suppressed, floor = self.engine.query_one("lattice/count_failing", **values | {"bucket": bucket})
         return Verdict(int(suppressed), int(floor))
 
@@ -104,13 +110,16 @@ class FrequencySets:
         """The classes to suppress at a generalization, as a work table `(class, n, floor)`, and the verdict.
 
         `class` is `record` of the node's keys. Where leaving rows out changes the distribution that the others are
-        compared with, classes are left out until all that remain satisfy the models, or the budget is exceeded. Where
-        suppressed rows are judged as a class, others join it until it satisfies them (see `Stars`).
+        compared with, classes are left out until all that remain satisfy the models, or the budget is exceeded; the
+        smallest, and of equal ones the first by their keys, for models of whole tables. Where suppressed rows are
+        judged as a class, others join it until it satisfies them (see `Stars`).
         """
         table = (source or self.base).table
         failing = self.workspace.table("failing", next(self.numbers))
         sensitive = self.task.sensitive
         self.engine.run("lattice/create_failing", failing=failing, **self.values_of_checks(node, table, sensitive))
+        if self.task.table_models:
+            self._add_smallest(node, table, failing)
         suppressed, floor, classes = self._sum(failing)
         before = 0
         while self.task.shifts and before < classes and suppressed <= self.task.budget:
@@ -119,10 +128,21 @@ class FrequencySets:
             sensitive = tuple(self._narrow(one, i, node, table, failing) for i, one in enumerate(self.task.sensitive))
             values_of_checks = self.values_of_checks(node, table, sensitive, failing, self.task.rows - suppressed)
             self.engine.run("lattice/add_failing", **values_of_checks)
+            if self.task.table_models:
+                self._add_smallest(node, table, failing)
             suppressed, _, classes = self._sum(failing)
         if self.task.completes and 0 < suppressed <= self.task.budget:
             suppressed = complete_stars(self, named_groups(self.task.sensitive), (node, table, failing), suppressed)
         return failing, Verdict(suppressed, floor)
+
+    def _add_smallest(self, node: Node, table: Relation, failing: Relation) -> None:
+        """Add the classes that models of whole tables need left out of those that are not."""
+        values = {"table": table, "keys": self.keys.of_node(node), "failing": failing}
+        self.engine.analyze(failing)
+        kept = {int(size): int(classes) for size, classes in self.engine.query("lattice/count_kept_sizes", **values)}
+        out = self.task.leave_out(kept)
+        if out.taken_from(kept) != kept:
+            self.engine.run("lattice/add_smallest", size=out.size, classes=out.classes, **values)
 
     @cached_property
     def marginals(self) -> tuple[Marginal, ...]:
@@ -252,7 +272,7 @@ class FrequencySets:
                 "statement": Markup(self.measure(model, named, domains, rows or self.task.compared or self.task.rows)),
                 "floor": model.min_suppressed(),
             }
-            for model in self.task.models
+            for model in self.task.class_models
         ]
         return {
             "table": table,

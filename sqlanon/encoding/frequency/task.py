@@ -7,14 +7,27 @@ classes are suppressed whole. Two facts let a search conclude from one generaliz
   must suppress too, if it is within the budget at all. One whose floor is over the budget rules out all below it.
 - *predictive*: where nothing may be suppressed, or every model is closed under union (a class that satisfies it does
   so whatever rows join it), a generalization that satisfies the models vouches for all above it.
+
+Models of whole tables are judged by the sizes of the classes that satisfy the others: the smallest of these are
+suppressed as long as it takes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.models.base import PrivacyModel
+from sqlanon.models.table_model import (
+    Sizes,
+    SmallestClasses,
+    TableModel,
+    class_models,
+    leave_out_for_all,
+    table_models,
+)
 
 
 @dataclass(frozen=True)
@@ -25,6 +38,16 @@ class Verdict:
     """
 
     suppressed: int
+    floor: int
+
+
+@dataclass(frozen=True)
+class ClassesOfSize:
+    """The classes of one size: how many they are, how many violate a model of classes, and the sum of their floors."""
+
+    size: int
+    classes: int
+    failing: int
     floor: int
 
 
@@ -55,7 +78,24 @@ class LatticeTask:
         Where suppressed rows are judged it does not: those of a more general one may be too few for a class, and its
         other classes too large to join them.
         """
-        return self.budget == 0 or (not self.completes and all(model.closed_under_union for model in self.models))
+        if self.budget == 0:
+            return all(model.monotone_under_generalization for model in self.models)
+        return not self.completes and self.unions_stay
+
+    @cached_property
+    def class_models(self) -> tuple[PrivacyModel, ...]:
+        """The models that judge classes one by one."""
+        return class_models(self.models)
+
+    @cached_property
+    def table_models(self) -> tuple[TableModel, ...]:
+        """The models that judge the table as a whole."""
+        return table_models(self.models)
+
+    @property
+    def unions_stay(self) -> bool:
+        """Tell whether no model asks for more suppression where classes are merged."""
+        return all(model.closed_under_union for model in self.models)
 
     @property
     def moves(self) -> bool:
@@ -65,7 +105,7 @@ class LatticeTask:
     @property
     def shifts(self) -> bool:
         """Tell whether suppression changes the figures by which the remaining classes are checked."""
-        return self.omits and self.budget > 0 and not all(m.monotone_under_suppression for m in self.models)
+        return self.omits and self.budget > 0 and not all(m.monotone_under_suppression for m in self.class_models)
 
     @property
     def completes(self) -> bool:
@@ -83,3 +123,29 @@ class LatticeTask:
     def fewest_rows(self) -> int:
         """A class of fewer rows violates some model, whatever is in it."""
         return max(model.least_rows for model in self.models)
+
+    def leave_out(self, kept: Sizes) -> SmallestClasses:
+        """Find the smallest of some classes without which the table satisfies the models of whole tables."""
+        return leave_out_for_all(self.table_models, kept)
+
+    def verdict_of(self, counted: Sequence[ClassesOfSize]) -> Verdict:
+        """Judge a generalization by the sizes of its classes, for models of whole tables.
+
+        The fewest rows that a model closed under union must leave out of all classes are a floor.
+        """
+        kept = {one.size: one.classes - one.failing for one in counted if one.classes > one.failing}
+        failing = sum(one.size * one.failing for one in counted)
+        suppressed = failing + _rows_of(self.leave_out(kept), kept)
+        if self.unions_stay and not self.completes:
+            return Verdict(suppressed, suppressed)
+        every = {one.size: one.classes for one in counted}
+        rising = [model for model in self.table_models if model.closed_under_union]
+        return Verdict(
+            suppressed,
+            max(sum(one.floor for one in counted), _rows_of(leave_out_for_all(rising, every), every)),
+        )
+
+
+def _rows_of(out: SmallestClasses, sizes: Sizes) -> int:
+    left = out.taken_from(sizes)
+    return sum(size * (classes - left.get(size, 0)) for size, classes in sizes.items())

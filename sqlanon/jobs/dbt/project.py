@@ -26,6 +26,7 @@ from sqlanon.jobs.freezing import Freezing, decide, recoded_columns
 from sqlanon.jobs.procedure import most_rows
 from sqlanon.jobs.recoded import cast_columns, class_column_name, names_of
 from sqlanon.models import PrivacyModel, models_of
+from sqlanon.models.table_model import refuse_table_models
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
@@ -248,6 +249,7 @@ def project_files(
     policy, stored = parse_stored(run.policy), read_rules(catalog, run.id)
     wanted = decide(wanted, policy)
     models = models_of(policy)
+    refuse_table_models(models, "a dbt project")
     wrong = list(_problems(policy, models, wanted))
     if wrong:
         raise PolicyError(wrong)

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from sqlanon.encoding.frequency.frequency_sets import FrequencySet, FrequencySets, count_type, sensitive_column
 from sqlanon.encoding.frequency.lattice import Node
-from sqlanon.encoding.frequency.task import Verdict
+from sqlanon.encoding.frequency.task import ClassesOfSize, Verdict
 from sqlanon.sql import Identifier, Relation, macro
 
 T = TypeVar("T")
@@ -155,8 +155,19 @@ def _count_failing(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Co
         "keys": [Identifier("node"), *(Markup(str(word["column"])) for word in stacked["words"])],
         "several": True,
     }
+    if sets.task.table_models:
+        return _count_by_sizes(sets, values_of_checks)
     rows = sets.engine.query("lattice/count_failing_each", **values_of_checks)
     return {place: Count(Verdict(int(out), int(floor)), int(tuples)) for place, out, floor, tuples in rows}
+
+
+def _count_by_sizes(sets: FrequencySets, values_of_checks: dict[str, Any]) -> dict[int, Count]:
+    counted: dict[int, list[ClassesOfSize]] = defaultdict(list)
+    tuples: Counter[int] = Counter()
+    for place, *one, of_tuples in sets.engine.query("lattice/count_sizes_each", **values_of_checks):
+        counted[int(place)].append(ClassesOfSize(*map(int, one)))
+        tuples[int(place)] += int(of_tuples)
+    return {place: Count(sets.task.verdict_of(sizes), tuples[place]) for place, sizes in counted.items()}
 
 
 def _class_sizes(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Counter[int]]:

@@ -70,18 +70,18 @@ class NodeMeasurer:
         """Measure several generalizations, in their order.
 
         Suppressed are the classes that violate a model. Where leaving them out moves what other classes are checked by
-        (`LatticeTask.moves`), more are suppressed until all others satisfy the models, unless the first ones alone are
-        over the budget already.
+        (`LatticeTask.moves`), or models judge the whole table, more are suppressed until all others satisfy the models,
+        unless the first ones alone are over the budget already.
         """
         steps, task = [RollUp(node, self.sets.base) for node in nodes], self.sets.task
         if task.least_rows is not None:
             return answer_each(self.sets, steps, lambda _, stacked: self._by_size(nodes, stacked, task.fewest_rows))
         measured = answer_each(self.sets, steps, lambda _, stacked: self._by_models(nodes, stacked))
-        if not task.moves:
+        if not task.moves and not task.table_models:
             return measured
-        unlimited = replace(self.sets, task=replace(task, budget=task.rows))
+        unlimited, least = replace(self.sets, task=replace(task, budget=task.rows)), 0 if task.table_models else 1
         return [
-            self._moved(unlimited, node) if 0 < one.suppressed_rows <= task.budget else one
+            self._moved(unlimited, node) if least <= one.suppressed_rows <= task.budget else one
             for node, one in zip(nodes, measured, strict=True)
         ]
 
