@@ -15,11 +15,12 @@ from sqlanon.algorithms.lattice.node_checks import check_node
 from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.catalog import Catalog
 from sqlanon.encoding.frequency.lattice import is_above
+from sqlanon.encoding.frequency.task import ClassesOfSize, LatticeTask, Verdict
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.jobs.dbt.project import project_files
 from sqlanon.jobs.freezing import Freezing
-from sqlanon.models import AverageRisk, models_of
+from sqlanon.models import AverageRisk, DistinctLDiversity, EntropyLDiversity, models_of
 from sqlanon.models.table_model import SmallestClasses, leave_out_for_all
 from sqlanon.policy import Policy
 from sqlanon.results.measures import ModelResult
@@ -37,9 +38,13 @@ SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=7)
 RISKS = st.sampled_from([1, 0.7, 0.5, 0.34, 1 / 3, 0.3, 0.25, 0.2, 0.12])
 
 
+QUICK = settings(deadline=None, max_examples=200)
+
+
 # --- the rule by itself
 
 
+@QUICK
 @given(SIZES, RISKS)
 def test_the_smallest_classes_are_the_fewest_rows_to_leave_out(sizes: list[int], risk: float) -> None:
     wanted = {"model": "average-risk", "risk": risk}
@@ -51,6 +56,7 @@ def test_the_smallest_classes_are_the_fewest_rows_to_leave_out(sizes: list[int],
     assert model.is_satisfied_by(left)
 
 
+@QUICK
 @given(SIZES, RISKS)
 def test_figures_and_verdicts_agree(sizes: list[int], risk: float) -> None:
     model, counted = AverageRisk(risk), Counter(sizes)
@@ -61,6 +67,7 @@ def test_figures_and_verdicts_agree(sizes: list[int], risk: float) -> None:
     assert (model.leave_out(counted) == SmallestClasses()) is not violates
 
 
+@QUICK
 @given(SIZES, RISKS, RISKS)
 def test_the_stricter_of_two_models_says_what_is_left_out(sizes: list[int], one: float, other: float) -> None:
     models, counted = [AverageRisk(one), AverageRisk(other)], Counter(sizes)
@@ -68,6 +75,7 @@ def test_the_stricter_of_two_models_says_what_is_left_out(sizes: list[int], one:
     assert out.taken_from(counted) == min(models, key=lambda m: m.risk).leave_out(counted).taken_from(counted)
 
 
+@QUICK
 @given(SIZES, RISKS, st.data())
 def test_what_suffices_does_where_classes_are_merged(sizes: list[int], risk: float, data: st.DataObject) -> None:
     model, places = AverageRisk(risk), data.draw(st.lists(st.integers(0, 2), min_size=len(sizes), max_size=len(sizes)))
@@ -83,6 +91,20 @@ def _parts(sizes: list[int], places: list[int]) -> list[list[int]]:
 def _rows_out(model: AverageRisk, sizes: Counter[int]) -> int:
     left = model.leave_out(sizes).taken_from(sizes)
     return sum(size * (classes - left.get(size, 0)) for size, classes in sizes.items())
+
+
+def test_classes_that_violate_another_model_are_left_out_first() -> None:
+    task = LatticeTask((DistinctLDiversity("s", 2), AverageRisk(0.43)), (), 9, 3)
+    sizes = [ClassesOfSize(1, 3, 2, 2), ClassesOfSize(2, 1, 0, 0), ClassesOfSize(4, 1, 0, 0)]
+    assert task.verdict_of(sizes) == Verdict(2, 2)
+
+
+def test_a_floor_is_no_more_than_what_any_division_must_suppress() -> None:
+    """A class that violates diversity may have parts that do not; those that are left out for the risk have to go."""
+    task = LatticeTask((EntropyLDiversity("s", 2), AverageRisk(0.5)), (), 8, 8)
+    sizes = [ClassesOfSize(1, 2, 0, 0), ClassesOfSize(2, 1, 0, 0), ClassesOfSize(4, 1, 1, 1)]
+    assert task.verdict_of(sizes) == Verdict(6, 1)
+    assert task.verdict_of([ClassesOfSize(1, 4, 0, 0), ClassesOfSize(4, 1, 1, 1)]) == Verdict(8, 2)
 
 
 # --- the searches
