@@ -144,12 +144,15 @@ SURROGATES: dict[str, Any] = {
     "privacy": DIVERSE,
     "subject": "zipcode",
 }
+HIDDEN_PERSONS: dict[str, Any] = SURROGATES | {
+    "attributes": KEPT | {"age": QUASI, "zipcode": {"role": "identifier"}},
+}
 CELLS: dict[str, Any] = {
     "attributes": KEPT | dict.fromkeys(("age", "zipcode", "job", "ward", "disease"), QUASI),
     "privacy": [ANONYMOUS[0], {"model": "distinct-l-diversity", "attribute": "days", "l": 2}],
     "algorithm": {"name": "local-suppression", "importance": {"age": 2}, "whole": ["ward"], "subsets": {2: 9}},
 }
-PERSONS = [SURROGATES, {**SURROGATES, "algorithm": {"name": "rothko-t"}}]
+PERSONS = [SURROGATES, HIDDEN_PERSONS, {**SURROGATES, "algorithm": {"name": "rothko-t"}}]
 _PUBLIC: dict[str, Any] = {
     "age": QUASI | {"domain": {"from": 20, "below": 80, "step": 20}},
     "job": QUASI | {"hierarchy": {"mapping": JOBS, "unknown": "OTHER"}},

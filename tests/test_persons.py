@@ -418,7 +418,6 @@ WRONG = [
     (ROLES, {"privacy": [ALPHA]}, "alpha-k counts rows with a sensitive value, and not persons"),
     (ROLES, {"subject": "whom"}, "'whom' is not among the attributes; did you mean"),
     (ROLES, {"subject": "ill"}, "'ill' tells persons apart: its role must be identifier"),
-    (ROLES | {"who": {"role": "identifier"}}, {}, "it shows nothing of 'who'"),
     (ROLES | {"paid": {"role": "identifier", "nulls": "each"}}, {}, "nulls: each is for the subject"),
 ]
 

@@ -121,6 +121,13 @@ def policy_risk(
         return PolicyRisk(source, None, "The policy releases rows with noise, which have no classes.")
     if policy.algorithm.releases_clusters:
         return PolicyRisk(source, None, "The policy releases clusters with their numbers of rows, not rows.")
+    if policy.hides_person:
+        return PolicyRisk(
+            source,
+            None,
+            f"The release shows nothing of '{policy.person}', so that its persons can't be counted; its run measured"
+            " the risk of its classes, which `sqlanon report` shows.",
+        )
     with _published(policy, options) as opened:
         if opened is None:
             return PolicyRisk(source, None, "There is no release yet, or it can't be read.")

@@ -51,6 +51,8 @@ class CodedTable:
     witness_share: of all rows, about, that are in that sample.
     fields: one for each attribute, in the source's order.
     judged: further fields, of sensitive attributes that models see otherwise than they are kept.
+    person: the field of an identifier whose values are persons, where the release shows nothing of it; all rows are
+        witnesses then, with its value behind those that are kept.
     with_nulls: the names of the quasi-identifiers that are NULL somewhere.
     """
 
@@ -63,6 +65,7 @@ class CodedTable:
     fields: tuple[Field, ...]
     judged: tuple[Field, ...]
     with_nulls: frozenset[str]
+    person: Field | None = None
 
     @property
     def witness_is_sample(self) -> bool:
@@ -91,7 +94,9 @@ class CodedTable:
         return tuple(word_column(w) for w in range(self.words))
 
     def field(self, name: str) -> Field:
-        return next(f for f in self.fields if f.attribute.name == name)
+        """The field of an attribute that the release shows, or of a person that it hides."""
+        hidden = [] if self.person is None else [self.person]
+        return next(f for f in (*self.fields, *hidden) if f.attribute.name == name)
 
     def judged_field(self, name: str) -> Field:
         """The field in which equal values have equal codes, and groups of the attribute's hierarchy are intervals."""
@@ -109,10 +114,11 @@ def encode(
     if plan.pseudonyms:  # or identifiers would be kept as they are
         raise ValueError("Pseudonyms must be made before the source is coded.")
     plan = replace(plan, attributes=tuple(_limited(engine, plan, attribute) for attribute in plan.attributes))
+    whole = whole or plan.hidden_person is not None
     if row_filter is None:
         return _encode(engine, plan, workspace, _measure_source(engine, plan), whole=whole)
     part = copied(engine, plan, workspace, row_filter=row_filter)
-    coded = _encode(engine, part, workspace, _measure_source(engine, part))
+    coded = _encode(engine, part, workspace, _measure_source(engine, part), whole=whole)
     workspace.drop(part.source)
     return coded
 
@@ -130,17 +136,18 @@ def _encode(
     kept = [
         code_attribute(engine, plan, workspace, n, a, ranges.get(a.name))
         or Coding(a, rows.bit_length(), rows, dictionary=aside, is_aside=True)
-        for n, a in enumerate(plan.attributes)
+        for n, a in enumerate(plan.coded)
     ]
     by_value = (code_by_value(engine, plan, workspace, len(kept) + n, coding) for n, coding in enumerate(kept))
     codings = [*kept, *(coding for coding in by_value if coding is not None)]
     engine.analyze(*(coding.dictionary for coding in codings if coding.dictionary is not None and not coding.is_aside))
     fields, words = place(codings)
-    each, judged = tuple(fields[: len(kept)]), tuple(fields[len(kept) :])
+    looked_at, judged = tuple(fields[: len(kept)]), tuple(fields[len(kept) :])
+    each, person = looked_at[: len(plan.attributes)], next(iter(looked_at[len(plan.attributes) :]), None)
     share = min(1.0, WITNESS_SAMPLE / rows) if rows > WITNESS_ROWS and not whole else 1.0
-    coded, witness = _code_rows(engine, plan, workspace, (fields, words), each, share)
+    coded, witness = _code_rows(engine, plan, workspace, (fields, words), looked_at, share)
     multiset = _count_kept(engine, plan, workspace, each)
-    return CodedTable(coded, witness, share, multiset, rows, words, each, judged, measured.with_nulls)
+    return CodedTable(coded, witness, share, multiset, rows, words, each, judged, measured.with_nulls, person)
 
 
 def _code_rows(
@@ -153,7 +160,7 @@ def _code_rows(
 ) -> tuple[Relation, Relation]:
     """Create the coded rows and their witness, with the table of kept values that are not coded if there are any.
 
-    packed: all fields, and the number of their words; fields: those of the plan's attributes.
+    packed: all fields, and the number of their words; fields: those whose values the witness has.
     share: of all rows, about, that are in the witness.
     """
     coded, witness = workspace.table("coded"), workspace.table("witness")
@@ -197,18 +204,24 @@ def _count_kept(engine: Engine, plan: Plan, workspace: Workspace, fields: Sequen
 
 
 def _measure_source(engine: Engine, plan: Plan) -> _CountedSource:
-    integers = [a.name for a in plan.attributes if a.column.kind is Kind.INTEGER and a.hierarchy is None]
-    refusing = {a.name for a in plan.attributes if plan.policy.attributes[a.name].nulls == "refuse"}
-    nullable = [a.name for a in plan.attributes if a.role is Role.QUASI_IDENTIFIER or a.name in refusing]
+    integers = [a.name for a in plan.coded if a.column.kind is Kind.INTEGER and a.hierarchy is None]
+    policy = plan.policy
+    refusing = {a.name for a in plan.coded if policy.attributes[a.name].nulls == "refuse" or _must_be_known(plan, a)}
+    nullable = [a.name for a in plan.coded if a.role is Role.QUASI_IDENTIFIER or a.name in refusing]
     measured = measure_source(engine, plan.source, nullable, integers)
     if not measured.rows:
         raise ConflictError(f"{plan.source_name} was emptied after the run began.")
     with_nulls = frozenset(name for name, n in measured.nulls.items() if n)
     if with_nulls & refusing:
         raise ConflictError(f"{plan.source_name} got NULLs that the policy refuses after the run began.")
-    limits = {attribute.name: attribute.limits for attribute in plan.attributes}
+    limits = {attribute.name: attribute.limits for attribute in plan.coded}
     ranges = {
         name: Range(*map(limits[name].of_whole, ends)) if ends else Range(None, None)
         for name, ends in measured.ranges.items()
     }
     return _CountedSource(measured.rows, ranges | measure_fractions(engine, plan), with_nulls)
+
+
+def _must_be_known(plan: Plan, attribute: Attribute) -> bool:
+    """Tell whether the attribute says whose a row is, and a row of nobody known is refused."""
+    return attribute.name == plan.policy.person and plan.policy.attributes[attribute.name].nulls != "each"

@@ -105,7 +105,7 @@ def _copy(
             if one.name in shown
             else macro("codes.in_source", Identifier(one.name)),
         }
-        for one in plan.attributes
+        for one in plan.coded
     ]
     engine.run(
         "encoding/copy_with_pseudonyms", copy=copy, source=plan.source, columns=columns, pseudonyms=list(shown.values())

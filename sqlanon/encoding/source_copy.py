@@ -22,12 +22,12 @@ def unchanging(engine: Engine, plan: Plan, workspace: Workspace) -> Plan:
 def copied(
     engine: Engine, plan: Plan, workspace: Workspace, meaning: str = "source", row_filter: Markup | None = None
 ) -> Plan:
-    """Plan for a copy of the source's columns that a release shows; whoever makes it drops it.
+    """Plan for a copy of the source's columns that a release shows, or models look at; whoever makes it drops it.
 
     meaning: of the copy, for its name. row_filter: a condition on rows `s` of the source; others are left out.
     """
     copy = workspace.table(meaning)
-    columns = [Identifier(attribute.name) for attribute in plan.attributes]
+    columns = [Identifier(attribute.name) for attribute in plan.coded]
     engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns, row_filter=row_filter)
     engine.analyze(copy)
     return replace(plan, source=copy)

@@ -99,6 +99,8 @@ class Dialect:
     """Values of types of kind OTHER that differ have texts that differ."""
     makes_pseudonyms: ClassVar[Capability] = CAPABLE
     """Secret keys can be used in its statements, so that nobody else sees them."""
+    counts_persons: ClassVar[Capability] = CAPABLE
+    """Models count the persons of an identifier in its tables."""
     keeps_catalog: ClassVar[Capability] = CAPABLE
     """The catalog can be in its databases."""
     reads_files: ClassVar[Capability] = CAPABLE

@@ -14,7 +14,7 @@ from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.hierarchies.limits import limit_problem, limits_of
 from sqlanon.models import largest_k, models_of
 from sqlanon.plan.clustered import cluster_problems, cluster_warnings
-from sqlanon.plan.persons import person_problems, person_warnings
+from sqlanon.plan.persons import person_notes, person_problems, person_warnings
 from sqlanon.plan.pseudonyms import is_omitted, key_problems, pseudonym_problems, pseudonym_warnings
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import (
@@ -288,6 +288,7 @@ def warnings(subject: PlanSubject) -> Iterator[str]:
         yield f"suppression: {name} puts every row into a class and leaves none out, so nothing will be suppressed."
     yield from cluster_warnings(subject.policy)
     yield from person_warnings(subject)
+    yield from person_notes(subject.policy)
     yield from pseudonym_warnings(subject.policy, [one.column for one in subject.repetition.columns])
     for column, attribute in subject.attributes:
         place = _place(column.name)

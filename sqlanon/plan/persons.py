@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sqlanon.engines.columns import Kind
 from sqlanon.errors import PolicyError
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import AlgorithmParameters, Policy, Role
 from sqlanon.support.suggest import did_you_mean
-
-_SHOW = "show: pseudonym with a key, or show: surrogate"
 
 
 def refuse_persons(policy: Policy, doer: str) -> None:
@@ -44,11 +43,10 @@ def person_problems(subject: PlanSubject) -> Iterator[str]:
     attribute, algorithm = policy.attributes[name], policy.algorithm
     if attribute.role is not Role.IDENTIFIER:
         yield f"subject: '{name}' tells persons apart: its role must be identifier, not {attribute.role.value}."
+    elif not subject.dialect.counts_persons:
+        yield f"subject: {subject.dialect.counts_persons.lacking}"
     elif not attribute.show.is_pseudonym:
-        yield (
-            f"subject: the persons of a release are counted by what it shows of them, and it shows nothing of"
-            f" '{name}'; write {_SHOW}."
-        )
+        yield from _hidden_problems(subject, name)
     if not algorithm.releases_rows:
         yield f"subject: {algorithm.name} releases no row of anybody, whom models could count; write subject: none."
     for model in models_of(policy):
@@ -58,6 +56,26 @@ def person_problems(subject: PlanSubject) -> Iterator[str]:
         yield (
             f"subject: '{name}' is NULL in {nulls:,} of {subject.rows:,} rows, so nobody knows whose they are. With"
             " nulls: each, given of the attribute, each of them is of a person of their own."
+        )
+
+
+def _hidden_problems(subject: PlanSubject, name: str) -> Iterator[str]:
+    """List the reasons why persons can't be counted by the values of an identifier that the release doesn't show."""
+    column = subject.column(name)
+    if column is not None and column.kind is Kind.OTHER:
+        yield (
+            f"subject: values of '{name}', of type {column.type}, can't be told apart in the same way everywhere;"
+            f" {subject.recast}."
+        )
+
+
+def person_notes(policy: Policy) -> Iterator[str]:
+    """Say that nobody can count the persons of a release that doesn't show them."""
+    if policy.hides_person:
+        yield (
+            f"subject: the release shows nothing of '{policy.person}', so that its persons are counted once, by the"
+            " run, before it is published; `sqlanon verify` can't count them later. A surrogate (show: surrogate) would"
+            " tell which rows are of one person, and so let it."
         )
 
 

@@ -67,7 +67,8 @@ class Plan:
     `attributes` keeps the order of the source's columns; the quasi-identifiers' order breaks ties.
     `source` and `release` are fully qualified as the engine knows them; a release that is a file has its path as name.
     `identifiers` are left out. `pseudonyms` are the attributes whose values have yet to be made, by `show`, of the
-    source's identifiers of their names; `repetition` is of the source's identifiers.
+    source's identifiers of their names; `repetition` is of the source's identifiers. `person` is the identifier whose
+    values are persons, where these are counted.
     `base_directory` is what relative file names of hierarchies are relative to.
     `reading` is how a source file was read; None for a table.
     """
@@ -81,6 +82,7 @@ class Plan:
     warnings: tuple[str, ...]
     pseudonyms: tuple[Attribute, ...] = ()
     repetition: Repetition = NO_REPETITION
+    person: Attribute | None = None
     base_directory: Path = Path()
     reading: FileReading | None = None
 
@@ -114,6 +116,17 @@ class Plan:
     def read(self) -> tuple[Attribute, ...]:
         """The attributes whose values are the source's own."""
         return tuple(a for a in self.attributes if not a.show.is_pseudonym)
+
+    @property
+    def hidden_person(self) -> Attribute | None:
+        """The identifier whose values are persons, where the release shows nothing of it."""
+        is_shown = self.person is None or any(one.name == self.person.name for one in self.attributes)
+        return None if is_shown else self.person
+
+    @property
+    def coded(self) -> tuple[Attribute, ...]:
+        """The attributes that searches and models look at: those of the release, and last a person that it hides."""
+        return self.attributes if self.hidden_person is None else (*self.attributes, self.hidden_person)
 
     def attribute(self, name: str) -> Attribute:
         return next(a for a in self.attributes if a.name == name)
@@ -222,6 +235,7 @@ def _plan(subject: PlanSubject, source: Relation, release: Relation, reading: Fi
         warnings=tuple(warnings(subject)),
         pseudonyms=tuple(a for a in attributes if a.show.is_pseudonym),
         repetition=subject.repetition,
+        person=_person(subject),
         reading=reading,
     )
 
@@ -251,6 +265,12 @@ def _attributes(subject: PlanSubject) -> tuple[Attribute, ...]:
         for column, attribute in subject.attributes
         if not is_omitted(attribute)
     )
+
+
+def _person(subject: PlanSubject) -> Attribute | None:
+    """The identifier of the source whose values are persons."""
+    column = None if subject.policy.person is None else subject.column(subject.policy.person)
+    return None if column is None else Attribute(column, Role.INSENSITIVE, None, Show.LABEL)
 
 
 def _pseudonym(subject: PlanSubject, column: Column, attribute: AttributeSection) -> Attribute:

@@ -67,6 +67,12 @@ class Policy(Part):
         return None if self.subject == "none" else self.subject
 
     @property
+    def hides_person(self) -> bool:
+        """Tell whether persons are counted, and the release shows nothing that tells them apart."""
+        attribute = None if self.person is None else self.attributes.get(self.person)
+        return attribute is not None and not attribute.show.is_pseudonym
+
+    @property
     def is_private(self) -> bool:
         """Tell whether the release is drawn by mechanisms of differential privacy."""
         return any(isinstance(model, DifferentialPrivacy) for model in self.privacy)

@@ -58,7 +58,7 @@ def grant_script(policy: Policy, roles: Roles, *, pg_cron: bool = False) -> str:
 def _read_columns(policy: Policy) -> list[str]:
     """Name the columns that a run reads: no identifier, but for those that are shown, or tell persons apart."""
     asked = mechanism_of(policy)
-    persons = None if asked is None else asked.persons
+    persons = policy.person if asked is None else asked.persons
     return [
         name
         for name, one in policy.attributes.items()

@@ -30,11 +30,15 @@ from sqlanon.work.workspace import Workspace
 
 @dataclass(frozen=True)
 class Judged:
-    """Rows whose classes the models judge: a relation of a session, and the columns whose values make its classes."""
+    """Rows whose classes the models judge: a relation of a session, and the columns whose values make its classes.
+
+    person: the column whose values are persons, where these are counted.
+    """
 
     engine: Engine
     relation: Relation
     columns: list[str]
+    person: str | None = None
 
 
 class Release(ABC):
@@ -88,7 +92,7 @@ class Release(ABC):
     @contextlib.contextmanager
     def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:  # noqa: ARG002
         """Give the rows whose classes the models judge, and the columns whose values make these."""
-        yield Judged(staged.engine, staged.final, self.shown_columns)
+        yield Judged(staged.engine, staged.final, self.shown_columns, plan.policy.person)
 
     def measure_masking(self, engine: Engine, workspace: Workspace) -> Masking | None:  # noqa: ARG002
         """Measure loss and risk of released numbers and categories beside those of the source rows they stand for.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from sqlanon.engines.base import Engine
 from sqlanon.measures.before import count_labels
 from sqlanon.plan.plan import Plan
-from sqlanon.releases.base import Release
+from sqlanon.releases.base import Judged, Release
 from sqlanon.results.facts import Facts
 from sqlanon.results.measures import Check
 from sqlanon.sql import Relation
@@ -16,6 +18,7 @@ from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding
 from sqlanon.staging.staging import Staged, stage_release
 from sqlanon.verification.checking import check_release
+from sqlanon.verification.hidden_persons import create_persons
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
 
@@ -57,6 +60,17 @@ class EquivalenceClasses(Release):
 
     def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
         return check_release(engine, workspace, plan, self.recoding, staged)
+
+    @contextlib.contextmanager
+    def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:
+        """Give the staged rows; where they hide whose they are, the source's persons with what their classes show."""
+        if self.recoding.coded.person is None:
+            with super().judged(engine, workspace, plan, staged) as judged:
+                yield judged
+            return
+        table, person = create_persons(engine, workspace, self.recoding)
+        yield Judged(engine, table, self.shown_columns, person)
+        workspace.drop(table)
 
     def count_labels(self, engine: Engine) -> dict[str, int]:
         return count_labels(engine, self.recoding)

@@ -86,6 +86,7 @@ def basis_of(engine: Engine, plan: Plan, search_options: SearchOptions) -> Check
     judged = {policy.target, *(model.attribute for model in models_of(policy))}
     quasi = plan.quasi_identifiers
     looked_at = [a.column for a in plan.attributes if a in quasi or a.name in judged]
+    looked_at += [] if plan.person is None else [plan.person.column]
     columns = [hashable(engine, column, Markup(Identifier(column.name))) for column in looked_at]
     (source,) = engine.query_one("encoding/digest_source", source=plan.source, columns=columns)
     return CheckpointBasis(

@@ -154,7 +154,7 @@ def verify_models(run: RunExecution, release: Release, staged: Staged) -> None:
     ):
         label = EVERYTHING if release.starred_rows else None
         run.outcome.verification = verify_rows(
-            judged.engine, judged.relation, judged.columns, run.models, policy, hierarchies, label
+            judged.engine, judged.relation, judged.columns, run.models, policy, hierarchies, label, judged.person
         )
 
 

@@ -151,9 +151,12 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
     return {"table": table, "alias": Identifier(f"mean_{shown.axis.number}")}
 
 
-def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> Relation:
-    """Raw quasi-identifiers `r0…`, kept values `v0…`, beside the `leaf` of the region that they went to."""
-    table = workspace.table("witnessed")
+def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding, meaning: str = "witnessed") -> Relation:
+    """Raw quasi-identifiers `r0…`, kept values `v0…`, beside the `leaf` of the region that they went to.
+
+    The value of a person that the release hides is behind the kept ones. meaning: of the work table.
+    """
+    table = workspace.table(meaning)
     engine.run(
         "staging/create_witness",
         witnessed=table,
@@ -163,7 +166,7 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
         words=recoding.coded.witnessed_words,
         raw=[
             *(Identifier(f"r{i}") for i in range(len(recoding.shown))),
-            *(Identifier(f"v{i}") for i in range(len(recoding.coded.kept))),
+            *(Identifier(f"v{i}") for i in range(len(recoding.coded.kept) + (recoding.coded.person is not None))),
         ],
     )
     return table

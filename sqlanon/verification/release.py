@@ -39,7 +39,7 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
         require_columns(engine, relation, [*columns, *attributes_of(models), *sensitive, *persons])
         label = EVERYTHING if policy.stars else None
         with checked_hierarchies(engine, policy, models, relation) as hierarchies:
-            return verify_rows(engine, relation, columns, models, policy, hierarchies, label)
+            return verify_rows(engine, relation, columns, models, policy, hierarchies, label, policy.person)
 
 
 def verify_rows(
@@ -50,6 +50,7 @@ def verify_rows(
     policy: Policy,
     hierarchies: Mapping[str, HierarchyTable],
     suppressed_label: str | None,
+    person: str | None = None,
 ) -> Verification:
     """Check the rows of a release as the policy's algorithm lets readers group them; see `verify_table`."""
     if policy.algorithm.has_wildcards:
@@ -63,13 +64,15 @@ def verify_rows(
         suppressed_label=suppressed_label,
         exempt=policy.exempts_stars,
         sensitive=policy.sensitive,
-        person=policy.person,
+        person=person,
     )
 
 
 def why_unjudged(policy: Policy) -> str | None:
     """Say why the models can't be judged on the published table; None where they can."""
     reason = policy.algorithm.hides_classes
+    if policy.hides_person:
+        reason = f"they count the persons of '{policy.person}', of which the release shows nothing"
     if not reason:
         return None
     return f"The published table can't be judged by the models: {reason}. The run judged them before it published."

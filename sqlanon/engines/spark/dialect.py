@@ -69,6 +69,9 @@ class SparkSQL(Dialect):
         "pseudonyms are not made on Spark, whose plans, event logs and files of tables would hold the key; copy the"
         " table to DuckDB or PostgreSQL, or leave show out."
     )
+    counts_persons = Capability(
+        "persons are not counted on Spark; copy the table to DuckDB or PostgreSQL, or write subject: none."
+    )
     keeps_catalog = Capability("Spark cannot keep the catalog; name a database that can (catalog: {url: …}).")
     copies_rows = Capability(
         "rows are not carried over between Spark and another database; release a table where the source is, or a file."
