@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sqlanon import check_policy, policy_risk
 from sqlanon.algorithms.tree import allowable
+from sqlanon.encoding import coded_table
 from sqlanon.encoding.distinct_tuples import count_tuples
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.models import models_of
@@ -247,3 +248,11 @@ def test_a_stopped_run_goes_on_unless_rows_are_of_others_now(
     assert result.resumed is not None
     assert not result.resumed.reused
     assert "the source has changed" in str(result.resumed.reason)
+
+
+def test_all_rows_are_witnesses_where_persons_are_hidden(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large source a sample is held against the classes, but not where persons are counted by it."""
+    monkeypatch.setattr(coded_table, "WITNESS_ROWS", 5)
+    monkeypatch.setattr(coded_table, "WITNESS_SAMPLE", 3)
+    result = anonymize(database.policy(database.create(COLUMNS, ROWS), ROLES, subject="who"))
+    assert (result.checks["classes_equal"].rows, result.subject.persons) == (12, 4)
