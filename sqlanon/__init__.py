@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         DistinctLDiversity,
         EntropyLDiversity,
         KAnonymity,
+        PopulationUniques,
         RecursiveLDiversity,
         VarianceDiversity,
     )
@@ -125,6 +126,7 @@ _HOMES = {
         "DistinctLDiversity",
         "EntropyLDiversity",
         "KAnonymity",
+        "PopulationUniques",
         "RecursiveLDiversity",
         "VarianceDiversity",
     ),
@@ -183,6 +185,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "PolicyRisk",
+    "PopulationUniques",
     "PrivateCheck",
     "PrivateResult",
     "Profile",

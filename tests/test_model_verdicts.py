@@ -20,6 +20,7 @@ from sqlanon.models import (
     DistinctLDiversity,
     EntropyLDiversity,
     KAnonymity,
+    PopulationUniques,
     PrivacyModel,
     RecursiveLDiversity,
     VarianceDiversity,
@@ -69,6 +70,11 @@ def test_a_threshold_with_small_terms_divides_the_ratios_of_counts_alike(
         ),
         (policy.DeltaDisclosureParameters(model="delta-disclosure", attribute="s", delta=2.5), "delta: 17.01", 20.0),
         (policy.AverageRiskParameters(model="average-risk", risk=0.5), "risk: 17", 20.0),
+        (
+            policy.PopulationUniquenessParameters(model="population-uniqueness", share=0.1, sample_of=0.5),
+            "share: 17",
+            20.0,
+        ),
     ],
 )
 def test_from_spec(spec: policy.Model, attainable: str, worst: float) -> None:
@@ -78,7 +84,7 @@ def test_from_spec(spec: policy.Model, attainable: str, worst: float) -> None:
     assert model.parameters == {key: value for key, value in given if key != "model"}
     assert model.attainable(17.0) == attainable
     assert model.worst_of((17.0, 20.0)) == worst
-    assert model.monotone_under_generalization
+    assert model.monotone_under_generalization or model.name == "population-uniqueness"
 
 
 def test_attainable_is_rounded_to_the_safe_side() -> None:
@@ -106,6 +112,7 @@ def test_attainable_is_rounded_to_the_safe_side() -> None:
         (AlphaK("s", 1.0, 2), 1.0, math.inf),
         (AverageRisk(0.2), 0.2, 0.2 + 1e-9),
         (AverageRisk(1 / 3), 1 / 4, 1 / 3),
+        (PopulationUniques(0.01, 0.1), 0.01, math.inf),
         (DeltaDisclosure("s", 1e9), 99.0, math.inf),
         *((distance("s", 0.3), 0.3, 0.3 + 1e-9) for distance in DISTANCES.values()),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -20,15 +21,16 @@ from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.jobs.dbt.project import project_files
 from sqlanon.jobs.freezing import Freezing
-from sqlanon.models import AverageRisk, DistinctLDiversity, EntropyLDiversity, models_of
+from sqlanon.models import AverageRisk, DistinctLDiversity, EntropyLDiversity, PopulationUniques, models_of
 from sqlanon.models.table_model import SmallestClasses, leave_out_for_all
+from sqlanon.models.uniqueness.estimating import estimate_uniqueness
 from sqlanon.policy import Policy
 from sqlanon.results.measures import ModelResult
 from sqlanon.sql import Relation
 from sqlanon.verification.release import verify_rows
 from tests.jobs_support import frozen
 from tests.lattice_support import build_problem, table_of
-from tests.oracle.lattice import MODELS, TABLE_MODELS, Case, cases, minimal, violates_as_a_whole
+from tests.oracle.lattice import MODELS, TABLE_MODELS, Case, cases, minimal, violates_as_a_whole, zayatz_share
 from tests.random_cases import many
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize
@@ -105,6 +107,32 @@ def test_a_floor_is_no_more_than_what_any_division_must_suppress() -> None:
     sizes = [ClassesOfSize(1, 2, 0, 0), ClassesOfSize(2, 1, 0, 0), ClassesOfSize(4, 1, 1, 1)]
     assert task.verdict_of(sizes) == Verdict(6, 1)
     assert task.verdict_of([ClassesOfSize(1, 4, 0, 0), ClassesOfSize(4, 1, 1, 1)]) == Verdict(8, 2)
+
+
+@QUICK
+@given(SIZES, st.sampled_from([0.5, 0.25, 0.1]), st.sampled_from([0, 0.001, 0.01, 0.02, 0.05, 0.2]))
+def test_population_uniques_are_those_of_the_estimate(sizes: list[int], fraction: float, share: float) -> None:
+    model, counted = PopulationUniques(share, fraction, "zayatz"), Counter(sizes)
+    assert model.figure(counted) == pytest.approx(zayatz_share(sizes, fraction), abs=1e-12)
+    left, alone = model.leave_out(counted).taken_from(counted), sizes.count(1)
+    assert model.is_satisfied_by(left)
+    uniques = alone - left.get(1, 0)
+    assert {**left, 1: alone} == {**counted, 1: alone}
+    fewer = Counter(sizes)
+    fewer[1] -= max(0, uniques - 1)
+    assert uniques == 0 or not model.is_satisfied_by(+fewer)
+
+
+def test_nothing_is_satisfied_by_a_model_that_can_not_be_fitted() -> None:
+    """Of classes of one row alone Pitman's likelihood has no maximum; the rule then trusts Zayatz's estimate."""
+    sizes = {1: 9}
+    assert PopulationUniques(0.9, 0.05, "pitman").figure(sizes) == math.inf
+    assert not PopulationUniques(0.9, 0.05, "pitman").is_satisfied_by(sizes)
+    assert PopulationUniques(0.9, 0.05).figure(sizes) == PopulationUniques(0.9, 0.05, "zayatz").figure(sizes)
+    known = PopulationUniques(0.2, 1.0, "pitman")
+    assert known.figure({1: 2, 3: 2}) == 0.25
+    assert known.leave_out({1: 2, 3: 2}) == SmallestClasses(1, 1)
+    assert known.attainable(math.inf) == "no share: no model can be fitted"
 
 
 # --- the searches
@@ -190,8 +218,8 @@ COLUMNS = {"age": "INTEGER", "zip": "VARCHAR(5)", "s": "VARCHAR(9)"}
 ROWS = [(20 + n * n % 60, f"{53000 + n % 11}", "abc"[n % 3]) for n in range(120)]
 
 
-def result_of(results: tuple[ModelResult, ...]) -> ModelResult:
-    return next(one for one in results if one.model == "average-risk")
+def result_of(results: tuple[ModelResult, ...], model: str = "average-risk") -> ModelResult:
+    return next(one for one in results if one.model == model)
 
 
 def verified(policy: Policy) -> tuple[ModelResult, ...]:
@@ -214,6 +242,21 @@ def test_a_release_has_no_more_risk_than_asked(database: Database, name: str) ->
     assert judged.satisfied
     assert judged.worst == pytest.approx(len(shown) / shown.total())
     assert result_of(verified(policy)) == judged
+
+
+@pytest.mark.parametrize("estimator", ["dankar", "snb"])
+def test_a_release_lets_no_more_be_unique_than_asked(database: Database, estimator: str) -> None:
+    table = database.create(COLUMNS, ROWS)
+    asked = {"model": "population-uniqueness", "share": 0.004, "sample_of": 0.05, "estimator": estimator}
+    policy = database.policy(table, ATTRIBUTES, privacy=[asked], suppression=0.05, algorithm={"name": "optimal"})
+    run = anonymize(policy)
+    counted = Counter(Counter(database.sql(f"SELECT age, zip FROM {table}_r")).values())
+    uniqueness = estimate_uniqueness(sorted(counted.items()), 0.05)
+    share = getattr(uniqueness, estimator).share
+    assert share <= 0.004
+    judged = result_of(run.models, "population-uniqueness")
+    assert judged.worst == pytest.approx(share)
+    assert result_of(verified(policy), "population-uniqueness") == judged
 
 
 @pytest.mark.either_engine

@@ -15,6 +15,7 @@ from sqlanon.models.confidence_bound import ConfidenceBound
 from sqlanon.models.delta_disclosure import DeltaDisclosure
 from sqlanon.models.diversity import DistinctLDiversity, EntropyLDiversity, RecursiveLDiversity
 from sqlanon.models.k_anonymity import KAnonymity, largest_k
+from sqlanon.models.population_uniqueness import PopulationUniques
 from sqlanon.models.table_model import TableModel
 from sqlanon.models.variance import VarianceDiversity
 from sqlanon.policy.choices import Choice, describe_choices
@@ -34,6 +35,7 @@ __all__ = [
     "EntropyLDiversity",
     "Groups",
     "KAnonymity",
+    "PopulationUniques",
     "PrivacyModel",
     "RecursiveLDiversity",
     "SampleTest",
@@ -62,6 +64,7 @@ OWN: Mapping[str, type[PrivacyModel]] = {
         AlphaK,
         ConfidenceBound,
         AverageRisk,
+        PopulationUniques,
     )
 }
 """The program's own privacy models by name."""

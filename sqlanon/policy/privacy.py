@@ -165,6 +165,20 @@ class AverageRiskParameters(ModelParameters):
     """The greatest mean chance: 0.05 lets the release have one class for 20 rows."""
 
 
+class PopulationUniquenessParameters(ModelParameters):
+    """The share of the population, of which the rows are a random sample, that is alone with what its class shows, is
+    estimated to be at most so great."""
+
+    model: Literal["population-uniqueness"]
+    share: Number = Field(ge=0, lt=1)
+    """The greatest share of the population: 0.001 lets one in a thousand be alone."""
+    sample_of: Number = Field(gt=0, le=1)
+    """The fraction of the population that the rows are: 0.02 for every fiftieth."""
+    estimator: Literal["dankar", "zayatz", "pitman", "snb"] = "dankar"
+    """The estimate: of `zayatz`, `pitman`, or `snb` (slide negative binomial); `dankar` is the one of them that the
+    rule of Dankar et al. trusts for the fraction."""
+
+
 MOST_EPSILON = 100  # beyond it nothing is protected, and noise is below one row
 
 
@@ -254,6 +268,7 @@ _Own = Annotated[
     | AlphaKParameters
     | ConfidenceBoundParameters
     | AverageRiskParameters
+    | PopulationUniquenessParameters
     | DifferentialPrivacy
     | RandomizationParameters,
     Field(discriminator="model"),

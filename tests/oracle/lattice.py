@@ -195,7 +195,17 @@ def violates_as_a_whole(model: Model, sizes: Sequence[int]) -> bool:
         case "average-risk":
             risks = [Fraction(1, size) for size in sizes for _ in range(size)]
             return bool(risks) and sum(risks) / len(risks) > Fraction(str(model["risk"]))
+        case "population-uniqueness":
+            return bool(sizes) and zayatz_share(sizes, model["sample_of"]) > model["share"] * (1 + _SLACK)
     return False
+
+
+def zayatz_share(sizes: Sequence[int], fraction: float) -> float:
+    """The share of the population that is alone, as Zayatz estimates it: Bayes's rule with whole numbers."""
+    rows, population = sum(sizes), round(sum(sizes) / fraction)
+    drawn = [Fraction(size * math.comb(population - size, rows - 1), math.comb(population, rows)) for size in sizes]
+    alone = sum(chance for size, chance in zip(sizes, drawn, strict=True) if size == 1)
+    return float(sizes.count(1) * alone / sum(drawn) / rows)
 
 
 def _violates(model: Model, values: list[Any], table: list[Any]) -> bool:
@@ -217,7 +227,7 @@ def _violates(model: Model, values: list[Any], table: list[Any]) -> bool:
             return share > Fraction(str(model["alpha"]))
         case "confidence-bound":
             return brute_force.greatest_share(values, 1) > Fraction(str(model["confidence"]))
-        case "average-risk":
+        case "average-risk" | "population-uniqueness":
             return False  # no class by itself violates it
         case "delta-disclosure":
             return not brute_force.disclosed_delta(values, table) < model["delta"] * (1 - _SLACK)
@@ -262,6 +272,8 @@ TABLE_MODELS: tuple[Model, ...] = (
     {"model": "average-risk", "risk": 0.5},
     {"model": "average-risk", "risk": 0.34},
     {"model": "average-risk", "risk": 0.2},
+    {"model": "population-uniqueness", "share": 0.02, "sample_of": 0.25, "estimator": "zayatz"},
+    {"model": "population-uniqueness", "share": 0.0, "sample_of": 0.1, "estimator": "zayatz"},
 )
 """Models that judge a release as a whole, by the sizes of its classes."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from sqlanon import PolicyError, policy_risk, table_risk
 from sqlanon.measures.population import journalist_risk
-from sqlanon.measures.risk.uniqueness import count_zayatz
+from sqlanon.models.uniqueness.estimating import count_zayatz
 from sqlanon.results.codec import to_json
 from sqlanon.results.risk import TableRisk
 from tests.cli.support import call, execute, only_object, query

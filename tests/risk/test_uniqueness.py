@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from sqlanon.measures.metrics import ClassStatistics
-from sqlanon.measures.risk.pitman import count_uniques, fit_pitman
-from sqlanon.measures.risk.slide_negative_binomial import _logs, estimate_classes, fit_slide_negative_binomial
-from sqlanon.measures.risk.special import digamma, log_gamma_ratio
-from sqlanon.measures.risk.uniqueness import _probability_of_one, count_zayatz, estimate_uniqueness
+from sqlanon.models.uniqueness.estimating import _probability_of_one, count_zayatz, estimate_uniqueness
+from sqlanon.models.uniqueness.pitman import count_uniques, fit_pitman
+from sqlanon.models.uniqueness.slide_negative_binomial import _logs, estimate_classes, fit_slide_negative_binomial
+from sqlanon.models.uniqueness.special import digamma, log_gamma_ratio
 
 Sizes = tuple[tuple[int, int], ...]
 SAMPLE: Sizes = ((1, 20), (2, 7), (3, 4), (5, 2), (9, 1))
@@ -141,18 +141,18 @@ def test_the_slide_negative_binomial_says_where_nothing_fits() -> None:
 
 
 def test_dankars_rule_names_the_estimate_to_trust() -> None:
-    small = estimate_uniqueness(statistics(SAMPLE), 0.05)
+    small = estimate_uniqueness(SAMPLE, 0.05)
     assert (small.trusted, small.dankar) == ("pitman", small.pitman)
-    large = estimate_uniqueness(statistics(SAMPLE), 0.5)
+    large = estimate_uniqueness(SAMPLE, 0.5)
     assert large.snb.uniques is not None
     assert large.zayatz.uniques is not None
     assert large.dankar.uniques == min(large.snb.uniques, large.zayatz.uniques)
-    unfitted = estimate_uniqueness(statistics(((1, 9),)), 0.05)
+    unfitted = estimate_uniqueness(((1, 9),), 0.05)
     assert (unfitted.trusted, unfitted.pitman.uniques) == ("zayatz", None)
     assert "did not converge" in str(unfitted.pitman.problem)
 
 
 def test_a_whole_population_needs_no_estimate() -> None:
-    whole = estimate_uniqueness(statistics(SAMPLE), 1.0)
+    whole = estimate_uniqueness(SAMPLE, 1.0)
     assert (whole.trusted, whole.dankar.uniques, whole.dankar.share) == ("sample", 20, 20 / 65)
-    assert estimate_uniqueness(statistics(((2, 5),)), 0.1).dankar.uniques == 0
+    assert estimate_uniqueness(((2, 5),), 0.1).dankar.uniques == 0

@@ -12,7 +12,7 @@ from sqlanon.measures.risk.classes import Members, count_members
 from sqlanon.measures.risk.in_population import measure_in_population
 from sqlanon.measures.risk.individual import measure_households, rounded
 from sqlanon.measures.risk.source import RiskSource
-from sqlanon.measures.risk.uniqueness import estimate_uniqueness
+from sqlanon.models.uniqueness.estimating import estimate_uniqueness
 from sqlanon.results.risk import Attack, HouseholdRisk, IndividualRisk, Journalist, ShareAtRisk, TableRisk
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5)  # of risks, from which members are counted as at risk
@@ -70,7 +70,7 @@ def measure_risk(source: RiskSource, options: RiskOptions = DEFAULT, population:
         unit="rows" if source.subject is None else "persons",
         subject=None if source.subject is None else source.subject.name,
         journalist=journalist,
-        population_uniqueness=None if fraction is None else estimate_uniqueness(statistics, fraction),
+        population_uniqueness=None if fraction is None else estimate_uniqueness(statistics.sizes, fraction),
         individual=individual,
         household=None if source.household is None else _household(source, options),
         warnings=(*_warnings(source, members), *_population_warnings(source, journalist)),

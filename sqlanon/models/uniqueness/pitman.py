@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlanon.measures.risk.special import bisect, digamma, log_gamma_ratio
+from sqlanon.models.uniqueness.special import bisect, digamma, log_gamma_ratio
 
 _GRID = tuple(i / 64 for i in range(1, 64))
 _ALPHAS = (1e-6, 1e-4, 1e-3, *_GRID, 1 - 1e-3, 1 - 1e-4, 1 - 1e-6)  # between which the maximum is looked for

@@ -10,29 +10,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sqlanon.measures.metrics import ClassStatistics
-from sqlanon.measures.risk.pitman import fit_pitman
-from sqlanon.measures.risk.slide_negative_binomial import fit_slide_negative_binomial
+from sqlanon.models.uniqueness.pitman import fit_pitman
+from sqlanon.models.uniqueness.slide_negative_binomial import fit_slide_negative_binomial
 from sqlanon.results.risk import PopulationUniqueness, UniquenessEstimate
 
 SMALL_FRACTION = 0.1  # of the population, up to which Dankar's rule takes Pitman's estimate
 _EXACT = 1_000  # rows of a class up to which probabilities are multiplied one by one
 
 
-def estimate_uniqueness(statistics: ClassStatistics, fraction: float) -> PopulationUniqueness:
+def estimate_uniqueness(sizes: Sequence[tuple[int, int]], fraction: float) -> PopulationUniqueness:
     """Estimate how many members of the population are alone in their class there.
 
+    sizes: each class size that occurs in the sample and the number of its classes, ascending.
     fraction: members of the sample over those of the population, above 0 and at most 1. At 1 the sample is the
         population, and every estimate the number of its uniques.
     """
-    population = round(statistics.rows / fraction)
-    uniques = dict(statistics.sizes).get(1, 0)
-    if uniques == 0 or population <= statistics.rows:
-        known = _estimate(uniques if population <= statistics.rows else 0, population)
+    rows = sum(size * classes for size, classes in sizes)
+    population = round(rows / fraction)
+    uniques = dict(sizes).get(1, 0)
+    if uniques == 0 or population <= rows:
+        known = _estimate(uniques if population <= rows else 0, population)
         return PopulationUniqueness(fraction, population, known, known, known, known, "sample")
-    zayatz = _estimate(count_zayatz(statistics.sizes, population), population)
-    pitman = _fitted(fit_pitman(statistics.sizes, population), population)
-    snb = _fitted(fit_slide_negative_binomial(statistics.sizes, fraction), population)
+    zayatz = _estimate(count_zayatz(sizes, population), population)
+    pitman = _fitted(fit_pitman(sizes, population), population)
+    snb = _fitted(fit_slide_negative_binomial(sizes, fraction), population)
     trusted = _trusted(fraction, {"zayatz": zayatz, "pitman": pitman, "snb": snb})
     chosen = {"zayatz": zayatz, "pitman": pitman, "snb": snb}[trusted]
     return PopulationUniqueness(fraction, population, zayatz, pitman, snb, chosen, trusted)
