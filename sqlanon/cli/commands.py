@@ -17,6 +17,7 @@ COMMANDS = {
     "verify": ("verify",),
     "risk": ("risk",),
     "ask": ("ask",),
+    "associations": ("associations",),
     "audit": ("audit",),
     "schema": ("schema",),
     "registry": ("models", "algorithms", "qualities"),

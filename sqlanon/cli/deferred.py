@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sqlanon.algorithms.lattice import refusal as refusal
     from sqlanon.algorithms.lattice.quality import qualities as qualities
     from sqlanon.algorithms.private import units as units
+    from sqlanon.api import associations as associations
     from sqlanon.api import calls as calls
     from sqlanon.api import demo as demo
     from sqlanon.api import granting as granting
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from sqlanon.jobs import running as running
     from sqlanon.jobs import schedulers as schedulers
     from sqlanon.jobs.dbt import project as project
+    from sqlanon.measures.risk import association_mining as association_mining
     from sqlanon.measures.workload import utility as utility
     from sqlanon.plan import connecting as connecting
     from sqlanon.policy import grants as grants
@@ -88,6 +90,8 @@ MODULES = {
     "algorithms": "sqlanon.algorithms",
     "applying": "sqlanon.runs.applying",
     "asking": "sqlanon.runs.asking",
+    "association_mining": "sqlanon.measures.risk.association_mining",
+    "associations": "sqlanon.api.associations",
     "condensing": "sqlanon.runs.condensing",
     "auditing": "sqlanon.report.audit.auditing",
     "session_limits": "sqlanon.engines.session_limits",

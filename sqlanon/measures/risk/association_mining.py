@@ -1,0 +1,199 @@
+"""Association rules from quasi-identifiers to sensitive values, mined inside the database.
+
+Support and confidence are those of R. Agrawal, R. Srikant, Fast Algorithms for Mining Association Rules, VLDB 1994;
+what rules tell of people: C. C. Aggarwal, Data Mining, 2015, section 20.4. Rows are collapsed to distinct tuples of
+codes once; each subset of columns is then one statement over these. Combinations without the least support are dropped
+as soon as they are counted; no candidates are made from smaller ones, as a table has few subsets of columns.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from markupsafe import Markup
+
+from sqlanon.encoding.fields import Field
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
+from sqlanon.errors import PolicyError
+from sqlanon.measures.risk.coded_columns import CodedColumns, code_columns
+from sqlanon.measures.risk.source import RiskSource
+from sqlanon.measures.risk.subsets import require_few
+from sqlanon.results.associations import AssociationRule, Associations
+from sqlanon.sql import Identifier, macro
+from sqlanon.support.suggest import quoted
+from sqlanon.values.expressions import text_of
+from sqlanon.work.workspace import TemporaryWorkspace
+
+DIGITS = 6  # after the point, of a confidence: so products of counts stay whole numbers of 64 bits
+
+
+@dataclass(frozen=True)
+class AssociationOptions:
+    """The rules that are wanted.
+
+    k: the members below which a left side singles people out. support: the least members with both sides.
+    confidence: the least of a rule; bound: that above which one gives people away, the same if None.
+    most: the columns of the largest left sides. limit: how many rules are listed.
+    """
+
+    k: int
+    support: int = 1
+    confidence: float = 0.8
+    bound: float | None = None
+    most: int = 3
+    limit: int = 100
+
+    def __post_init__(self) -> None:
+        """Raise PolicyError for numbers that say nothing."""
+        for name in ("k", "support", "most", "limit"):
+            if getattr(self, name) < 1:
+                raise PolicyError(f"{name} must be 1 or more.")
+        for name, value in (("confidence", self.confidence), ("bound", self.greatest)):
+            if not 0 < value <= 1 or round(value, DIGITS) != value:
+                raise PolicyError(f"{name} must be above 0 and at most 1, with up to {DIGITS} digits after the point.")
+
+    @property
+    def greatest(self) -> float:
+        """The confidence above which a rule gives people away."""
+        return self.confidence if self.bound is None else self.bound
+
+
+@dataclass(frozen=True)
+class _MinedRule:
+    """A rule before its texts are looked up: its columns, a row that has its values, and its counts."""
+
+    left: tuple[Field, ...]
+    right: Field
+    number: int
+    support: int
+    left_support: int
+
+    @property
+    def order(self) -> tuple[float, int, int]:
+        return (-self.support / self.left_support, -self.support, len(self.left))
+
+
+def mine_associations(source: RiskSource, sensitive: Sequence[Column], options: AssociationOptions) -> Associations:
+    """Mine the rules from the quasi-identifiers of a table to each of some sensitive columns; NULL is a value.
+
+    Distinct persons are counted where the source has a subject, else rows. The session makes temporary tables.
+
+    Raises PolicyError: too many subsets, a subject that is NULL, or an engine that does not code columns.
+    """
+    engine, quasi = source.engine, source.quasi_identifiers
+    engine.traits.codes_columns.require()
+    require_few(len(quasi), options.most)
+    if twice := sorted({column.name for column in sensitive} & {column.name for column in quasi}):
+        raise PolicyError(f"A column is on one side of rules alone; {', '.join(quoted(twice))} is named for both.")
+    subject = () if source.subject is None else (source.subject,)
+    columns = [*quasi, *sensitive]
+    texts = [(_text(engine, column), Identifier(f"text_{place}")) for place, column in enumerate(columns)]
+    workspace = TemporaryWorkspace(engine)
+    with engine.transaction():
+        coded = code_columns(engine, workspace, source.table, [*columns, *subject], texts)
+        mining = _Mining(engine, coded, options, coded.fields[len(columns)] if subject else None)
+        mining.require_persons()
+        for right in coded.fields[len(quasi) : len(columns)]:
+            mining.mine(coded.fields[: len(quasi)], right)
+        rules = mining.rules([name for _, name in texts])
+        workspace.drop(coded.rows, coded.tuples)
+    return Associations(
+        unit="persons" if subject else "rows",
+        k=options.k,
+        support=options.support,
+        confidence=options.confidence,
+        bound=options.greatest,
+        most=options.most,
+        total=mining.total,
+        singling_out=mining.singling_out,
+        giving_away=mining.giving_away,
+        rules=rules,
+    )
+
+
+class _Mining:
+    """The subsets of columns as they are walked, and what was found in them."""
+
+    def __init__(self, engine: Engine, coded: CodedColumns, options: AssociationOptions, person: Field | None) -> None:
+        self.engine, self.coded, self.options, self.person = engine, coded, options, person
+        self.total = self.singling_out = self.giving_away = 0
+        self._listed: list[_MinedRule] = []
+
+    def require_persons(self) -> None:
+        """Raise PolicyError where it is not known whose some rows are."""
+        if self.person is None:
+            return
+        (key,) = self.coded.keys([self.person], "t")
+        (rows,) = self.engine.query_one("risk/count_unknown", tuples=self.coded.tuples, key=key)
+        if rows:
+            name = self.person.attribute.name
+            raise PolicyError(
+                f"'{name}' is NULL in {rows:,} rows, whose persons are not known: leave them out in a view."
+            )
+
+    def mine(self, quasi: Sequence[Field], right: Field) -> None:
+        """Find the rules to one column, from small left sides to large ones."""
+        with self.engine.grouping_by_hash():
+            for size in range(1, min(self.options.most, len(quasi)) + 1):
+                for left in itertools.combinations(quasi, size):
+                    self._mine_subset(left, right)
+
+    def _mine_subset(self, left: tuple[Field, ...], right: Field) -> None:
+        rows = self.engine.query(
+            "risk/mine_rules",
+            tuples=self.coded.tuples,
+            left_keys=self.coded.keys(left, "t"),
+            right_keys=self.coded.keys([right], "t"),
+            members=self._members,
+            support=self.options.support,
+            confidence=Fraction(str(self.options.confidence)),
+            bound=Fraction(str(self.options.greatest)),
+            k=self.options.k,
+            limit=self.options.limit,
+        )
+        if not rows:
+            return
+        rules, singling_out, giving_away = (int(count) for count in rows[0][3:])
+        self.total += rules
+        self.singling_out += singling_out
+        self.giving_away += giving_away
+        self._listed += [_MinedRule(left, right, *(int(value) for value in row[:3])) for row in rows]
+        self._listed = sorted(self._listed, key=lambda one: one.order)[: self.options.limit]
+
+    def rules(self, columns: Sequence[Identifier]) -> tuple[AssociationRule, ...]:
+        """The first of all rules that were found, with the texts of their values, which rows carry in `columns`."""
+        numbers = sorted({one.number for one in self._listed})
+        if not numbers:
+            return ()
+        rows = self.engine.query("risk/select_texts", rows=self.coded.rows, columns=columns, numbers=numbers)
+        texts = {int(number): row for number, *row in rows}
+        return tuple(self._rule(one, texts[one.number]) for one in self._listed)
+
+    def _rule(self, mined: _MinedRule, texts: Sequence[str | None]) -> AssociationRule:
+        fields = {field.number: field.attribute.name for field in (*mined.left, mined.right)}
+        confidence, bound = Fraction(mined.support, mined.left_support), Fraction(str(self.options.greatest))
+        singles_out = mined.left_support < self.options.k
+        return AssociationRule(
+            left={fields[field.number]: texts[field.number] for field in mined.left},
+            right={fields[mined.right.number]: texts[mined.right.number]},
+            support=mined.support,
+            left_support=mined.left_support,
+            confidence=float(confidence),
+            singles_out=singles_out,
+            gives_away=not singles_out and confidence > bound,
+        )
+
+    @property
+    def _members(self) -> Markup:
+        """Count the members of a group of tuples: its rows, or its distinct persons."""
+        if self.person is None:
+            return macro("risk.rows_of_tuples")
+        return macro("risk.distinct", *self.coded.keys([self.person], "t"))
+
+
+def _text(engine: Engine, column: Column) -> Markup:
+    return text_of(engine.render, Markup(Identifier(column.name)), column.kind, column.type)
