@@ -2,8 +2,8 @@
 
 Support and confidence are those of R. Agrawal, R. Srikant, Fast Algorithms for Mining Association Rules, VLDB 1994;
 what rules tell of people: C. C. Aggarwal, Data Mining, 2015, section 20.4. Rows are collapsed to distinct tuples of
-codes once; each subset of columns is then one statement over these. Combinations without the least support are dropped
-as soon as they are counted; no candidates are made from smaller ones, as a table has few subsets of columns.
+codes once; each subset of columns is then one statement over these. As no rule has more support than its parts, codes
+are left out first that, alone on the left side, have no rule of the least support.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from markupsafe import Markup
 
@@ -23,10 +24,10 @@ from sqlanon.measures.risk.coded_columns import CodedColumns, code_columns
 from sqlanon.measures.risk.source import RiskSource
 from sqlanon.measures.risk.subsets import require_few
 from sqlanon.results.associations import AssociationRule, Associations
-from sqlanon.sql import Identifier, macro
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.support.suggest import quoted
 from sqlanon.values.expressions import text_of
-from sqlanon.work.workspace import TemporaryWorkspace
+from sqlanon.work.workspace import TemporaryWorkspace, Workspace
 
 DIGITS = 6  # after the point, of a confidence: so products of counts stay whole numbers of 64 bits
 
@@ -95,7 +96,7 @@ def mine_associations(source: RiskSource, sensitive: Sequence[Column], options: 
     workspace = TemporaryWorkspace(engine)
     with engine.transaction():
         coded = code_columns(engine, workspace, source.table, [*columns, *subject], texts)
-        mining = _Mining(engine, coded, options, coded.fields[len(columns)] if subject else None)
+        mining = _Mining(engine, workspace, coded, options, coded.fields[len(columns)] if subject else None)
         mining.require_persons()
         for right in coded.fields[len(quasi) : len(columns)]:
             mining.mine(coded.fields[: len(quasi)], right)
@@ -118,8 +119,15 @@ def mine_associations(source: RiskSource, sensitive: Sequence[Column], options: 
 class _Mining:
     """The subsets of columns as they are walked, and what was found in them."""
 
-    def __init__(self, engine: Engine, coded: CodedColumns, options: AssociationOptions, person: Field | None) -> None:
-        self.engine, self.coded, self.options, self.person = engine, coded, options, person
+    def __init__(
+        self,
+        engine: Engine,
+        workspace: Workspace,
+        coded: CodedColumns,
+        options: AssociationOptions,
+        person: Field | None,
+    ) -> None:
+        self.engine, self.workspace, self.coded, self.options, self.person = engine, workspace, coded, options, person
         self.total = self.singling_out = self.giving_away = 0
         self._listed: list[_MinedRule] = []
 
@@ -138,17 +146,55 @@ class _Mining:
     def mine(self, quasi: Sequence[Field], right: Field) -> None:
         """Find the rules to one column, from small left sides to large ones."""
         with self.engine.grouping_by_hash():
+            tuples = self._frequent(quasi, right) if self.options.support > 1 else self.coded.tuples
             for size in range(1, min(self.options.most, len(quasi)) + 1):
                 for left in itertools.combinations(quasi, size):
-                    self._mine_subset(left, right)
+                    self._mine_subset(tuples, left, right)
+        if tuples is not self.coded.tuples:
+            self.workspace.drop(tuples)
 
-    def _mine_subset(self, left: tuple[Field, ...], right: Field) -> None:
+    def _frequent(self, quasi: Sequence[Field], right: Field) -> Relation:
+        """Make the tuples without the codes of left sides that lack the least support, in a work table."""
+        columns: list[dict[str, Any]] = []
+        for field in quasi:
+            (key,) = self.coded.keys([field], "t")
+            frequent = self.workspace.table("frequent", field.number)
+            self.engine.run(
+                "risk/create_frequent",
+                frequent=frequent,
+                tuples=self.coded.tuples,
+                key=key,
+                right_keys=self.coded.keys([right], "t"),
+                members=self._members,
+                support=self.options.support,
+            )
+            alias = Identifier(f"f{field.number}")
+            columns.append({"field": field, "frequent": frequent, "alias": alias, "key": key, "mask": field.mask})
+        always = [right] if self.person is None else [right, self.person]
+        words = [
+            {
+                "name": name,
+                "always": sum(field.mask for field in always if field.word == word),
+                "columns": [one for one in columns if one["field"].word == word],
+            }
+            for word, name in enumerate(self.coded.word_columns)
+        ]
+        kept = self.workspace.table("kept", right.number)
+        bits = [one | {"bit": _known([one["field"]])} for one in columns]
+        self.engine.run("risk/keep_frequent", kept=kept, tuples=self.coded.tuples, words=words, columns=bits)
+        self.workspace.drop(*(one["frequent"] for one in columns))
+        self.engine.analyze(kept)
+        return kept
+
+    def _mine_subset(self, tuples: Relation, left: tuple[Field, ...], right: Field) -> None:
         rows = self.engine.query(
             "risk/mine_rules",
-            tuples=self.coded.tuples,
+            tuples=tuples,
+            known=None if tuples is self.coded.tuples else _known(left),
             left_keys=self.coded.keys(left, "t"),
             right_keys=self.coded.keys([right], "t"),
             members=self._members,
+            adds_up=self.person is None,
             support=self.options.support,
             confidence=Fraction(str(self.options.confidence)),
             bound=Fraction(str(self.options.greatest)),
@@ -193,6 +239,11 @@ class _Mining:
         if self.person is None:
             return macro("risk.rows_of_tuples")
         return macro("risk.distinct", *self.coded.keys([self.person], "t"))
+
+
+def _known(fields: Sequence[Field]) -> int:
+    """The bits of columns in a tuple that say which codes are there."""
+    return sum(1 << field.number for field in fields)
 
 
 def _text(engine: Engine, column: Column) -> Markup:
