@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,6 +61,12 @@ SHARES = [
     {"model": "delta-disclosure", "attribute": "disease", "delta": 2.0},
     {"model": "alpha-k", "attribute": "disease", "alpha": 0.6, "k": 3, "values": ["flu"]},
 ]
+COSTLY = {
+    "model": "t-closeness",
+    "attribute": "disease",
+    "distance": {"csv": str(Path(__file__).with_name("costs.csv"))},
+    "t": 0.15,
+}
 ANONYMOUS = [{"model": "k-anonymity", "k": 8}]
 POLICIES: list[dict[str, Any]] = [
     {"attributes": KEPT | SHOWN, "privacy": DIVERSE},
@@ -110,6 +117,14 @@ POLICIES: list[dict[str, Any]] = [
         }
         for name in ("samarati", "datafly")
     ),
+    {"attributes": KEPT | {"age": QUASI}, "privacy": [DIVERSE[0], COSTLY]},
+    {
+        "attributes": KEPT | {name: LEVELED[name] for name in ("age", "job")},
+        "privacy": [DIVERSE[0], COSTLY],
+        "algorithm": {"name": "optimal"},
+        "suppression": 0.5,
+        "suppressed": "star",
+    },
 ]
 CLUSTERED: list[dict[str, Any]] = [
     {

@@ -48,7 +48,7 @@ def create_domains(
     """The domain of every sensitive attribute that a model looks at, counted over the table or some rows of it."""
     counted = coded.rows if rows is None else rows
     fields = judged_fields(coded, models)
-    named = {model.attribute for model in models if model.named_values}
+    named = {model.attribute for model in models if model.needs_texts}
     return tuple(
         create_domain(engine, workspace, counted, f"domain_{n}", field, texts=field.attribute.name in named)
         for n, field in enumerate(fields)
@@ -60,7 +60,7 @@ def create_domains_of_persons(
 ) -> tuple[Sensitive, ...]:
     """The same, counted in persons: a value occurs as often as persons have it."""
     each = []
-    named = {model.attribute for model in models if model.named_values}
+    named = {model.attribute for model in models if model.needs_texts}
     for place, one in enumerate(judged_fields(coded, models)):
         weight, texts = tuples.weights[one.attribute.name], one.attribute.name in named
         rows = macro("tree.counted", tuples.table, weight)

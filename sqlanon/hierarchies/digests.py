@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy import Hierarchy, Policy
+from sqlanon.policy.privacy import costs_of
 from sqlanon.support.environment import named, require_set
 from sqlanon.values.digest import FILE, file_digest
 
@@ -64,6 +65,37 @@ def require_unchanged_hierarchies(
                 f"The file '{spec.csv}', the hierarchy of column '{name}', changed during the run; nothing was"
                 " published. Run again."
             ) from cause
+
+
+def describe_costs(policy: Policy) -> dict[int, str]:
+    """The digest of the file of costs of each privacy model that has one, by its place in the policy.
+
+    Raises PolicyError where the file can't be read.
+    """
+    return {place: _digest_of_costs(place, costs.csv) for place, costs in costs_of(policy.privacy).items()}
+
+
+def require_unchanged_costs(policy: Policy, described: Mapping[int, str], cause: Exception | None = None) -> None:
+    """Raise ConflictError if a file of costs is not what it was when it was described; `cause` is what came of that."""
+    costs = costs_of(policy.privacy)
+    for place, was in described.items():
+        try:
+            digest = _digest_of_costs(place, costs[place].csv)
+        except PolicyError:
+            digest = None
+        if digest != was:
+            raise ConflictError(
+                f"The file '{costs[place].csv}', the costs of privacy[{place}], changed during the run; nothing was"
+                " published. Run again."
+            ) from cause
+
+
+def _digest_of_costs(place: int, file: str) -> str:
+    require_set(file)
+    try:
+        return file_digest(Path(file).expanduser())
+    except OSError as failure:
+        raise PolicyError(f"privacy[{place}]: the file '{file}' can't be read: {failure.strerror}.") from failure
 
 
 def _digest_of(column: str, file: str) -> str:

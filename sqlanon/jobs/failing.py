@@ -66,7 +66,7 @@ def sensitive_values(engine: Engine, column: Column | None, models: Sequence[Pri
     """Return the values that templates interpolate of a sensitive attribute that models look at, if there is one."""
     if column is None:
         return {"sensitive": None}
-    numeric, texts = column.kind.is_numeric, any(model.named_values for model in models)
+    numeric, texts = column.kind.is_numeric, any(model.needs_texts for model in models)
     return {
         "sensitive": as_sensitive(engine, column, Markup(Identifier(column.name))),
         "value": double_of(engine.render, Markup(Identifier("v")), column.kind) if numeric else NO_NUMBER,

@@ -189,6 +189,8 @@ def _problems(engine: Engine, catalog: Catalog, run: Run, policy: Policy, job: J
         )
     if any(model.needs_hierarchy for model in models_of(policy)):
         yield "A procedure has no hierarchy to measure t-closeness with `distance: hierarchical` by."
+    if any(model.needs_solver for model in models_of(policy)):
+        yield "A procedure has no solver to measure t-closeness with a `distance` by costs out of a file."
 
 
 def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, kept: Markup | None) -> Recoded:

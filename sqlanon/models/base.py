@@ -8,7 +8,7 @@ search (on codes, in work tables) and verification (on the raw values of the sta
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -96,6 +96,7 @@ class PrivacyModel(ABC):
     attribute: str | None  # the sensitive attribute it looks at
     decided_by_size: ClassVar[bool] = False  # a class satisfies it exactly if it has `least_rows` rows
     needs_hierarchy: ClassVar[bool] = False  # it measures along the hierarchy of its attribute
+    needs_solver: ClassVar[bool] = False  # `measure` leaves classes open, which are solved outside of the database
     counts_null_by_policy: ClassVar[bool] = False  # whether NULL is a value to it is for the policy to say
     judges_shares: ClassVar[bool] = False  # by shares of a class's sensitive values alone: persons may have several
     monotone_under_generalization: ClassVar[bool]  # merging classes that satisfy it gives one that does
@@ -132,6 +133,11 @@ class PrivacyModel(ABC):
         return ()
 
     @property
+    def needs_texts(self) -> bool:
+        """Tell whether it gets the texts of the values of its attribute."""
+        return bool(self.named_values)
+
+    @property
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """The parameters by their names in the policy."""
@@ -164,12 +170,35 @@ class PrivacyModel(ABC):
         """
         yield from ()
 
+    def known_values(self) -> tuple[str, ...] | None:
+        """The texts of the values that the model can judge; None where it judges all, or can't tell."""
+        return None
+
+    def lacking_values(self, values: int) -> str:
+        """The problem that so many values of its attribute are not among those that it knows."""
+        raise NotImplementedError(f"{self.name} judges all values.")
+
+    def warnings(self) -> Iterator[str]:
+        """List what is allowed, but may not be meant."""
+        yield from ()
+
     @abstractmethod
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """A SELECT `(class, measure, violates, …)`: one row a class, the model's measure as a double, and a boolean.
 
         Further columns are for `min_suppressed` alone.
         """
+
+    def list_open(self, render: Renderer, groups: Groups, *, worst: bool = False) -> Statement:
+        """A SELECT of what the classes hold that `measure` leaves open, for `solve`; of models that need a solver.
+
+        worst: whether the worst measure must be exact, and not only each verdict.
+        """
+        raise NotImplementedError(f"{self.name} leaves no class open.")
+
+    def solve(self, listed: Sequence[Sequence[Any]], *, worst: bool = False) -> PrivacyModel:
+        """Return the same model, whose `measure` knows the classes that `list_open` listed; see there for `worst`."""
+        raise NotImplementedError(f"{self.name} leaves no class open.")
 
     def measure_prefixes(self, render: Renderer, runs: Runs) -> Statement:
         """A SELECT `(run, size, violates)`: whether the class of a run violates the model at that size.

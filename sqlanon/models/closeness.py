@@ -3,7 +3,7 @@
 Source: N. Li, T. Li, S. Venkatasubramanian, ICDE 2007.
 
 P is the distribution in a class, Q the one in the whole table; absent values count with probability 0, NULL is a value.
-All four distances are convex in P, so merging classes that satisfy t gives one that does (the paper's generalization
+All five distances are convex in P, so merging classes that satisfy t gives one that does (the paper's generalization
 property, section 4): monotone under generalization. They are not monotone under suppression: leaving rows out changes
 Q itself, and with it the distance of classes that were kept.
 
@@ -14,14 +14,17 @@ only the last division, and the logarithms of `kl`, are a double's. A class viol
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from markupsafe import Markup
 
 from sqlanon.engines.columns import Column, Kind
+from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
+from sqlanon.models.costs import Costs, read_costs
 from sqlanon.models.numbers import (
     INFORMATION_SCALE,
     RELATIVE_TOLERANCE,
@@ -31,8 +34,14 @@ from sqlanon.models.numbers import (
     rounded_up,
     running_error,
 )
+from sqlanon.models.transport import TransportProblem, least_costs, require_solver
 from sqlanon.policy import AttributeSection, ModelParameters
-from sqlanon.sql import Identifier, Renderer, Statement, macro
+from sqlanon.policy.privacy import TClosenessParameters
+from sqlanon.sql import Identifier, RedactedValue, Renderer, Statement, macro
+from sqlanon.support.environment import named
+
+MOST_SOLVED_AT_ONCE = 1000
+"""Contents of classes that are listed for the solver by one statement."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,8 @@ class TCloseness(PrivacyModel):
     @classmethod
     def from_parameters(cls, parameters: ModelParameters, *, counts_null: bool) -> TCloseness:  # noqa: ARG003
         """Make the model of the distance that is asked for."""
+        if isinstance(parameters, TClosenessParameters) and parameters.costs is not None:
+            return GivenTCloseness(parameters.attribute, parameters.t, parameters.costs.csv)
         given = parameters.model_dump(exclude={"model"})
         return DISTANCES[given.pop("distance")](**given)
 
@@ -243,6 +254,147 @@ class KlTCloseness(TCloseness):
             falls=self.greatest + error,
             stands=self.greatest - error,
         )
+
+
+@dataclass(frozen=True)
+class GivenTCloseness(TCloseness):
+    """The earth mover's distance by costs out of a file, of which the greatest counts as 1.
+
+    Sums over the values of a class bound the distance from below and from above, in SQL. The transport problem itself
+    is solved outside of the database, for what the classes hold that these bounds leave open (`list_open`, `solve`);
+    until then such a class violates. The distance is convex in P whatever the costs are: the plans of two classes,
+    together, are a plan of their union.
+
+    file: of the costs. distances: those that were solved, by the counts of the table and of the class. is_exact:
+        whether these include the worst one.
+    """
+
+    distance: ClassVar[str] = "csv"
+    distance_in_words: ClassVar[str] = "the earth mover's distance by given costs"
+    needs_solver: ClassVar[bool] = True
+
+    file: str
+    distances: Mapping[tuple[str, str], float] = field(default_factory=dict, compare=False, repr=False)
+    is_exact: bool = field(default=False, compare=False, repr=False)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"attribute": self.attribute, "distance": {"csv": self.file}, "t": self.t}
+
+    @property
+    def shown_parameters(self) -> dict[str, Any]:
+        return self.parameters | {"distance": {"csv": named(self.file)}}
+
+    @property
+    def needs_texts(self) -> bool:
+        return True
+
+    @property
+    def testable(self) -> bool:
+        return False
+
+    @property
+    def costs(self) -> Costs:
+        """The costs of the file; raises PolicyError where they can't be read."""
+        return read_costs(self.file)
+
+    def problems(self, column: Column | None, attribute: AttributeSection | None, rows: int | None) -> Iterator[str]:  # noqa: ARG002
+        try:
+            require_solver()
+            _ = self.costs
+        except SqlanonError as problem:
+            yield str(problem)
+
+    def known_values(self) -> tuple[str, ...] | None:
+        try:
+            return self.costs.values
+        except PolicyError:
+            return None  # `problems` says why
+
+    def lacking_values(self, values: int) -> str:
+        return (
+            f"the file of costs '{named(self.file)}' lacks {values:,} of the values of '{self.attribute}'; give each"
+            " pair of values a line."
+        )
+
+    def warnings(self) -> Iterator[str]:
+        if dear := self.costs.dear_pairs:
+            yield (
+                f"in '{named(self.file)}' {dear:,} pairs of values cost more than a way over other values; the distance"
+                " is still the least cost of a transport, in which a row moves once, but no metric."
+            )
+
+    def measure(self, render: Renderer, groups: Groups) -> Statement:
+        """The distance of each class, or a bound that decides as it does."""
+        chosen = self._open(self.is_exact) if self.distances else macro("models.no_bounds")
+        return self._bounded(render, "models/measure_costs_closeness", groups, chosen=chosen)
+
+    def list_open(self, render: Renderer, groups: Groups, *, worst: bool = False) -> Statement:
+        """The contents of classes that must be solved: the counts of the table, and those of the class."""
+        return self._bounded(
+            render,
+            "models/list_open_costs",
+            groups,
+            chosen=self._open(worst),
+            worst=worst,
+            limit=MOST_SOLVED_AT_ONCE,
+        )
+
+    def solve(self, listed: Sequence[Sequence[Any]], *, worst: bool = False) -> GivenTCloseness:
+        costs = self.costs
+        problems = [TransportProblem(_counts(counts), _counts(whole)) for whole, counts in listed]
+        totals = least_costs(costs.units, problems)
+        solved = {
+            (whole, counts): float(Fraction(total, costs.most * problem.parcels))
+            for (whole, counts), problem, total in zip(listed, problems, totals, strict=True)
+        }
+        return replace(self, distances={**self.distances, **solved}, is_exact=worst or self.is_exact)
+
+    def _open(self, worst: bool) -> Markup:
+        return macro("models.open_worst" if worst else "models.open_bounds", self.greatest)
+
+    def _bounded(self, render: Renderer, template: str, groups: Groups, **more: Any) -> Statement:
+        costs = self.costs
+        branches = costs.branches if costs.is_metric else ()
+        places = [
+            {
+                "place": place,
+                "text": RedactedValue(costs.values[place]) if place < len(costs.values) else None,
+                "radius": max(row),
+                "weights": [
+                    *(costs.shortest[place][landmark] for landmark in costs.landmarks),
+                    *(int(place in below) for _, below in branches),
+                ],
+            }
+            for place, row in enumerate(costs.units)
+        ]
+        solved = [
+            (RedactedValue(whole), RedactedValue(counts), distance)
+            for (whole, counts), distance in self.distances.items()
+        ]
+        forms = [Identifier(f"f{number}") for number in range(len(costs.landmarks) + len(branches))]
+        integer = integer_type(render, 2 * costs.most * groups.rows**2)
+        return self._render(
+            render,
+            template,
+            groups,
+            integer,
+            named=places,
+            forms=forms,
+            lower=forms[: len(costs.landmarks)],
+            branches=[
+                {"form": form, "cost": cost}
+                for form, (cost, _) in zip(forms[len(costs.landmarks) :], branches, strict=True)
+            ],
+            most=costs.most,
+            solved=solved,
+            **more,
+        )
+
+
+def _counts(described: str) -> dict[int, int]:
+    pairs = (pair.split(":") for pair in described.split(","))
+    return {int(place): int(rows) for place, rows in pairs}
 
 
 DISTANCES: dict[str, type[TCloseness]] = {

@@ -218,6 +218,10 @@ def _model_problems(subject: PlanSubject) -> Iterator[str]:
             yield f"{place}: {problem}"
         if model.scope == "table":
             yield from (f"{place}: {problem}" for problem in whole_table_problems(subject.policy))
+        if model.needs_solver and not subject.dialect.settles_models:
+            yield f"{place}: {subject.dialect.settles_models.lacking}"
+        if unlisted := subject.unlisted.get(position):
+            yield f"{place}: {model.lacking_values(unlisted)}"
         for text in subject.absent.get(position, ()):
             yield f"{place}: no row of {model.attribute} has the value '{text}'; correct it, or leave it out."
         if subject.policy.algorithm.has_wildcards and not model.closed_under_union:
@@ -286,6 +290,8 @@ def warnings(subject: PlanSubject) -> Iterator[str]:
     if asked and not subject.policy.algorithm.suppresses:
         name = subject.policy.algorithm.name
         yield f"suppression: {name} puts every row into a class and leaves none out, so nothing will be suppressed."
+    for position, model in enumerate(models_of(subject.policy)):
+        yield from (f"privacy[{position}] ({model.name}): {warning}" for warning in model.warnings())
     yield from cluster_warnings(subject.policy)
     yield from person_warnings(subject)
     yield from person_notes(subject.policy)

@@ -35,7 +35,7 @@ def open_release(
     file = policy.release.file
     url = MEMORY_URL if file is not None else policy.release.url or policy.source.url or ""
     is_expanded = policy.algorithm.releases_clusters
-    makes_tables = is_expanded or any(model.needs_hierarchy or model.named_values for model in models)
+    makes_tables = is_expanded or any(model.needs_hierarchy or model.needs_texts for model in models)
     read_only = file is None and not makes_tables
     with connect(url, options, read_only=read_only) as engine:
         if file is not None:

@@ -37,6 +37,7 @@ class PlanSubject:
     strata: the values of the target that clusters may not mix.
     absent: of the models, by their place in the policy, the values that they name and no row has.
     is_part: whether others hold further rows of the same release, whose number is not known here.
+    unlisted: of models that list the values of their attribute, how many of its values they lack.
     """
 
     policy: Policy
@@ -51,6 +52,7 @@ class PlanSubject:
     strata: Strata | None = None
     absent: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     is_part: bool = False
+    unlisted: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def unique(self) -> frozenset[str]:
@@ -124,6 +126,7 @@ def inspect_table(policy: Policy, engine: Engine, source: Relation, *, is_part: 
         strata=measure_strata(engine, source, policy, columns),
         absent=find_absent(engine, source, policy, columns),
         is_part=is_part,
+        unlisted=count_unlisted(engine, source, policy, columns),
     )
 
 
@@ -142,6 +145,21 @@ def find_absent(
         present = {text for (text,) in engine.query("plan/find_named_values", source=source, text=value, texts=texts)}
         absent[place] = tuple(text for text in model.named_values if text not in present)
     return absent
+
+
+def count_unlisted(engine: Engine, source: Relation, policy: Policy, columns: Sequence[Column]) -> dict[int, int]:
+    """Count the values that models must know and don't: one statement for each model that lists values."""
+    unlisted, listed = {}, {column.name: column for column in columns}
+    for place, model in enumerate(models_of(policy)):
+        column = listed.get(model.attribute or "")
+        known = model.known_values() if column is not None else None
+        if column is None or known is None:
+            continue
+        text = text_of(engine.render, Markup(Identifier(column.name)), column.kind, column.type)
+        texts = [RedactedValue(value) for value in known]
+        (values,) = engine.query_one("plan/count_unlisted_values", source=source, text=text, texts=texts)
+        unlisted[place] = int(values)
+    return unlisted
 
 
 def _name(policy: Policy, source: Relation) -> str:

@@ -135,6 +135,11 @@ class _Preparation:
             if isinstance(attribute, dict) and isinstance(attribute.get("key"), dict):
                 attribute["key"] = dict(attribute["key"])
                 self._locate(attribute["key"], "file", ("attributes", name, "key", "file"))
+        privacy = data.get("privacy")
+        for place, model in enumerate(privacy if isinstance(privacy, list) else ()):
+            if isinstance(model, dict) and isinstance(model.get("distance"), dict):
+                model["distance"] = dict(model["distance"])
+                self._locate(model["distance"], "csv", ("privacy", place, "distance", "csv"))
 
     def _hierarchy(self, given: Any, path: Path) -> Any:
         if isinstance(given, str):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator
 
-from sqlanon.policy.part import Number, Part, Whole, broken, different
+from sqlanon.policy.part import Number, Part, Reference, Whole, broken, different
 from sqlanon.policy.registry import Registry
 from sqlanon.support.plugins import GUARANTEES
 
@@ -71,17 +71,42 @@ class RecursiveLDiversityParameters(ModelParameters):
     """The place from which values count as rarer ones."""
 
 
+Distance = Literal["equal", "ordered", "hierarchical", "kl"]
+
+
+class CostsFile(Part):
+    """The earth mover's distance by costs between values, out of a file."""
+
+    csv: Reference = Field(min_length=1)
+    """A file of lines `value;value;cost`."""
+
+
+def _distance(given: Any) -> Any:
+    """Take the name of a distance, or a file of costs; refused in one sentence."""
+    is_file = isinstance(given, dict) and given.keys() == {"csv"} and isinstance(given["csv"], str) and given["csv"]
+    if isinstance(given, CostsFile) or is_file or (isinstance(given, str) and given in get_args(Distance)):
+        return given
+    names = ", ".join(f"'{name}'" for name in get_args(Distance))
+    raise broken(f"must be {names}, or {{csv: costs.csv}}, a file of lines value;value;cost.")
+
+
 class TClosenessParameters(ModelParameters):
     """The distance between a class's distribution and the table's is at most t."""
 
     model: Literal["t-closeness"]
     attribute: str
     """The sensitive attribute."""
-    distance: Literal["equal", "ordered", "hierarchical", "kl"] = "equal"
+    distance: Annotated[Distance | CostsFile, BeforeValidator(_distance)] = "equal"
     """`equal` is the variational distance, `ordered` and `hierarchical` the earth mover's, `kl` the Kullback-Leibler
-    divergence."""
+    divergence; `{csv: costs.csv}` the earth mover's by costs of your own, a line `value;value;cost` for each pair of
+    values, the greatest of which counts as 1."""
     t: Number = Field(ge=0)
     """The greatest distance."""
+
+    @property
+    def costs(self) -> CostsFile | None:
+        """The file of the costs, where the distance has one."""
+        return self.distance if isinstance(self.distance, CostsFile) else None
 
 
 class VarianceDiversityParameters(ModelParameters):
@@ -283,6 +308,12 @@ _REGISTRY = Registry(GUARANTEES, "model", ModelParameters, MODELS)
 model_names = _REGISTRY.names
 parameters_of_model = _REGISTRY.parameters_of
 Model = Annotated[SerializeAsAny[_Own], WrapValidator(_REGISTRY.validate)]
+
+
+def costs_of(models: tuple[Model, ...]) -> dict[int, CostsFile]:
+    """The files of costs by the places of the models that measure distances by them."""
+    measured = ((place, getattr(model, "costs", None)) for place, model in enumerate(models))
+    return {place: costs for place, costs in measured if isinstance(costs, CostsFile)}
 
 
 def k_asked(models: tuple[Model, ...]) -> int:

@@ -10,6 +10,7 @@ from sqlanon.engines.urls import redacted
 from sqlanon.policy import Policy
 from sqlanon.policy.keys import KeyFile
 from sqlanon.policy.part import Part
+from sqlanon.policy.privacy import costs_of
 from sqlanon.support.environment import Expanded, written
 
 
@@ -28,6 +29,8 @@ def policy_text(policy: Policy) -> str:
         _write(data["attributes"][name].get("hierarchy", {}), attribute.hierarchy, "csv")
         if isinstance(attribute.key, KeyFile):
             _write(data["attributes"][name]["key"], attribute.key, "file")
+    for place, costs in costs_of(policy.privacy).items():
+        _write(data["privacy"][place]["distance"], costs, "csv")
     return json.dumps(data, ensure_ascii=False, indent=2)
 
 
@@ -35,7 +38,8 @@ def put_back(text: str, policy: Policy) -> str:
     """A statement or message that names a policy's files, and what is beside them, as the policy writes their names."""
     csvs = (a.hierarchy.csv for a in policy.attributes.values() if a.hierarchy is not None)
     keys = (a.key.file for a in policy.attributes.values() if isinstance(a.key, KeyFile))
-    for file in (policy.source.file, policy.release.file, *csvs, *keys):
+    costs = (one.csv for one in costs_of(policy.privacy).values())
+    for file in (policy.source.file, policy.release.file, *csvs, *keys, *costs):
         if isinstance(file, Expanded):
             text = text.replace(str(file), file.written)
             text = text.replace(f"{dirname(file)}{sep}", f"{dirname(file.written)}{sep}")

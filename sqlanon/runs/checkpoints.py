@@ -18,7 +18,7 @@ from sqlanon import __version__
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import RulesKind, RulesRecord
 from sqlanon.engines.base import Engine
-from sqlanon.hierarchies.digests import describe_hierarchies
+from sqlanon.hierarchies.digests import describe_costs, describe_hierarchies
 from sqlanon.models import models_of
 from sqlanon.plan.plan import Plan
 from sqlanon.policy.writer import policy_text
@@ -91,7 +91,7 @@ def basis_of(engine: Engine, plan: Plan, search_options: SearchOptions) -> Check
     (source,) = engine.query_one("encoding/digest_source", source=plan.source, columns=columns)
     return CheckpointBasis(
         policy=_digest(policy_text(policy) + json.dumps(asdict(search_options))),
-        hierarchies=_digest(json.dumps(describe_hierarchies(policy))),
+        hierarchies=_digest(json.dumps([describe_hierarchies(policy), describe_costs(policy)])),
         versions=f"sqlanon {__version__}, {engine.version}",
         source=_digest(f"{plan.source_place} {source}"),
     )

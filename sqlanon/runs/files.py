@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import Cancelled, SqlanonError
-from sqlanon.hierarchies.digests import require_unchanged_hierarchies
+from sqlanon.hierarchies.digests import require_unchanged_costs, require_unchanged_hierarchies
 from sqlanon.policy import Policy
 
 
@@ -19,12 +19,14 @@ class FilesRead:
 
     engine: the session that reads the source.
     version: of the source's file, None where it is a table; hierarchies: their descriptions, with digests.
+    costs: the digests of files of costs, by the places of the models that measure by them.
     """
 
     engine: Engine
     policy: Policy
     version: tuple[int, ...] | None
     hierarchies: Mapping[str, Mapping[str, Any]]
+    costs: Mapping[int, str] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def must_stay(self, *, source: bool = True) -> Iterator[None]:
@@ -42,3 +44,4 @@ class FilesRead:
         if source:
             self.engine.require_unchanged(self.policy.source.file, self.version, cause)
         require_unchanged_hierarchies(self.policy, self.hierarchies, cause)
+        require_unchanged_costs(self.policy, self.costs, cause)

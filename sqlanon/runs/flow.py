@@ -18,7 +18,7 @@ from sqlanon.encoding.pseudonyms import pseudonymized, without_pseudonyms
 from sqlanon.encoding.source_copy import unchanging
 from sqlanon.engines import redacted
 from sqlanon.errors import Cancelled, SqlanonError
-from sqlanon.hierarchies.digests import describe_hierarchies
+from sqlanon.hierarchies.digests import describe_costs, describe_hierarchies
 from sqlanon.measures.coded_figures import CodedMeasurement
 from sqlanon.plan.trust import hold_trusted, origin_of
 from sqlanon.policy import Policy
@@ -171,7 +171,7 @@ def _snapshot(run: RunExecution, source: ReleaseSource, sink: Sink, version: tup
     """Code the source in one transaction; files of it and of hierarchies must stay as they were meanwhile."""
     engine, plan, outcome = run.engine, run.plan, run.outcome
     hierarchies = describe_hierarchies(run.policy)
-    run.files = FilesRead(engine, run.policy, version, hierarchies)
+    run.files = FilesRead(engine, run.policy, version, hierarchies, describe_costs(run.policy))
     with run.files.must_stay(), engine.transaction():
         hold_trusted(run.policy, engine, plan.source, source.pinned)
         read = unchanging(engine, plan, run.workspace)

@@ -11,6 +11,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.settling import settle_groups
 from sqlanon.sql import Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace
@@ -39,10 +40,12 @@ def count_violating(
     rows: of the whole table.
     """
     named = {one.name: one for one in sensitive}
-    measures = [
-        Markup(model.measure(engine.render, _groups(partition, named.get(model.attribute or ""), rows)).text)
-        for model in models
-    ]
+
+    def groups_of(model: PrivacyModel) -> Groups:
+        return _groups(partition, named.get(model.attribute or ""), rows)
+
+    settled = settle_groups(engine, models, groups_of)
+    measures = [Markup(model.measure(engine.render, groups_of(model)).text) for model in settled]
     (violating,) = engine.query_one("staging/count_violating", measures=measures)
     return int(violating)
 

@@ -22,6 +22,7 @@ from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.measures.disclosure import measure_disclosure
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.settling import settle
 from sqlanon.models.table_model import TableModel
 from sqlanon.results.measures import Disclosure, ModelResult
 from sqlanon.sql import Identifier, Relation, Statement, Text, macro
@@ -303,7 +304,8 @@ class TableCheck:
         (rows,) = self.engine.query_one("count_rows", table=self.table)
         total = int(rows if self.whole is None else self.engine.query_one("verify/sum_values", values=self.whole)[0])
         with self.engine.grouping_by_hash():
-            sizes_of_parts = self.engine.fetch(self.statement(attribute, models, hierarchy, total))
+            settled = self.settle(attribute, models, hierarchy, total)
+            sizes_of_parts = self.engine.fetch(self.statement(attribute, settled, hierarchy, total))
         by_part = {part: rest for part, *rest in sizes_of_parts}
         sizes = tuple(sorted((int(size), int(tally)) for part, size, tally, *_ in sizes_of_parts if part == 0))
         suppressed = next(int(tally) for part, _, tally, *_ in sizes_of_parts if part == -1)
@@ -358,9 +360,27 @@ class TableCheck:
         """The statement of `run`; `rows` and `counted` are those of `Groups`."""
         groups = named_groups(attribute is not None, rows, hierarchy.height if hierarchy else 0, counted)
         measures = [Markup(model.measure(self.engine.render, groups)) for model in models]
-        texts = any(model.named_values for model in models)
+        texts = any(model.needs_texts for model in models)
         values = self.values_of(attribute, hierarchy, texts)
         return self.engine.render(self.template_of(attribute), measures=measures, **values)
+
+    def settle(
+        self,
+        attribute: str | None,
+        models: Sequence[PrivacyModel],
+        hierarchy: HierarchyTable | None,
+        rows: int,
+    ) -> tuple[PrivacyModel, ...]:
+        """Return the models, whose measures decide every class of the table, and are exact where they are worst."""
+        if any(model.needs_solver for model in models):
+            self.engine.traits.settles_models.require("t-closeness: ")
+        groups = named_groups(attribute is not None, rows, hierarchy.height if hierarchy else 0)
+
+        def list_open(model: PrivacyModel, worst: bool) -> list[Any]:
+            listed = Markup(model.list_open(self.engine.render, groups, worst=worst))
+            return self.engine.query("verify/list_open", listed=listed, **self.values_of(attribute, hierarchy, True))
+
+        return settle(models, list_open, worst=True)
 
     def template_of(self, attribute: str | None) -> str:
         """Name the template of the statement."""

@@ -7,6 +7,7 @@ Counts and distances are fractions, so only logarithms are rounded.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -183,3 +184,45 @@ def gcp(penalties: Sequence[Sequence[Fraction]]) -> Fraction:
     """The global certainty penalty: the mean penalty over all cells, one inner sequence a row."""
     cells = [penalty for row in penalties for penalty in row]
     return sum(cells, Fraction(0)) / len(cells) if cells else Fraction(0)
+
+
+def transport_distance(
+    part: Sequence[Any], table: Sequence[Any], costs: Mapping[tuple[Any, Any], Fraction]
+) -> Fraction:
+    """The earth mover's distance of a class from the table."""
+    supply = {value: Fraction(n, len(part)) for value, n in Counter(part).items()}
+    return transported(supply, {value: Fraction(n, len(table)) for value, n in Counter(table).items()}, costs)
+
+
+def transported(
+    supply: Mapping[Any, Fraction], demand: Mapping[Any, Fraction], costs: Mapping[tuple[Any, Any], Fraction]
+) -> Fraction:
+    """The least cost of a transport: shipments along shortest ways of what is left, each exactly (Bellman-Ford)."""
+    left, lacking = dict(supply), dict(demand)
+    shipped: dict[tuple[Any, Any], Fraction] = {}
+    total = Fraction(0)
+    while any(left.values()):
+        reached: dict[tuple[str, Any], tuple[Fraction, list[tuple[Any, Any]]]] = {
+            ("from", one): (Fraction(0), []) for one, share in left.items() if share
+        }
+        for _ in range(2 * (len(left) + len(lacking))):
+            for one, other in itertools.product(left, lacking):
+                if ("from", one) in reached:
+                    cost, way = reached["from", one]
+                    there = cost + costs[one, other]
+                    if ("to", other) not in reached or there < reached["to", other][0]:
+                        reached["to", other] = there, [*way, (one, other)]
+                if ("to", other) in reached and shipped.get((one, other), 0):
+                    cost, way = reached["to", other]
+                    back = cost - costs[one, other]
+                    if ("from", one) not in reached or back < reached["from", one][0]:
+                        reached["from", one] = back, [*way, (one, other)]
+        end = min((other for other in lacking if lacking[other]), key=lambda other: reached["to", other][0])
+        cost, way = reached["to", end]
+        share = min(left[way[0][0]], lacking[end], *(shipped[step] for step in way[1::2]))
+        for number, step in enumerate(way):
+            shipped[step] = shipped.get(step, Fraction(0)) + (share if number % 2 == 0 else -share)
+        left[way[0][0]] -= share
+        lacking[end] -= share
+        total += share * cost
+    return total

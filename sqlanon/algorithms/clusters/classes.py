@@ -9,6 +9,7 @@ from markupsafe import Markup
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.settling import settle_groups
 from sqlanon.releases.clustering import Points
 from sqlanon.sql import Relation
 
@@ -36,14 +37,12 @@ def render_measures(
 ) -> list[Markup]:
     """Write the statements of the models over the clusters."""
     named = {one.name: one for one in sensitive}
-    return [
-        Markup(
-            model.measure(
-                engine.render, _groups(engine, points, classes, clustered, named.get(model.attribute or ""))
-            ).text
-        )
-        for model in models
-    ]
+
+    def groups_of(model: PrivacyModel) -> Groups:
+        return _groups(engine, points, classes, clustered, named.get(model.attribute or ""))
+
+    settled = settle_groups(engine, models, groups_of)
+    return [Markup(model.measure(engine.render, groups_of(model)).text) for model in settled]
 
 
 def _groups(

@@ -18,6 +18,7 @@ from sqlanon.algorithms.tree.thresholds import OpenThresholds, search_thresholds
 from sqlanon.encoding.axes import NEVER, carried, masked_value
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.settling import settle
 from sqlanon.sql import Identifier, Relation, Statement, macro
 
 
@@ -112,15 +113,14 @@ def list_violating_splits(
         return None, []
     violating_splits, avs = branch.table("violating_splits"), _count_avs(branch, rows, values)
     bits = branch.task.bits
-    branch.decide(
-        "list_violating_splits",
-        violating_splits=violating_splits,
-        avs_of_first=avs[0],
-        bits=bits,
-        child_mask=(1 << bits) - 1,
-        measures=[Markup(m) for m in _measure_children(branch, models, avs, by)],
+    children = {
+        "avs_of_first": avs[0],
+        "bits": bits,
+        "child_mask": (1 << bits) - 1,
         **{name: values[name] for name in ("candidate_splits", "candidates")},
-    )
+    }
+    measures = [Markup(m) for m in _measure_children(branch, models, avs, by, children)]
+    branch.decide("list_violating_splits", violating_splits=violating_splits, measures=measures, **children)
     return violating_splits, [violating_splits, *avs]
 
 
@@ -153,10 +153,20 @@ def _counted(task: Task, rows: Relation | Markup, sensitive: Sensitive) -> dict[
 
 
 def _measure_children(
-    branch: Branch, models: Sequence[PrivacyModel], avs: Sequence[Relation], by: ModelsOfChildren
+    branch: Branch,
+    models: Sequence[PrivacyModel],
+    avs: Sequence[Relation],
+    by: ModelsOfChildren,
+    children: dict[str, Any],
 ) -> list[str]:
     tables = {s.name: (table, s) for table, s in zip(avs, branch.task.sensitive, strict=True)}
-    return [by.measure(branch, m, _groups(branch, *tables[str(m.attribute)])).text for m in models]
+
+    def list_open(model: PrivacyModel, worst: bool) -> list[tuple[Any, ...]]:
+        groups = _groups(branch, *tables[str(model.attribute)])
+        listed = Markup(model.list_open(branch.engine.render, groups, worst=worst))
+        return branch.list("list_open", listed=listed, **children)
+
+    return [by.measure(branch, m, _groups(branch, *tables[str(m.attribute)])).text for m in settle(models, list_open)]
 
 
 def _groups(branch: Branch, avs: Relation, sensitive: Sensitive) -> Groups:

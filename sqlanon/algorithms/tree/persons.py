@@ -14,7 +14,8 @@ from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.axes import masked_value
 from sqlanon.encoding.distinct_tuples import WEIGHT, Persons
 from sqlanon.encoding.domains import Sensitive
-from sqlanon.models.base import Groups
+from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.settling import settle_groups
 from sqlanon.sql import Identifier, Relation, macro
 
 CLASS, VALUE = Identifier("class"), Identifier("s")
@@ -57,11 +58,12 @@ def list_splits_short_of_persons(
 
 def _measures(branch: Branch, of: dict[str, tuple[Relation, Sensitive]]) -> list[Markup]:
     """Write what each model measures of the children, which it sees with everybody who has a value in its place."""
-    measures = []
-    for model in branch.task.models_of_content:
+
+    def groups_of(model: PrivacyModel) -> Groups:
         groups, one = of[str(model.attribute)]
         assert one.total is not None
         sizes = macro("tree.sizes_of_groups", groups)
-        judged = Groups(sizes, Markup(groups), Markup(one.domain), one.total, one.height)
-        measures.append(Markup(model.measure(branch.engine.render, judged).text))
-    return measures
+        return Groups(sizes, Markup(groups), Markup(one.domain), one.total, one.height)
+
+    models = settle_groups(branch.engine, branch.task.models_of_content, groups_of)
+    return [Markup(model.measure(branch.engine.render, groups_of(model)).text) for model in models]

@@ -127,6 +127,10 @@ class Branch:
         """Fetch the single row of a query of `tree/decide`."""
         return self.engine.query_one(f"tree/decide/{template}", **values)
 
+    def list(self, template: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Fetch the rows of a query of `tree/decide`, of which there are few."""
+        return list(self.engine.query(f"tree/decide/{template}", **values))
+
     def count(self, table: Relation) -> int:
         """Count the rows of a node table."""
         return int(self.engine.query_one("count_rows", table=table)[0])

@@ -18,7 +18,8 @@ from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.axes import masked_value
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.models.base import Groups, PrivacyModel, Runs
-from sqlanon.sql import Identifier, Relation
+from sqlanon.models.settling import settle_groups
+from sqlanon.sql import Identifier, Relation, macro
 
 BATCH_ROWS = 2_000_000  # that the children of one batch have together, at most
 FIRST_EACH, MOST_EACH = 4, 1 << 30  # thresholds of a node in a batch; every batch may take twice as many
@@ -151,7 +152,14 @@ class _ThresholdSearch:
         self._renew(*avs)
         for table, runs in zip(avs, self.runs, strict=True):
             self.branch.decide("count_sides", avs=table, runs=runs, batch=batch)
-        return [self._render_measure(model, *self._of(model, avs)) for model in self.models]
+
+        def groups_of(model: PrivacyModel) -> Groups:
+            counted, sensitive = self._of(model, avs)
+            sizes, domain = macro("tree.sizes_of_groups", counted), Markup(sensitive.domain)
+            return Groups(sizes, Markup(counted), domain, self.task.table_rows, sensitive.height)
+
+        models = settle_groups(self.branch.engine, self.models, groups_of)
+        return [self._render_measure(model, *self._of(model, avs)) for model in models]
 
     def _render_measure(self, model: PrivacyModel, avs: Relation, sensitive: Sensitive) -> str:
         classes, counted, domain = map(Markup, (Identifier("classes"), avs, sensitive.domain))

@@ -23,6 +23,7 @@ from sqlanon.encoding.frequency.stars import complete_stars
 from sqlanon.encoding.frequency.task import ClassesOfSize, LatticeTask, Verdict
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.settling import settle
 from sqlanon.sql import Identifier, Relation, Statement, macro
 from sqlanon.work.workspace import Workspace
 
@@ -99,11 +100,12 @@ class FrequencySets:
 
         Models of whole tables have a say where all classes are counted.
         """
-        values = self.values_of_checks(node, (source or self.base).table, self.task.sensitive)
+        table = (source or self.base).table
+        values = self.values_of_checks(node, table, self.task.sensitive, bucket=bucket)
         if self.task.table_models and bucket is None:
             counted = self.engine.query("lattice/count_sizes", **values)
             return self.task.verdict_of([ClassesOfSize(*map(int, one)) for one in counted])
-        suppressed, floor = self.engine.query_one("lattice/count_failing", **values | {"bucket": bucket})
+        suppressed, floor = self.engine.query_one("lattice/count_failing", **values)
         return Verdict(int(suppressed), int(floor))
 
     def create_failing(self, node: Node, source: FrequencySet | None = None) -> tuple[Relation, Verdict]:
@@ -263,37 +265,65 @@ class FrequencySets:
         sensitive: Sequence[Sensitive],
         excluded: Relation | None = None,
         rows: int | None = None,
+        **changed: Any,
     ) -> dict[str, Any]:
-        """Build the values of the statements over failing classes; `rows` are those that are not left out."""
+        """Build the values of the statements over failing classes; `rows` are those that are not left out.
+
+        changed: those values that are not the usual ones.
+        """
         named = named_groups(sensitive)
-        domains = {one.name: one for one in sensitive}
-        measures = [
-            {
-                "statement": Markup(self.measure(model, named, domains, rows or self.task.compared or self.task.rows)),
-                "floor": model.min_suppressed(),
-            }
-            for model in self.task.class_models
-        ]
-        return {
+        values = {
             "table": table,
             "keys": self.keys.of_node(node),
             "sensitive": list(named.values()),
-            "measures": measures,
             "excluded": excluded or Markup(""),
             "bucket": None,
             "several": False,
+            **changed,
         }
+        compared = rows or self.task.compared or self.task.rows
+        measures = [
+            {"statement": statement, "floor": model.min_suppressed()}
+            for model, statement in self.measures(named, sensitive, compared, "lattice/list_open", values)
+        ]
+        return {**values, "measures": measures}
 
-    def measure(
-        self, model: PrivacyModel, named: Mapping[str, Any], domains: dict[str, Sensitive], rows: int
-    ) -> Statement:
+    def measures(
+        self,
+        named: Mapping[str, Any],
+        sensitive: Sequence[Sensitive],
+        rows: int,
+        listing: str,
+        values: Mapping[str, Any],
+    ) -> list[tuple[PrivacyModel, Markup]]:
+        """Write what each model measures of the classes of a statement.
+
+        rows: that the models compare with. listing: the template that lists what models leave open of these classes,
+        and its values.
+        """
+        domains = {one.name: one for one in sensitive}
+
+        def list_open(model: PrivacyModel, worst: bool) -> list[Any]:
+            groups = self._groups(model, named, domains, rows)
+            listed = Markup(model.list_open(self.engine.render, groups, worst=worst))
+            return self.engine.query(listing, listed=listed, **values)
+
+        models = settle(self.task.class_models, list_open)
+        return [
+            (model, Markup(model.measure(self.engine.render, self._groups(model, named, domains, rows))))
+            for model in models
+        ]
+
+    def _groups(
+        self, model: PrivacyModel, named: Mapping[str, Any], domains: Mapping[str, Sensitive], rows: int
+    ) -> Groups:
         classes = Markup(Identifier("classes"))
         groups = Groups(classes, None, None, rows)
         if model.attribute is not None:
             domain = domains[model.attribute]
             avs, table = Markup(named[model.attribute]["avs"]), Markup(domain.domain)
             groups = Groups(classes, avs, table, rows, domain.height)
-        return model.measure(self.engine.render, groups)
+        return groups
 
 
 def named_groups(sensitive: Sequence[Sensitive]) -> dict[str, dict[str, Identifier]]:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.sql import Identifier, Relation
 
@@ -95,17 +93,17 @@ class _Stars:
     def _find_fewest(self, joining: Relation, low: int, high: int) -> int | None:
         """The least number of classes from `low` up to before `high` with which all models hold."""
         sets = self.sets
-        domains = {one.name: one for one in sets.task.sensitive}
+        values = {
+            "table": self.table,
+            "keys": sets.keys.of_node(self.node),
+            "failing": self.failing,
+            "joining": joining,
+            "low": low,
+            "high": high,
+            "sensitive": list(self.named.values()),
+        }
         rows = sets.task.compared or sets.task.rows
-        (fewest,) = sets.engine.query_one(
-            "lattice/find_fewest_joining",
-            table=self.table,
-            keys=sets.keys.of_node(self.node),
-            failing=self.failing,
-            joining=joining,
-            low=low,
-            high=high,
-            sensitive=list(self.named.values()),
-            measures=[Markup(sets.measure(model, self.named, domains, rows)) for model in sets.task.models],
-        )
+        measured = sets.measures(self.named, sets.task.sensitive, rows, "lattice/list_open_joining", values)
+        measures = [statement for _, statement in measured]
+        (fewest,) = sets.engine.query_one("lattice/find_fewest_joining", measures=measures, **values)
         return None if fewest is None else int(fewest)

@@ -72,6 +72,10 @@ class SparkSQL(Dialect):
     counts_persons = Capability(
         "persons are not counted on Spark; copy the table to DuckDB or PostgreSQL, or write subject: none."
     )
+    settles_models = Capability(
+        "a distance by costs out of a file is not measured on Spark, whose tasks have neither the file nor the solver;"
+        " use another distance, or copy the table to DuckDB or PostgreSQL."
+    )
     keeps_catalog = Capability("Spark cannot keep the catalog; name a database that can (catalog: {url: …}).")
     copies_rows = Capability(
         "rows are not carried over between Spark and another database; release a table where the source is, or a file."

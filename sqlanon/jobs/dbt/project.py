@@ -283,6 +283,8 @@ def _problems(policy: Policy, models: Sequence[PrivacyModel], wanted: Freezing) 
         yield "dbt leaves suppressed rows out, and the policy says `suppressed: star`."
     if any(model.needs_hierarchy for model in models):
         yield "dbt has no hierarchy to measure t-closeness with `distance: hierarchical` by."
+    if any(model.needs_solver for model in models):
+        yield "dbt has no solver to measure t-closeness with a `distance` by costs out of a file."
 
 
 def write_project(directory: Path, name: str, files: dict[str, str]) -> list[Path]:

@@ -24,6 +24,7 @@ from sqlanon.encoding.frequency.stars import complete_stars
 from sqlanon.encoding.frequency.task import LatticeTask
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.settling import settle_groups
 from sqlanon.policy import Show
 from sqlanon.releases.rules.box_labels import create_all_box_labels, order_of
 from sqlanon.releases.rules.route_rows import Routed, route
@@ -229,18 +230,20 @@ class Suppression:
         domains = create_domains(self.engine, self.workspace, self.coded, self.models, rows_of)
         named = {sensitive.name: sensitive for sensitive in domains}
         self.domains = tuple(sensitive.domain for sensitive in domains)
-        texts = []
-        for model in self.models:
+
+        def groups_of(model: PrivacyModel, *, sized: bool = False) -> Groups:
             sensitive = named[model.attribute] if model.attribute is not None else None
-            groups = Groups(
-                classes=Relation("classes"),
-                avs=None if sensitive is None else self._kept((sensitive.word, sensitive.mask)),
+            avs = None if sensitive is None else self._kept((sensitive.word, sensitive.mask))
+            return Groups(
+                classes=Relation("classes") if avs is None or not sized else macro("tree.sizes_of_groups", avs),
+                avs=avs,
                 domain=None if sensitive is None else sensitive.domain,
                 rows=rows,
                 height=sensitive.height if sensitive else 0,
             )
-            texts.append(model.measure(self.engine.render, groups).text)
-        return texts
+
+        models = settle_groups(self.engine, self.models, lambda model: groups_of(model, sized=True))
+        return [model.measure(self.engine.render, groups_of(model)).text for model in models]
 
     def _kept(self, field: tuple[Any, int] | None) -> Markup:
         """The rows of the classes that are not suppressed, or the AVS groups of these classes."""

@@ -149,12 +149,9 @@ def _count_small(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Coun
 
 def _count_failing(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Count]:
     part = sets.engine.render("lattice/generalized_each", **stacked)
-    values_of_checks = sets.values_of_checks(sets.base.node, sets.base.table, sets.task.sensitive)
-    values_of_checks |= {
-        "table": macro("lattice.subquery", Markup(part)),
-        "keys": [Identifier("node"), *(Markup(str(word["column"])) for word in stacked["words"])],
-        "several": True,
-    }
+    table = macro("lattice.subquery", Markup(part))
+    keys = [Identifier("node"), *(Markup(str(word["column"])) for word in stacked["words"])]
+    values_of_checks = sets.values_of_checks(sets.base.node, table, sets.task.sensitive, keys=keys, several=True)
     if sets.task.table_models:
         return _count_by_sizes(sets, values_of_checks)
     rows = sets.engine.query("lattice/count_failing_each", **values_of_checks)

@@ -94,8 +94,8 @@ class NodeMeasurer:
         sets, failing = self.sets, self._new_table("failing")
         part = sets.engine.render("lattice/generalized_each", **stacked)
         keys = [Identifier("node"), *(word["column"] for word in stacked["words"])]
-        values_of_checks = sets.values_of_checks(sets.base.node, sets.base.table, sets.task.sensitive)
-        values_of_checks |= {"table": macro("lattice.subquery", Markup(part)), "keys": keys, "several": True}
+        table = macro("lattice.subquery", Markup(part))
+        values_of_checks = sets.values_of_checks(sets.base.node, table, sets.task.sensitive, keys=keys, several=True)
         sets.engine.run("lattice/create_failing", failing=failing, **values_of_checks)
         return self._by_failing(nodes, stacked, failing, keys)
 
