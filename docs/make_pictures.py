@@ -16,6 +16,7 @@ import duckdb
 from playwright.sync_api import Browser, sync_playwright
 
 from docs.picture_of_clusters import draw_clusters_and_regions
+from docs.picture_of_reconstruction import draw_ages_with_noise
 from sqlanon import explore, explore_tradeoff, render_explore, run, run_report
 from sqlanon.api import demo
 from sqlanon.policy import Policy
@@ -71,6 +72,7 @@ def main(place: Path) -> None:
         _lattice(place, made.database)
         _tradeoff(place, browser, made.database)
         draw_clusters_and_regions(place, Path(directory))
+        draw_ages_with_noise(place, made.database)
         _before_and_after(place, browser, made.database)
         _report(place, browser, made.policy)
         browser.close()

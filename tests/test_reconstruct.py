@@ -1,16 +1,25 @@
-"""Rounds of a reconstruction against the same rounds in Python, the inverse matrix, and bins of numbers."""
+"""Rounds against the same rounds in Python, the inverse matrix, bins of numbers, and the distributions of releases."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sqlanon import reconstruct, run_randomized
+from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.bins import Bins
 from sqlanon.measures.reconstruction.estimating import estimate, invert
 from sqlanon.models.randomization.changes import Response
+from sqlanon.policy.writer import policy_text
+from sqlanon.results.reconstruction import ReconstructedShare
+from tests.cli.support import call_main
+from tests.run_support import open_database
 
 VALUES = ("a", "b", "c", "d")
 
@@ -58,3 +67,73 @@ def test_bins_of_whole_numbers_hold_whole_numbers() -> None:
     assert [point for place in range(50) for point in bins.points(place)] == list(range(100))
     assert bins.edges(0) == (-0.5, 1.5)
     assert Bins.over(1, 3, 50, 1.0).count == 3
+
+
+ROWS = 3000
+POLICY: dict[str, Any] = {
+    "attributes": {
+        "Age (years)": {"role": "quasi-identifier"},
+        "job": {"role": "quasi-identifier"},
+        "town": {"role": "insensitive"},
+    },
+    "privacy": [{"model": "randomization"}],
+    "algorithm": {
+        "name": "randomize",
+        "columns": {
+            "Age (years)": {"noise": "gaussian", "deviation": 8, "range": [0, 99]},
+            "job": {"response": "keep", "epsilon": 2.0, "values": list(VALUES)},
+        },
+    },
+}
+
+
+def people() -> list[tuple[Any, ...]]:
+    """Rows of which ages depend on the town."""
+    draw = random.Random(5)
+    towns = [draw.choice(["Ulm", "Linz"]) for _ in range(ROWS)]
+    hills = {"Ulm": 30, "Linz": 70}
+    return [
+        (min(99, max(0, round(draw.gauss(hills[town], 6)))), draw.choices(VALUES, [6, 3, 1, 0])[0], town)
+        for town in towns
+    ]
+
+
+def variation(shares: Sequence[ReconstructedShare], values: Sequence[Any]) -> float:
+    """The total variation of estimated shares from those of the true values."""
+
+    def lies_in(value: Any, share: ReconstructedShare) -> bool:
+        return value == share.value if share.low is None else share.low <= value < (share.high or 0.0)
+
+    true = [sum(lies_in(value, share) for value in values) / len(values) for share in shares]
+    assert sum(true) == pytest.approx(1)
+    return sum(abs(one.share - share) for one, share in zip(shares, true, strict=True)) / 2
+
+
+def test_a_release_gives_back_the_distributions_of_its_source(
+    database_url: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Of numbers by the town and of categories; from the release and what it says was added, alone."""
+    rows = people()
+    with open_database(database_url) as database:
+        table = database.create({"Age (years)": "INTEGER", "job": "VARCHAR(9)", "town": "VARCHAR(9)"}, rows)
+        parts = {key: POLICY[key] for key in ("privacy", "algorithm")}
+        policy = database.policy(table, POLICY["attributes"], **parts)
+    run_randomized(policy)
+    with open_database(database_url) as database:
+        database.sql(f"DROP TABLE {table}")
+    ages = reconstruct(policy, "Age (years)", by="town", bins=20)
+    assert (ages.method, [group.group for group in ages.groups]) == ("em", ["Linz", "Ulm"])
+    for group in ages.groups:
+        of_town = [age for age, _, town in rows if town == group.group]
+        assert group.rows == len(of_town)
+        assert variation(group.shares, of_town) < 0.15
+    jobs = reconstruct(policy, "job")
+    assert jobs.method == "inversion"
+    assert variation(jobs.groups[0].shares, [job for _, job, _ in rows]) < 0.08
+    assert reconstruct(policy, "job", method="em").groups[0].rounds
+    with pytest.raises(PolicyError, match="bayes is for numbers"):
+        reconstruct(policy, "job", method="bayes")
+    file = tmp_path / "policy.yml"
+    file.write_text(policy_text(policy), encoding="utf-8")
+    code, printed, _ = call_main(capsys, "reconstruct", file, "--column", "job", "--json")
+    assert (code, json.loads(printed)["method"]) == (0, "inversion")

@@ -37,7 +37,7 @@ def reconstruct(
     *,
     by: str | None = None,
     bins: int = BINS,
-    method: Method = "em",
+    method: Method | None = None,
     range_: tuple[float, float] | None = None,
     options: EngineOptions | None = None,
 ) -> Reconstruction:
@@ -45,8 +45,9 @@ def reconstruct(
 
     by: a column that is released as it is, of which every value is a group with a distribution of its own.
     bins: of numbers, over the range.
-    method: `em`, expectation maximization (Agrawal, Aggarwal, PODS 2001); `bayes`, numbers as if in the middle of their
-        bins (Agrawal, Srikant, SIGMOD 2000); `inversion` of the matrix, of categories.
+    method: `em`, expectation maximization (Agrawal, Aggarwal, PODS 2001), by default of numbers; `bayes`, numbers as if
+        in the middle of their bins (Agrawal, Srikant, SIGMOD 2000); `inversion` of the matrix, by default of
+        categories.
     range_: the least and the greatest original number; by default that which the policy declares, or else that of the
         released numbers, which is wider.
 
@@ -65,16 +66,17 @@ def reconstruct(
         change = changes[column]
         released = next(one for one in engine.columns(release) if one.name == column)
         source = _ReleasedColumn(engine, release, released, group)
+        chosen: Method = method or ("inversion" if isinstance(change, Response) else "em")
         if isinstance(change, AddedNoise):
-            if method == "inversion":
+            if chosen == "inversion":
                 raise PolicyError("inversion is for categories; numbers are estimated by em or bayes.")
-            groups = _numbers(source, change, bins, method, range_ or _declared(policy, column))
+            groups = _numbers(source, change, bins, chosen, range_ or _declared(policy, column))
         elif isinstance(change, Response):
-            if method == "bayes":
+            if chosen == "bayes":
                 raise PolicyError("bayes is for numbers; categories are estimated by em or inversion.")
-            groups = _categories(source, change, method)
+            groups = _categories(source, change, chosen)
         name = ".".join(release.parts[-2:])
-    return Reconstruction(name, column, change.method, method, by, tuple(groups))
+    return Reconstruction(name, column, change.method, chosen, by, tuple(groups))
 
 
 class _ReleasedColumn:

@@ -39,11 +39,12 @@ def reconstruct_command(
     ] = None,
     bins: Annotated[int, typer.Option(min=1, max=1000, help="Bins of numbers.")] = 50,
     method: Annotated[
-        Literal["em", "bayes", "inversion"],
+        Literal["em", "bayes", "inversion"] | None,
         typer.Option(
-            help="Expectation maximization; the published Bayes update, of numbers; the inverse matrix, of categories.",
+            help="Expectation maximization, by default of numbers; the published Bayes update, of numbers; the inverse"
+            " matrix, by default of categories.",
         ),
-    ] = "em",
+    ] = None,
     least: Annotated[
         float | None, typer.Option("--from", help="The least original number, where the policy declares no range.")
     ] = None,
