@@ -9,6 +9,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -37,14 +38,18 @@ _numbers = itertools.count(1)
 
 def url_with_metastore(home: Path, place: str = "spark+local://2") -> str:
     """The URL of sessions whose tables are kept under a directory."""
-    metastore = quote(f"jdbc:derby:;databaseName={home}/metastore;create=true", safe="")
-    settings = {
+    settings = settings_of_metastore(home)
+    return f"{place}?" + "&".join(f"{name}={quote(value, safe='/')}" for name, value in settings.items())
+
+
+def settings_of_metastore(home: Path) -> dict[str, str]:
+    """The settings of Spark by which tables are kept under a directory."""
+    return {
         "spark.sql.warehouse.dir": f"{home}/warehouse",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.catalogImplementation": "hive",
-        "spark.hadoop.javax.jdo.option.ConnectionURL": metastore,
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home}/metastore;create=true",
     }
-    return f"{place}?" + "&".join(f"{name}={value}" for name, value in settings.items())
 
 
 class SparkTables:
@@ -56,8 +61,15 @@ class SparkTables:
         self.catalog = f"duckdb:///{home}/catalog.duckdb"
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement of Spark's."""
-        return [tuple(row) for row in self.engine.driver_connection.sql(statement).collect()]
+        """The rows of a statement of Spark's; instants in UTC, which it gives without a zone, in this process's own."""
+        frame = self.engine.driver_connection.sql(statement)
+        instants = {n for n, field in enumerate(frame.schema.fields) if field.dataType.simpleString() == "timestamp"}
+        return [
+            tuple(
+                value.astimezone(UTC) if n in instants and value is not None else value for n, value in enumerate(row)
+            )
+            for row in frame.collect()
+        ]
 
     def create(self, columns: Mapping[str, str], rows: Sequence[Sequence[Any]], name: str | None = None) -> str:
         """A new table with these columns, of the types that DuckDB has them."""

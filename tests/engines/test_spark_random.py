@@ -45,6 +45,24 @@ def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Databa
         yield duckdb, spark
 
 
+def models_for(rng: random.Random, sensitive: str) -> list[dict[str, Any]]:
+    """k-anonymity, and in most cases a model of the sensitive column that its rows may meet or not."""
+    about = rng.choice(
+        [
+            None,
+            {"model": "distinct-l-diversity", "l": 2},
+            {"model": "beta-likeness", "beta": rng.choice([1.5, 3]), "form": rng.choice(["basic", "enhanced"])},
+            {"model": "delta-disclosure", "delta": rng.choice([1.5, 3])},
+            {"model": "alpha-k", "alpha": rng.choice([0.4, 0.7]), "k": 3},
+            {"model": "confidence-bound", "confidence": rng.choice([0.4, 0.7])},
+        ]
+    )
+    counted = {"model": "k-anonymity", "k": rng.choice([2, 5])}
+    if about is None:
+        return [counted]
+    return [counted, {"attribute": sensitive, **about}]
+
+
 @pytest.mark.variants(1)
 @pytest.mark.parametrize("seed", range(30))
 def test_the_release_of_a_random_table_is_that_of_duckdb(databases: tuple[Database, SparkTables], seed: int) -> None:
@@ -59,12 +77,7 @@ def test_the_release_of_a_random_table_is_that_of_duckdb(databases: tuple[Databa
             sensitive: {"role": "sensitive"},
             kept: {"role": "insensitive"},
         },
-        "privacy": rng.choice(
-            [
-                [{"model": "k-anonymity", "k": rng.choice([2, 5])}],
-                [{"model": "k-anonymity", "k": 2}, {"model": "distinct-l-diversity", "attribute": sensitive, "l": 2}],
-            ]
-        ),
+        "privacy": models_for(rng, sensitive),
     }
     for database in databases:
         database.create({name: DRAWN[name][0] for name in names}, rows, f"random_{seed}")
