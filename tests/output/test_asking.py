@@ -207,6 +207,16 @@ def test_persons_are_counted_not_rows(database: Database) -> None:
         ask(policy, "count(*) where age <= 32", OPTIONS)
 
 
+def test_rows_of_nobody_known_are_refused(database: Database) -> None:
+    """They could be of anybody, so that nobody can tell how many persons an answer is about."""
+    roles = {"who": "identifier", "age": "quasi-identifier", "income": "sensitive"}
+    rows = [(who, 30 + who, 10 * who) for who in range(6)]
+    table = database.create(dict.fromkeys(roles, "INTEGER"), [*rows, (None, 31, 5)])
+    policy = policy_of(database, table, roles=roles, subject="who")
+    with pytest.raises(PolicyError, match="subject: the rows of some person differ .* or are of nobody known"):
+        ask(policy, "count(*) where age <= 33", OPTIONS)
+
+
 @pytest.mark.parametrize(
     ("column", "constants"),
     [
