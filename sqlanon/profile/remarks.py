@@ -70,8 +70,10 @@ def _costliest(costs: DraftCosts) -> list[str]:
 
 def _others(costs: DraftCosts, name: str) -> str:
     assert costs.draft is not None
-    without, with_it = costs.without_column[name].loss, costs.draft.loss_but_of(name)
-    return f"Without it the others lose {percent(without)}, not {percent(with_it)}."
+    without, with_it = percent(costs.without_column[name].loss), percent(costs.draft.loss_but_of(name))
+    if without == with_it:
+        return f"Without it the others lose no less, {with_it}."
+    return f"Without it the others lose {without}, not {with_it}."
 
 
 def column(costs: DraftCosts | None, name: str) -> str:
@@ -81,5 +83,7 @@ def column(costs: DraftCosts | None, name: str) -> str:
     loss_text = f"; loses {percent(costs.draft.of[name])}"
     if name not in costs.without_column:
         return loss_text
-    without, with_it = costs.without_column[name].loss, costs.draft.loss_but_of(name)
-    return f"{loss_text}, the others {percent(with_it)}, or {percent(without)} without it"
+    without, with_it = percent(costs.without_column[name].loss), percent(costs.draft.loss_but_of(name))
+    return f"{loss_text}, the others {with_it}, " + (
+        "without it too" if without == with_it else f"or {without} without it"
+    )
