@@ -399,6 +399,57 @@ def test_every_algorithm_makes_classes_of_k_persons(
     assert len(shown) >= (1 - suppression) * len(rows)
 
 
+@pytest.mark.in_turns(2)
+@pytest.mark.parametrize("stars", ["star", {"star": "unprotected"}], ids=["judged", "unprotected"])
+@settings(max_examples=6, **CASES)
+@given(rows=changing_tables(), k=st.integers(2, 4), name=st.sampled_from(["optimal", "bottom-up", "datafly"]))
+def test_starred_rows_are_a_class_of_their_persons(
+    database: Database, rows: list[Row], k: int, name: str, stars: Any
+) -> None:
+    """Several rows of one person with stars count once; those who are alone among them are told of."""
+    table = database.create(COLUMNS, rows)
+    more = {"suppression": 0.4, "suppressed": stars, "algorithm": {"name": name}, "privacy": [K | {"k": k}]}
+    try:
+        result = anonymize(database.policy(table, GROUPED, subject="who", **more))
+        shown = database.sql(f"SELECT * FROM {table}_r")
+    except ProtectionError:
+        return
+    finally:
+        database.sql(f"DROP TABLE IF EXISTS {table}_r")
+        database.sql(f"DROP TABLE {table}")
+    persons, _ = groups(shown)
+    sizes = {shows: len(who) for shows, who in persons.items()}
+    starred = [row for row in shown if row[1:3] == ("*", "*")] if result.starred else []
+    assert len(shown) == len(rows) == result.release.rows
+    assert result.release.suppressed == (result.starred.rows if result.starred else 0) == len(starred)
+    assert len(starred) <= 0.4 * len(rows)
+    assert (result.release.min_class_size, result.risk.prosecutor_max) == (
+        min(sizes.values()),
+        1 / min(sizes.values()),
+    )
+    alone = {shows: n for shows, n in sizes.items() if n < k}
+    if not starred or stars == "star":
+        assert not alone
+    elif alone:
+        assert list(alone) == [("*", "*")]
+        assert result.starred.violate == ("k-anonymity",)
+        assert f"suppressed rows of {alone['*', '*']} persons" in result.starred.note
+
+
+def test_stars_of_one_person_are_no_class(database: Database) -> None:
+    """Five rows of one person in another town: as a class of stars they are one person, however many rows."""
+    rows = [(f"p{n % 6}", 20, "a", "flu", n) for n in range(12)] + [("p9", 29, "b", "flu", n) for n in range(5)]
+    levels = GROUPED | {"town": QUASI | {"hierarchy": "suppress"}, "age": QUASI | {"hierarchy": {"intervals": [5]}}}
+    more: dict[str, Any] = {"algorithm": {"name": "optimal"}, "suppression": 0.3, "privacy": [K | {"k": 2}]}
+    table = database.create(COLUMNS, rows)
+    told = anonymize(database.policy(table, levels, subject="who", suppressed={"star": "unprotected"}, **more))
+    assert (told.starred.rows, told.starred.violate) == (5, ("k-anonymity",))
+    assert told.release.min_class_size == 1
+    judged = anonymize(database.policy(table, levels, subject="who", suppressed="star", **more), replace=True)
+    assert judged.release.min_class_size >= 2
+    assert judged.release.suppressed == 0
+
+
 CLOSE = {"model": "t-closeness", "attribute": "ill", "t": 0.4}
 
 
