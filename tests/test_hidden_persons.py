@@ -180,6 +180,7 @@ privacy: [{{model: k-anonymity, k: 2}}]
     assert told.exit_code == 0
     assert "they count the persons of 'who', of which the release shows nothing" in told.stdout
     assert "The run judged them before it published." in told.stdout
+    assert "Persons are not counted here" in told.stdout
 
 
 def test_searches_that_count_rows_are_not_published(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

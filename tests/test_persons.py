@@ -22,8 +22,7 @@ from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.models import models_of
 from sqlanon.plan.streams import stream_problems
 from sqlanon.runs import source
-from sqlanon.runs.tradeoffs.explore_lattice import explore
-from sqlanon.runs.tradeoffs.sweeping import sweep
+from sqlanon.runs.dry_run.running import run_dry
 from sqlanon.verification.release import verify_release
 from tests.jobs_support import carry_out, frozen
 from tests.rules_support import apply
@@ -261,6 +260,7 @@ def test_summary_page_and_json_name_persons_as_what_is_counted(tmp_path: Path) -
     assert not re.search("rows (in a class|alone with)", summary)
     page = run_report(result.run, policy=policy, population=16)
     assert "persons in the smallest class" in page
+    assert "Every class holds rows of at least 3 persons." in page
     assert "<h2>Persons, not rows</h2>" in page
     assert "Share of the persons whose risk is above so much." in page
     with pytest.raises(PolicyError, match="A population of 15 can't be: the release has 16 persons"):
@@ -529,23 +529,20 @@ def test_a_published_table_that_lost_a_person_fails_its_check(tmp_path: Path) ->
     assert not verified.satisfied
 
 
-def test_what_counts_rows_refuses_persons_by_name(database: Database) -> None:
+@pytest.mark.parametrize("shown", [DRAWN, {"role": "identifier"}])
+def test_a_dry_run_refuses_persons_by_name(database: Database, shown: Any) -> None:
+    policy = database.policy(database.create(COLUMNS, ROWS), ROLES | {"who": shown}, subject="who")
+    with pytest.raises(PolicyError, match="subject: a dry run counts rows, and not the persons of 'who'"):
+        run_dry(policy, OPTIONS)
+
+
+def test_a_procedure_refuses_persons_by_name(database: Database) -> None:
+    if database.engine == "duckdb":
+        return
     table = database.create(COLUMNS, ROWS)
-    policy = database.policy(table, ROLES, subject="who")
-    made = anonymize(policy)
-    acts: dict[str, Callable[[], object]] = {"a sweep": lambda: sweep(policy, [2, 3])}
-    if database.engine == "postgres":
-        acts["a procedure"] = lambda: frozen(database, made.run)
-    for doer, act in acts.items():
-        with pytest.raises(PolicyError, match=f"subject: {doer}.* counts rows, and not the persons of 'who'"):
-            act()
-
-
-def test_a_lattice_is_not_explored_by_rows(database_url: str) -> None:
-    with open_database(database_url) as database:
-        policy = database.policy(database.create(COLUMNS, ROWS), GROUPED, subject="who", algorithm={"name": "optimal"})
-    with pytest.raises(PolicyError, match="subject: the exploration of a lattice counts rows"):
-        explore(policy)
+    made = anonymize(database.policy(table, ROLES, subject="who"))
+    with pytest.raises(PolicyError, match="subject: a procedure counts rows, and not the persons of 'who'"):
+        frozen(database, made.run)
 
 
 @ORACLE

@@ -75,9 +75,10 @@ def tradeoff_text(tradeoff: Tradeoff) -> str:
     measured = f"{len(tradeoff.candidates):,} candidates"
     if tradeoff.nodes is not None and tradeoff.nodes > len(tradeoff.candidates):
         measured += f" of {tradeoff.nodes:,}"
+    unit = "" if tradeoff.unit == "rows" else f" (classes and risk are of {tradeoff.unit})"
     parts = [
-        f"Trade-off of {tradeoff.source}: {tradeoff.rows:,} rows, {measured} measured, {tradeoff.satisfying:,} satisfy "
-        f"the policy; {number(round(tradeoff.seconds, 2))} s",
+        f"Trade-off of {tradeoff.source}: {tradeoff.rows:,} rows{unit}, {measured} measured, "
+        f"{tradeoff.satisfying:,} satisfy the policy; {number(round(tradeoff.seconds, 2))} s",
         _front(tradeoff),
         *(f"k = {k:,} can't be met: {refusal}" for k, refusal in tradeoff.refusals),
         "\n".join(f"Warning: {warning}" for warning in tradeoff.warnings),

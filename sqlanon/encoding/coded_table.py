@@ -104,17 +104,18 @@ class CodedTable:
 
 
 def encode(
-    engine: Engine, plan: Plan, workspace: Workspace, row_filter: Markup | None = None, *, whole: bool = False
+    engine: Engine, plan: Plan, workspace: Workspace, row_filter: Markup | None = None, *, whole: bool | None = None
 ) -> CodedTable:
     """Code the source; must run inside `engine.transaction()` so that all statements see one snapshot.
 
     row_filter: a condition on rows `s` of the source; others are left out.
-    whole: whether all rows are witnesses, however many there are.
+    whole: whether all rows are witnesses, however many there are; unless given, if they tell of persons whom the
+        release hides.
     """
     if plan.pseudonyms:  # or identifiers would be kept as they are
         raise ValueError("Pseudonyms must be made before the source is coded.")
     plan = replace(plan, attributes=tuple(_limited(engine, plan, attribute) for attribute in plan.attributes))
-    whole = whole or plan.hidden_person is not None
+    whole = plan.hidden_person is not None if whole is None else whole
     if row_filter is None:
         return _encode(engine, plan, workspace, _measure_source(engine, plan), whole=whole)
     part = copied(engine, plan, workspace, row_filter=row_filter)

@@ -24,16 +24,22 @@ from sqlanon.values.expressions import comparable
 class Repetition:
     """The identifiers of a table that repeat, and the names of those that the session may not read.
 
-    person: the one whose values are counted as persons, if any is.
+    person: the one whose values are counted as persons, if any is; hidden: whether the release shows nothing of it.
     """
 
     columns: tuple[RepeatingColumn, ...] = ()
     unread: tuple[str, ...] = ()
     person: str | None = None
+    hidden: bool = False
 
     @property
     def sentence(self) -> str | None:
         """The note beside every verdict; None where rows are counted and no identifier repeats."""
+        if self.person is not None and self.hidden:
+            return (
+                f"Persons are not counted here, and neither are rows in their place: the release shows nothing of"
+                f" '{self.person}', whose persons its run counted."
+            )
         if self.person is not None:
             return f"Persons are counted, not rows: those that '{self.person}' tells apart."
         if self.columns:

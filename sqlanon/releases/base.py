@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlanon.catalog import Catalog
 from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError
 from sqlanon.measures.loss import Loss
 from sqlanon.measures.workload.measures import Measures
 from sqlanon.plan.plan import Plan
@@ -24,6 +25,7 @@ from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check, Distributions
 from sqlanon.sql import Relation
 from sqlanon.staging.staging import Staged
+from sqlanon.verification.verify import Verification
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
 
@@ -121,6 +123,13 @@ class Release(ABC):
     def measure_distributions(self, engine: Engine, least: int) -> Distributions | None:  # noqa: ARG002
         """Measure the columns before and after, no bar below `least` rows; None where it can't be known."""
         return None
+
+    def measure_persons(self, engine: Engine, workspace: Workspace) -> Verification:  # noqa: ARG002
+        """Measure the classes of a release that is not made by the persons of the source, whom no model judges here.
+
+        Raises PolicyError where a release of this kind tells nothing of its persons.
+        """
+        raise PolicyError("subject: this release has no rows of persons.")
 
     @abstractmethod
     def count_labels(self, engine: Engine) -> dict[str, int]:

@@ -14,11 +14,13 @@ from sqlanon.releases.base import Judged, Release
 from sqlanon.results.facts import Facts
 from sqlanon.results.measures import Check
 from sqlanon.sql import Relation
+from sqlanon.staging.labels import EVERYTHING
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding
 from sqlanon.staging.staging import Staged, stage_release
 from sqlanon.verification.checking import check_release
 from sqlanon.verification.hidden_persons import create_persons
+from sqlanon.verification.verify import Verification, verify_table
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
 
@@ -71,6 +73,13 @@ class EquivalenceClasses(Release):
         table, person = create_persons(engine, workspace, self.recoding)
         yield Judged(engine, table, self.shown_columns, person)
         workspace.drop(table)
+
+    def measure_persons(self, engine: Engine, workspace: Workspace) -> Verification:
+        table, person = create_persons(engine, workspace, self.recoding)
+        label = EVERYTHING if self.starred_rows else None
+        measured = verify_table(engine, table, self.shown_columns, (), suppressed_label=label, person=person)
+        workspace.drop(table)
+        return measured
 
     def count_labels(self, engine: Engine) -> dict[str, int]:
         return count_labels(engine, self.recoding)

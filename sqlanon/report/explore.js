@@ -3,6 +3,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const byLevels = data.kind === "lattice";
   const candidates = data.candidates;
+  const members = data.unit, member = members.replace(/s$/, "");
   const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [900, 460, 64, 18, 30, 52];
   const CELL = 16; // of the grid by which the nearest point is found
   const get = id => document.getElementById(id);
@@ -19,7 +20,7 @@
     ? data.columns.map((column, place) => `${column.name} ${one.levels[place]}`).join(", ") : `k = ${whole(one.k)}`;
   const measuresOf = one => (one.rows === 0 ? "all rows are suppressed"
     : `greatest risk ${percent(one.risk.greatest)}, mean risk ${percent(one.risk.mean)}, utility ${percent(utility(one))}, `
-    + `${whole(one.suppressed)} rows suppressed, ${whole(one.classes)} classes, the smallest of ${whole(one.least)} rows`)
+    + `${whole(one.suppressed)} rows suppressed, ${whole(one.classes)} classes, the smallest of ${whole(one.least)} ${members}`)
     + (one.satisfies ? "" : "; does not satisfy the policy");
 
   // --- elements
@@ -85,7 +86,7 @@
       drawn(grid, "line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: up, y2: up });
       drawn(grid, "text", { x: LEFT - 8, y: up + 4, "text-anchor": "end" }, percent(top * step / 4));
     }
-    const title = state.axis === "greatest" ? "greatest risk of a row" : "mean risk of the rows";
+    const title = state.axis === "greatest" ? `greatest risk of a ${member}` : `mean risk of the ${members}`;
     drawn(grid, "text", { class: "title", x: WIDTH - RIGHT, y: HEIGHT - 10, "text-anchor": "end" }, `${title} \u2192`);
     drawn(grid, "text", { class: "title", x: 4, y: 14 }, "\u2191 utility");
   }
@@ -223,9 +224,9 @@
     table.replaceChildren();
     const both = (heading, value) => row(table, heading,
       [before, one].map(side => number(side === null ? "\u2013" : value(side))));
-    both("Greatest risk of a row", side => percent(side.risk.greatest));
-    both("Mean risk of the rows", side => percent(side.risk.mean));
-    both("Rows in the smallest class", side => whole(side.least));
+    both(`Greatest risk of a ${member}`, side => percent(side.risk.greatest));
+    both(`Mean risk of the ${members}`, side => percent(side.risk.mean));
+    both(`${members === "rows" ? "Rows" : "Persons"} in the smallest class`, side => whole(side.least));
     both("Classes", side => whole(side.classes));
     both("Rows shown", side => whole(side.rows));
     both("Rows suppressed", side => whole(side.suppressed));

@@ -154,11 +154,17 @@ def _models(policy: Mapping[str, Any], result: RunResult | None) -> Iterator[_Ro
     verdicts = (None if result is None else result.models) or [None] * len(policy["privacy"])
     fits = result is not None and bool(result.release.fits)
     for asked, verdict in zip(policy["privacy"], verdicts, strict=False):
-        sentence = wording.model_sentence(asked, policy["attributes"])
+        sentence = wording.model_sentence(asked, policy["attributes"], _person(policy))
         yield {"name": asked["model"], "sentence": wording.MATCHING + sentence if fits else sentence, "result": verdict}
     for verdict in verdicts[len(policy["privacy"]) :]:  # of combinations of columns
         sentence = wording.combinations_sentence(verdict.parameters) if verdict is not None else ""
         yield {"name": "" if verdict is None else verdict.model, "sentence": sentence, "result": verdict}
+
+
+def _person(policy: Mapping[str, Any]) -> str | None:
+    """The attribute whose values are persons, as the policy is stored; None where rows are counted."""
+    subject = policy.get("subject")
+    return None if subject in (None, "none") else str(subject)
 
 
 def _quasi_identifiers(result: RunResult | None) -> Iterator[_Row]:

@@ -276,11 +276,15 @@ NULLS_COUNT = " NULL counts as a value."
 NULLS_ADD_NOTHING = " NULL adds no diversity."
 
 
-def model_sentence(model: Mapping[str, Any], attributes: Mapping[str, Any]) -> str:
-    """Say in plain words what a privacy model asks, of attributes as they are stored."""
+def model_sentence(model: Mapping[str, Any], attributes: Mapping[str, Any], person: str | None = None) -> str:
+    """Say in plain words what a privacy model asks, of attributes as they are stored.
+
+    person: the attribute whose values are persons, where these are counted.
+    """
     parameters = parameters_of_model(model["model"])
     if parameters is None:
         return f"The model {model['model']}, which no installed package explains."
     made = from_spec(parameters.model_validate(model))
     nulls = attributes.get(str(made.attribute), {}).get("nulls", "value") if made.counts_null_by_policy else ""
-    return made.sentence + {"value": NULLS_COUNT, "nothing": NULLS_ADD_NOTHING}.get(nulls, "")
+    counted = made if person is None else made.by_rows(person) or made
+    return counted.sentence + {"value": NULLS_COUNT, "nothing": NULLS_ADD_NOTHING}.get(nulls, "")

@@ -84,7 +84,8 @@ class Search(ReleaseSource):
         self.search_options = search_options
 
     def encode(self, run: RunExecution) -> Encoded:
-        return Encoded(encode(run.engine, run.snapshot, run.workspace, whole=self.searching.needs_all_witnesses))
+        whole = self.searching.needs_all_witnesses or None
+        return Encoded(encode(run.engine, run.snapshot, run.workspace, whole=whole))
 
     def distinct_tuples(self, run: RunExecution, coded: CodedTable) -> Tuples | None:
         if run.policy.person is not None and run.policy.algorithm.counts_persons:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import Step
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.plan.persons import refuse_persons
 from sqlanon.plan.plan import Plan, with_word_of_release
 from sqlanon.plan.pseudonyms import refuse_pseudonyms
 from sqlanon.policy import Policy
@@ -62,6 +63,7 @@ def run_dry(
 
     A release that exists is taken to be replaced; without `replace` a warning of the plan says what a run needs.
     """
+    refuse_persons(policy, "a dry run")
     refuse_pseudonyms(policy, "a dry run reads no identifiers (`show --steps` has the statements of a run), and")
     search_options = search_options or SearchOptions()
     policy = search_options.applied_to(policy)

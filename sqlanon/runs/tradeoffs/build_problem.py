@@ -21,8 +21,9 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.models import models_of
-from sqlanon.plan.persons import refuse_persons
+from sqlanon.models import PrivacyModel, models_by_rows, models_of
+from sqlanon.models.k_anonymity import KPersons
+from sqlanon.plan.persons import require_models_by_rows
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy, seed_of
@@ -56,7 +57,7 @@ def build_problem(
 
     Raises PolicyError if the policy doesn't fit the table, AccessError if the source may not be read.
     """
-    refuse_persons(policy, "the exploration of a lattice")
+    require_models_by_rows(policy, "the exploration of a lattice")
     with connect(policy.source.url or MEMORY_URL, options) as engine:
         engine.require_writable()
         with build_problem_in(engine, policy, search_options, journal) as opened:
@@ -79,15 +80,23 @@ def build_problem_in(
     with _workspace(plan, engine, journal) as workspace:
         with journal.during("encode"), engine.transaction():
             hold_trusted(policy, engine, plan.source)
-            coded = encode(engine, _without_kept_columns(plan), workspace)
+            coded = encode(engine, _without_kept_columns(plan), workspace, whole=False)
         engine.require_unchanged(policy.source.file, version)
         with journal.during("search"):
             started = time.perf_counter()
-            models = models_of(policy)
+            models = _models_of_problem(policy)
             chosen_options = search_options or SearchOptions()
             request = SearchRequest(engine, workspace, coded, models, policy, chosen_options, journal.progress)
             request = request.with_tuples(algorithm_of(policy.algorithm))
             yield OpenProblem(plan, lattice_problem(request), started)
+
+
+def _models_of_problem(policy: Policy) -> tuple[PrivacyModel, ...]:
+    """The models of rows; where persons are counted, at least one sees whose they are."""
+    models, person = models_by_rows(policy), policy.person
+    if person is None or any(model.attribute == person for model in models):
+        return models
+    return *models, KPersons(1, person)
 
 
 def _without_kept_columns(plan: Plan) -> Plan:

@@ -54,6 +54,11 @@ def explore_tradeoff(
         raise PolicyError("--candidates: at least one is needed to look at.")
     if ks or not _has_lattice(policy):
         return sweep_tradeoff(policy, sweep(policy, ks or KS, options=options, observer=observer))
+    if policy.person is not None and policy.stars:
+        raise PolicyError(
+            "subject: the exploration of a lattice counts rows with stars, and not their persons; leave them out"
+            " (suppressed: omit), or explore several k (--k)."
+        )
     policy, search_options = on_lattice(policy), SearchOptions(time_limit=time_limit)
     search_options.applied_to(policy)
     journal = Journal(observer or Silent())
@@ -80,7 +85,7 @@ class _LatticeTradeoff:
     def measure(self) -> Tradeoff:
         """Measure the candidates, and the source as it is."""
         problem, plan = self.opened.problem, self.opened.plan
-        measurer, task = NodeMeasurer(problem.sets), problem.sets.task
+        measurer, task = NodeMeasurer(problem.sets, plan.policy.person), problem.sets.task
         candidates = tuple(self._measure(measurer))
         bottom = tuple(0 for _ in problem.lattice.names)
         return Tradeoff(
@@ -98,6 +103,7 @@ class _LatticeTradeoff:
             best=_best(candidates),
             warnings=(*plan.warnings, *_warnings(plan.policy)),
             seconds=time.perf_counter() - self.opened.started,
+            unit="rows" if plan.policy.person is None else "persons",
         )
 
     def _nodes(self) -> list[Node]:

@@ -27,8 +27,14 @@ def source_before(measured: NodeMeasures, rows: int, columns: int) -> TradeoffCa
     """The source as it is, from the measures of its values: nothing is suppressed, and nothing lost."""
     bins: dict[int, SizeBin] = {}
     for one in (*measured.kept, *measured.suppressed):
-        same = bins.get(one.low, SizeBin(one.low, 0, 0, one.least))
-        bins[one.low] = SizeBin(one.low, same.classes + one.classes, same.rows + one.rows, min(same.least, one.least))
+        same = bins.get(one.low, SizeBin(one.low, 0, 0, one.least, 0))
+        bins[one.low] = SizeBin(
+            one.low,
+            same.classes + one.classes,
+            same.rows + one.rows,
+            min(same.least, one.least),
+            same.members + one.members,
+        )
     whole = NodeMeasures(tuple(bins[low] for low in sorted(bins)), (), ())
     return _candidate(whole, rows, tuple([0] * columns), False, 0, tuple([0.0] * columns), None)
 
@@ -44,6 +50,7 @@ def _candidate(
 ) -> TradeoffCandidate:
     classes = sum(one.classes for one in measured.kept) + (starred > 0)
     shown = sum(one.rows for one in measured.kept) + starred
+    members = sum(one.members for one in measured.kept) + starred
     least = min([*(one.least for one in measured.kept), *([starred] if starred else [])], default=0)
     return TradeoffCandidate(
         levels=node,
@@ -54,7 +61,7 @@ def _candidate(
         classes=classes,
         least=least,
         greatest=1 / least if least else 0.0,
-        mean=classes / shown if shown else 0.0,
+        mean=classes / members if members else 0.0,
         loss=round(sum(losses) / len(losses), 9),
         losses=losses,
         score=score,

@@ -27,6 +27,7 @@ def sweep_tradeoff(policy: Policy, swept: Sweep) -> Tradeoff:
         before=None if first is None else _before(first, names),
         refusals=tuple((one.k, one.refusal or "") for one in swept.runs if one.result is None),
         warnings=tuple(dict.fromkeys(warning for _, result in met for warning in result.warnings)),
+        unit="rows" if policy.person is None else "persons",
         seconds=sum(result.seconds.total or 0.0 for _, result in met),
     )
 

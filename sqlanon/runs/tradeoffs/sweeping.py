@@ -13,7 +13,6 @@ from sqlanon.catalog import Run, Status
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError, ProtectionError
 from sqlanon.measures.metrics import ClassStatistics
-from sqlanon.plan.persons import refuse_persons
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.privacy import k_asked, models_with_k
@@ -118,7 +117,6 @@ def sweep(
     """
     if not ks or min(ks) < 1:
         raise PolicyError("A sweep needs whole numbers from 1 on, such as --k 2,5,10.")
-    refuse_persons(policy, "a sweep")
     if policy.algorithm.releases_clusters:
         raise PolicyError("A sweep compares releases of rows, and r-gather releases clusters: run it with each k.")
     if policy.algorithm.has_wildcards:
@@ -237,11 +235,14 @@ class Measure(Sink):
         return contextlib.nullcontext()
 
     def take(self, run: RunExecution, source: ReleaseSource, encoded: Encoded, release: Release) -> None:  # noqa: ARG002
-        """Measure the classes by their regions."""
+        """Measure the classes by their regions; of persons, by what their classes show."""
         outcome = run.outcome
-        with run.journal.during("recode"):
-            sizes = release.class_sizes(run.engine)
         outcome.is_dry = True
+        with run.journal.during("recode"):
+            if run.plan.hidden_person is not None:  # as all persons are, where no pseudonyms are made
+                outcome.verification = release.measure_persons(run.engine, run.workspace)
+                return
+            sizes = release.class_sizes(run.engine)
         outcome.verification = Verification(
             ClassStatistics(outcome.source_rows - release.omitted, release.starred_rows, sizes), ()
         )

@@ -13,7 +13,7 @@ LATTICE, SWEEP = "lattice", "sweep"  # kinds of trade-offs: by levels of hierarc
 
 @dataclass(frozen=True)
 class CandidateSizes:
-    """The classes of `lower` to `upper` rows: how many are kept, and how many are suppressed."""
+    """The classes of `lower` to `upper` members: how many are kept, and how many are suppressed."""
 
     lower: int
     upper: int
@@ -29,9 +29,9 @@ class TradeoffCandidate:
     k: of a candidate of a sweep; None elsewhere.
     satisfies: whether the models hold within the suppression budget.
     suppressed: the rows in classes that violate a model, and those that have to go with them.
-    rows, classes, least: the rows that the release shows, its classes, and the rows of the smallest; starred rows are a
-        class that readers see. 0 where nothing is left.
-    greatest, mean: the prosecutor risk of the released rows; 0 where there are none.
+    rows, classes, least: the rows that the release shows, its classes, and the members of the smallest, which are rows
+        or persons; starred rows are a class that readers see. 0 where nothing is left.
+    greatest, mean: the prosecutor risk of the released members; 0 where there are none.
     loss, losses: the share of information lost, of the table (GCP) and by column (NCP); suppressed rows count 1. None
         where it is not known.
     score: by the policy's quality model, lower is better; None where the models don't hold.
@@ -84,6 +84,7 @@ class Tradeoff:
 
     kind: `lattice` or `sweep`.
     rows, budget: the rows of the source, and how many of them may be suppressed.
+    unit: what classes and risk count, `rows` or `persons`.
     before: the source as it is, as a candidate without suppression; None where it was not measured.
     nodes: the generalizations that there are; more than the candidates where the lattice is large. None for a sweep.
     best: the place of the candidate with the best score among those that satisfy the models; None without one.
@@ -105,6 +106,12 @@ class Tradeoff:
     refusals: tuple[tuple[int, str], ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
+    unit: str = "rows"
+
+    @property
+    def member(self) -> str:
+        """The noun for what classes and risk count."""
+        return self.unit.removesuffix("s")
 
     @property
     def satisfying(self) -> int:
@@ -131,6 +138,7 @@ class Tradeoff:
             "quality": self.quality,
             "rows": self.rows,
             "budget": self.budget,
+            "unit": self.unit,
             "nodes": self.nodes,
             "columns": [vars(one) | {"levels": list(one.levels)} for one in self.columns],
             "before": None if self.before is None else self.before.as_json(),

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from sqlanon.algorithms.lattice.frequency.batches import RollUp, answer_each
 from sqlanon.algorithms.lattice.frequency.groups import GroupLookup
-from sqlanon.encoding.frequency.frequency_sets import FrequencySets
+from sqlanon.encoding.frequency.frequency_sets import FrequencySets, sensitive_column
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.sql import Identifier, Relation, macro
 
@@ -27,12 +27,16 @@ Stacked = dict[str, Any]
 
 @dataclass(frozen=True)
 class SizeBin:
-    """The classes of `low` rows and more, up to the next bin; `least` rows has the smallest of them."""
+    """The classes of `low` members and more, up to the next bin; `least` has the smallest of them, and all `members`.
+
+    Members are rows, or the persons of each class.
+    """
 
     low: int
     classes: int
     rows: int
     least: int
+    members: int
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,14 @@ class NodeMeasures:
 
 @dataclass(frozen=True)
 class NodeMeasurer:
-    """Measures generalizations of the table that some frequency sets count."""
+    """Measures generalizations of the table that some frequency sets count.
+
+    person: the attribute, of those that models look at, whose values are the members of classes; None for rows. Starred
+    rows are no class of persons here.
+    """
 
     sets: FrequencySets
+    person: str | None = None
 
     def measure_each(self, nodes: Sequence[Node]) -> list[NodeMeasures]:
         """Measure several generalizations, in their order.
@@ -120,7 +129,14 @@ class NodeMeasurer:
         """Measure with the classes to suppress as a work table, and the columns that its `class` is made of."""
         engine, classes = self.sets.engine, self._new_table("measured")
         engine.analyze(failing)
-        engine.run("lattice/create_classes_by_failing", classes=classes, failing=failing, keys=keys, **stacked)
+        engine.run(
+            "lattice/create_classes_by_failing",
+            classes=classes,
+            failing=failing,
+            keys=keys,
+            person=self._person_column,
+            **stacked,
+        )
         self.sets.workspace.drop(failing)
         return self._measure(nodes, stacked, classes)
 
@@ -130,7 +146,10 @@ class NodeMeasurer:
         places = [place for place, *_ in stacked["generalizations"]]
         bins: dict[tuple[int, bool], list[SizeBin]] = defaultdict(list)
         counts = self.sets.engine.query(
-            "lattice/count_binned_sizes", classes=classes, bins=size_bins(self.sets.task.rows)
+            "lattice/count_binned_sizes",
+            classes=classes,
+            bins=size_bins(self.sets.task.rows),
+            size=Identifier("n" if self.person is None else "persons"),
         )
         for place, violates, *one in sorted(counts):
             bins[int(place), bool(violates)].append(SizeBin(*map(int, one)))
@@ -173,6 +192,12 @@ class NodeMeasurer:
     @cached_property
     def _lookup(self) -> GroupLookup:
         return GroupLookup(self.sets)
+
+    @property
+    def _person_column(self) -> Identifier | None:
+        """The column of the frequency sets with the codes of persons."""
+        names = [one.name for one in self.sets.task.sensitive]
+        return None if self.person is None else sensitive_column(names.index(self.person))
 
     def _new_table(self, meaning: str) -> Relation:
         return self.sets.workspace.table(meaning, next(self.sets.numbers))
