@@ -59,7 +59,8 @@ def table_risk(
         it has the subject's column its persons are counted, elsewhere its rows.
     thresholds: of risks, above 0 and at most 1, for the shares of members at risk.
     subsets: distinction and separation are measured of all subsets of up to so many of these columns.
-    suda: minimal sample uniques of up to so many of these columns are counted, and scored.
+    suda: minimal sample uniques of up to so many of these columns are counted, and scored. With a subject both are of
+        persons, each by one row, in which none of theirs may differ.
     rows_to: the new table, in the same database and for its owner alone, of each row's risk beside its `key`, a column:
         the size of its class, its individual risk, and with `suda` its scores.
     trusts_owner: whether code of the table's owner may run, on PostgreSQL, with the rights of the role that reads.
@@ -73,6 +74,11 @@ def table_risk(
         raise PolicyError(
             "--rows-to TABLE writes the risk of each row beside its --key COLUMN, into the database of the table; by"
             " the table's own classes, so without --population."
+        )
+    if rows_to is not None and suda is not None and subject is not None:
+        raise PolicyError(
+            "--rows-to writes SUDA scores of rows, and with --subject they are of persons: leave one of --suda and"
+            " --subject out."
         )
     singling.require_engine(url)
     named: dict[str, Any] = {"subject": subject, "weights": weights, "household": household}
@@ -103,7 +109,7 @@ def policy_risk(
     sample_of: the fraction of a population that the source is a random sample of; the release's is less in proportion
         to its rows.
     thresholds: as in `table_risk`.
-    subsets, suda: as in `table_risk`; of the source alone.
+    subsets, suda: as in `table_risk`, of the source, and of what the release shows.
 
     Raises PolicyError: the source lacks a column, or the subject is NULL in some row, without `nulls: each`.
     """
@@ -113,7 +119,7 @@ def policy_risk(
     read_only = policy.source.url is not None and not singling.is_wanted
     with open_source(policy, options, read_only=read_only) as (engine, relation):
         source = measure_risk(risk_source(engine, relation, names, **_persons(policy)), asked)
-        source = measure_singling(risk_source(engine, relation, names), source, singling)
+        source = measure_singling(risk_source(engine, relation, names, **_persons(policy)), source, singling)
         source = with_identifiers(engine, relation, source)
     if policy.is_private:
         return PolicyRisk(source, None, "The policy releases noisy counts, which have no classes of rows.")
@@ -128,13 +134,14 @@ def policy_risk(
             f"The release shows nothing of '{policy.person}', so that its persons can't be counted; its run measured"
             " the risk of its classes, which `sqlanon report` shows.",
         )
-    with _published(policy, options) as opened:
+    with _published(policy, options, singling.is_wanted) as opened:
         if opened is None:
             return PolicyRisk(source, None, "There is no release yet, or it can't be read.")
         engine, relation = opened
         columns = release_columns(policy, {column.name for column in engine.columns(relation)})
         asked = _of_release(asked, engine, relation, source)
-        return PolicyRisk(source, measure_risk(risk_source(engine, relation, columns, **_persons(policy)), asked))
+        released = risk_source(engine, relation, columns, **_persons(policy))
+        return PolicyRisk(source, measure_singling(released, measure_risk(released, asked), singling))
 
 
 def _persons(policy: Policy) -> dict[str, Any]:
@@ -160,11 +167,13 @@ def _population(
 
 
 @contextlib.contextmanager
-def _published(policy: Policy, options: EngineOptions | None) -> Iterator[tuple[Engine, Relation] | None]:
+def _published(
+    policy: Policy, options: EngineOptions | None, makes_tables: bool
+) -> Iterator[tuple[Engine, Relation] | None]:
     """The release of a policy; None where there is none that this session may read."""
     with contextlib.ExitStack() as stack:
         try:
-            opened = stack.enter_context(open_release(policy, options=options))
+            opened = stack.enter_context(open_release(policy, options=options, makes_tables=makes_tables))
         except (AccessError, PolicyError):
             opened = None
         yield opened

@@ -26,16 +26,19 @@ def open_release(
     models: Sequence[PrivacyModel] = (),
     options: EngineOptions | None = None,
     as_text: Sequence[str] = (),
+    *,
+    makes_tables: bool = False,
 ) -> Iterator[tuple[Engine, Relation]]:
     """The released table, or another one beside it; for reading only unless a temporary table has to be made: of a
     model's hierarchy, of values that it names, which stay out of logs so, or of clusters that are expanded to rows.
 
+    makes_tables: whether the caller makes others.
     as_text: columns of a file of text that stay text, whatever they hold; others get the type that their values have.
     """
     file = policy.release.file
     url = MEMORY_URL if file is not None else policy.release.url or policy.source.url or ""
     is_expanded = policy.algorithm.releases_clusters
-    makes_tables = is_expanded or any(model.needs_hierarchy or model.needs_texts for model in models)
+    makes_tables = makes_tables or is_expanded or any(m.needs_hierarchy or m.needs_texts for m in models)
     read_only = file is None and not makes_tables
     with connect(url, options, read_only=read_only) as engine:
         if file is not None:

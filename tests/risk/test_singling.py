@@ -8,7 +8,7 @@ from sqlanon import PolicyError, policy_risk, table_risk
 from sqlanon.results.codec import to_json
 from tests.cli.support import call, only_object, query
 from tests.risk.brute_force import COLUMNS, QUASI_IDENTIFIERS, create, people
-from tests.run_support import open_database
+from tests.run_support import anonymize, open_database
 
 pytestmark = pytest.mark.either_engine
 
@@ -49,6 +49,44 @@ def test_a_policy_is_measured_by_its_source(database_url: str) -> None:
     both = policy_risk(policy, subsets=2, suda=3)
     alone = table_risk(database_url, table, QUASI_IDENTIFIERS, subsets=2, suda=3)
     assert both.source == alone
+
+
+def test_uniques_and_subsets_are_of_persons(database_url: str) -> None:
+    """Five rows of each person: measured is what a table with one row of each measures."""
+    one_each = people(5, rows=40)
+    once = create(database_url, [(n, *row[1:]) for n, row in enumerate(one_each)])
+    often = create(database_url, [(n, *row[1:]) for n, row in enumerate(one_each) for _ in range(5)])
+    by_row = table_risk(database_url, once, QUASI_IDENTIFIERS, subsets=3, suda=3)
+    by_person = table_risk(database_url, often, QUASI_IDENTIFIERS, subsets=3, suda=3, subject="person")
+    assert (by_person.suda, by_person.subsets) == (by_row.suda, by_row.subsets)
+    assert by_row.suda.rows > 0
+    assert (by_person.unit, by_person.rows, by_person.persons) == ("persons", 200, 40)
+    assert table_risk(database_url, often, QUASI_IDENTIFIERS, suda=3).suda.rows == 0
+
+
+def test_persons_whose_rows_differ_are_not_measured_by_one_of_them(database_url: str) -> None:
+    rows = people(6, rows=40)
+    table = create(database_url, [(0, *row[1:]) for row in rows])
+    with pytest.raises(PolicyError, match="look at one row a person, and rows of one 'person' differ"):
+        table_risk(database_url, table, QUASI_IDENTIFIERS, suda=3, subject="person")
+    with pytest.raises(PolicyError, match="--rows-to writes SUDA scores of rows, and with --subject"):
+        table_risk(database_url, table, QUASI_IDENTIFIERS, suda=3, subject="person", rows_to="x", key="person")
+
+
+def test_a_release_is_measured_by_what_it_shows(database_url: str) -> None:
+    """A policy's persons too, in its source and in its release, which shows surrogates."""
+    shown = {"person": {"role": "identifier", "show": "surrogate"}}
+    roles = {**shown, **dict.fromkeys(QUASI_IDENTIFIERS, "quasi-identifier")}
+    rows = [(n, *row[1:]) for n, row in enumerate(people(7, rows=30)) for _ in range(2)]
+    with open_database(database_url) as database:
+        table = database.create(COLUMNS, rows)
+        policy = database.policy(table, roles, subject="person", privacy=[{"model": "k-anonymity", "k": 4}])
+        anonymize(policy)
+    both = policy_risk(policy, subsets=2, suda=3)
+    assert both.source.suda == table_risk(database_url, table, QUASI_IDENTIFIERS, suda=3, subject="person").suda
+    assert both.release is not None
+    assert both.release.suda.rows == 0
+    assert max(one.distinction for one in both.release.subsets) <= 1 / 4
 
 
 def test_wrong_sizes_are_refused(database_url: str) -> None:

@@ -12,7 +12,8 @@ from sqlanon.measures.risk.source import RiskSource
 from sqlanon.measures.risk.subsets import ENOUGH, measure_subsets, require_few
 from sqlanon.measures.risk.suda import FRACTION, measure_suda
 from sqlanon.results.risk import TableRisk
-from sqlanon.work.workspace import TemporaryWorkspace
+from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.work.workspace import TemporaryWorkspace, Workspace
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,13 @@ class Singling:
 def measure_singling(
     source: RiskSource, risk: TableRisk, singling: Singling, of_rows: RowRisks | None = None
 ) -> TableRisk:
-    """Add to the risk of a table what singles its rows out; rows are counted, whosever they are.
+    """Add to the risk of a table what singles its rows out; with a subject its persons, each of whom is one row then.
 
     The session makes temporary tables, which end with it.
 
     of_rows: the table of risks to write, with the scores where minimal uniques are measured.
 
-    Raises PolicyError where there are too many subsets, or the engine does not measure them.
+    Raises PolicyError where there are too many subsets, the engine does not measure them, or rows of a person differ.
     """
     if of_rows is not None and singling.suda is None:
         with source.engine.transaction():
@@ -70,7 +71,8 @@ def measure_singling(
     workspace = TemporaryWorkspace(engine)
     with engine.transaction():
         carried = () if of_rows is None else of_rows.carried
-        coded = code_columns(engine, workspace, source.table, source.quasi_identifiers, carried)
+        table = source.table if source.subject is None else _create_persons(source, risk, workspace)
+        coded = code_columns(engine, workspace, table, source.quasi_identifiers, carried)
         if singling.subsets is not None:
             risk = replace(risk, subsets=measure_subsets(engine, coded, singling.subsets, singling.enough))
         if singling.suda is not None:
@@ -79,5 +81,23 @@ def measure_singling(
                 of_rows.write_scored(coded, scores)
             workspace.drop(scores.table)
             risk = replace(risk, suda=suda)
-        workspace.drop(coded.rows, coded.tuples)
+        workspace.drop(coded.rows, coded.tuples, *([] if table == source.table else [table]))
     return risk
+
+
+def _create_persons(source: RiskSource, risk: TableRisk, workspace: Workspace) -> Relation:
+    """Write one row of each person, by the columns that are measured, into a work table.
+
+    Raises PolicyError where the rows of a person differ there: such a person is not alone by any one of these rows.
+    """
+    if risk.persons is not None and risk.members > risk.persons:
+        raise PolicyError(
+            f"--subsets and --suda look at one row a person, and rows of one '{risk.subject}' differ in these columns"
+            f" ({risk.members - risk.persons:,} times). Measure a view with one row a person; or without a subject, as"
+            " rows are counted then."
+        )
+    names = [Identifier(column.name) for column in source.quasi_identifiers]
+    persons = workspace.table("persons")
+    members = macro("verification.members", source.table, source.person, names, source.keys)
+    source.engine.run("risk/create_persons", persons=persons, members=members, columns=names)
+    return persons
