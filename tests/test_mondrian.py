@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, currently_in_test_context, given, note, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.tree import forest, growth
+from sqlanon.algorithms.tree import forest, growth, medians
 from sqlanon.engines.base import Engine
+from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.engines.session_limits import EngineOptions
 from tests import run_support
 from tests.mondrian_oracle import (
@@ -162,6 +163,21 @@ def test_ranges_of_parents_serve_one_session_and_several_alike(
     heard.clear()
     assert _released(databases[1], case, [case.rows[i] for i in case.order]) == released
     assert "tree/decide/branch_ranges" in heard, "no ranges were handed on"
+
+
+@pytest.mark.in_turns(2)
+def test_values_of_bins_are_counted_only_where_one_holds_several(
+    databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On an engine that asks first, as Spark does."""
+    case = _many_numbers(300)
+    released = _released(databases[0], case, list(case.rows))
+    heard: list[str] = []
+    monkeypatch.setattr(Engine, "_tell", lambda _self, statement, *_: heard.append(statement.name))
+    monkeypatch.setattr(DuckDB, "weighs_scans", True)
+    monkeypatch.setattr(medians, "WEIGHED_BIN_BITS", medians.MOST_BIN_BITS)
+    assert _released(databases[0], case, list(case.rows)) == released
+    assert 0 < heard.count("tree/scan/count_median_values") < heard.count("tree/scan/count_bins")
 
 
 _NUMBERS: dict[str, list[Any]] = {

@@ -136,6 +136,7 @@ class Dialect:
     places_work_tables: ClassVar[bool] = False  # the session finds the place of each, whose name says nothing of it
     replaces_work_tables: ClassVar[bool] = False  # creating a work table replaces one of the same name
     asked_together: ClassVar[int] = 1  # questions of one statement; most where it takes its time whatever it asks
+    weighs_scans: ClassVar[bool] = False  # asking node tables first whether a scan of rows is needed pays
     keeps_temporary_tables: ClassVar[bool] = False  # a session for reading only may make them
     stacked_tuples: ClassVar[int] = 20_000  # that one statement groups for several generalizations: more would spill
     runs_code_of_others: ClassVar[bool] = False  # who reads a relation may run code of its owner

@@ -38,7 +38,7 @@ DIFFGEN: dict[str, Any] = {
     "algorithm": {"name": "diffgen", "specializations": 6, "target": "job"},
 }
 MOST_JOBS = 6  # that Spark runs for a search in an executor, or for the counts of a private one
-MOST_OF_A_ROUND = 12  # for a round of a tree that is divided
+MOST_OF_A_ROUND = 7  # for a round of a tree that is divided, with what divides its rows in the end
 MOST_LINES = 1000  # of a plan; one round of the division on Spark more than doubles it
 COUNTS = ("private/create_placed", "private/count_numbered", "private/count_cells")
 
@@ -75,6 +75,7 @@ def test_a_tree_that_is_divided_among_tasks(spark: SparkTables, monkeypatch: pyt
         run(spark.policy("people", **MONDRIAN), replace=True)
     assert growing_plans(sent) == {}
     assert jobs_of_a_round(sent, "tree/scan/") <= MOST_OF_A_ROUND
+    assert "tree/scan/count_median_values" not in {one.name for one in sent}, "every bin holds one code"
 
 
 def test_a_search_of_a_lattice(spark: SparkTables) -> None:

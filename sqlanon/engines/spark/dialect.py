@@ -50,6 +50,7 @@ class SparkSQL(Dialect):
     raw_literals = True
     numbers_cells = True
     places_work_tables = True
+    weighs_scans = True
     keeps_temporary_tables = True
     asked_together = 20
 

@@ -18,11 +18,19 @@ from sqlanon.engines.spark.dry_session import SparkDrySession
 from sqlanon.engines.spark.errors import statement_error
 from sqlanon.engines.spark.files import FilesOfSpark, write_directory
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
-from sqlanon.engines.spark.new_tables import create_filled, ends_its_quotes, table_and_query
+from sqlanon.engines.spark.new_tables import create_empty, create_filled, ends_its_quotes, table_and_query
 from sqlanon.engines.spark.session import FILE_MASK, close_session, open_session
 from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
 from sqlanon.engines.spark.urls import SparkAddress, address_of
-from sqlanon.engines.spark.work_tables import COMES_HOME, WorkTables, creates, named_in, query_of, written_by
+from sqlanon.engines.spark.work_tables import (
+    COMES_HOME,
+    WITH_ROWS,
+    WorkTables,
+    creates,
+    named_in,
+    query_of,
+    written_by,
+)
 from sqlanon.engines.worker import StatementWorker
 from sqlanon.errors import AccessError, EngineError, PolicyError, SqlanonError
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, Text
@@ -186,7 +194,8 @@ class SparkEngine(Engine):
         """Make a table of a query; a work table is known before its rows are there, so that its name can be dropped."""
         if isinstance(statement, _Placed) and statement.writes is not None:
             self._tables.note_written(statement.writes, Place.SPARK)
-        self._guarded(statement.name, lambda: create_filled(self._session, table, self._session.sql(query)))
+        create = create_empty if statement.name.startswith(WITH_ROWS) else create_filled
+        self._guarded(statement.name, lambda: create(self._session, table, self._session.sql(query)))
 
     def _fetch_home(self, statement: _Placed) -> int:
         """Keep at home what a statement would make a table of; the number of its rows."""

@@ -41,9 +41,14 @@ def create_filled(session: SparkSession, table: Relation, rows: DataFrame, rows_
     rows_of_file: the most rows that one file holds; None for as many as a task has.
     """
     options = {} if rows_of_file is None else {"maxRecordsPerFile": str(rows_of_file)}
+    create_empty(session, table, rows, **options)
+    rows.write.insertInto(name_for_methods(table))
+
+
+def create_empty(session: SparkSession, table: Relation, rows: DataFrame, **options: str) -> None:
+    """Create a table of the columns that rows have, without any; it takes no job."""
     name = name_for_methods(table)
     session.catalog.createTable(name, source="parquet", schema=rows.schema.toNullable(), **options)
-    rows.write.insertInto(name)
 
 
 def name_for_methods(relation: Relation) -> str:

@@ -38,7 +38,7 @@ AT_HOME = (
 )
 """Templates of statements that are carried out at home, wherever the tables are that they read."""
 WITH_ROWS = ("tree/scan/create_", "tree/scan/gain/create_")
-"""Templates of statements that Spark carries out although they read nothing that is there."""
+"""Templates of empty tables that Spark makes although they read nothing that is there."""
 COMES_HOME = (
     "audit/create_classes",
     "audit/list_values",
