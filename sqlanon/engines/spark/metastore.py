@@ -9,7 +9,7 @@ from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Any
 
 from sqlanon.engines.dialects import CAPABLE, Capability
-from sqlanon.engines.spark.errors import condition_of, names_nothing
+from sqlanon.engines.spark.errors import condition_of, names_nothing, statement_error
 from sqlanon.errors import EngineError
 from sqlanon.sql import Identifier, Relation
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from sqlanon.engines.base import Engine
 
 OWN_CATALOG = "spark_catalog"
-_UNDEFINED = "<undefined>"
 _DETAILS = "# Detailed Table Information"  # the line after which properties follow the columns
+_UNDEFINED = "<undefined>"
 _BUILT_IN = (_UNDEFINED, "builtin")
 _ATOMIC_FORMATS = {
     "org.apache.spark.sql.delta.catalog.DeltaCatalog": "delta",
@@ -51,9 +51,12 @@ class Metastore:
         self._engine = engine
 
     def setting(self, name: str) -> str | None:
-        """Look up a setting; None where it has no value."""
-        ((_, value),) = self._engine.query_there("engine/get_setting", setting=Identifier(name))
-        return None if value == _UNDEFINED else str(value)
+        """Look up a setting of the session, without a statement; None where it has no value."""
+        try:
+            value = self._engine.driver_connection.conf.get(name, None)
+        except Exception as error:  # of py4j or grpc, where the connection is lost
+            raise statement_error(error, "engine/get_setting") from error
+        return None if value is None else str(value)
 
     def kind_of(self, catalog: str) -> CatalogKind:
         """Tell how releases are published in a catalog."""
