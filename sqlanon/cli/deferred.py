@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from sqlanon.results import codec as codec
     from sqlanon.runs import applying as applying
     from sqlanon.runs import asking as asking
+    from sqlanon.runs import asking_with_noise as asking_with_noise
     from sqlanon.runs import condensing as condensing
     from sqlanon.runs import dry_run as dry_run
     from sqlanon.runs import linking as linking
@@ -90,6 +91,7 @@ MODULES = {
     "algorithms": "sqlanon.algorithms",
     "applying": "sqlanon.runs.applying",
     "asking": "sqlanon.runs.asking",
+    "asking_with_noise": "sqlanon.runs.asking_with_noise",
     "association_mining": "sqlanon.measures.risk.association_mining",
     "associations": "sqlanon.api.associations",
     "condensing": "sqlanon.runs.condensing",

@@ -97,6 +97,10 @@ def _require(policy: Policy, question: Question) -> int:
         attribute = policy.attributes.get(question.column)
         if attribute is None or attribute.role not in _MEASURED:
             raise PolicyError(f"'{question.column}' is no sensitive or insensitive column: sums are of such columns.")
+    if policy.is_private:
+        raise PolicyError(
+            "privacy: questions to a policy of differential privacy are answered with noise: --epsilon 0.1."
+        )
     k = largest_k(models_of(policy))
     if k < _LEAST_K:
         raise PolicyError("privacy: questions need a k of 2 at least, such as {model: k-anonymity, k: 5}.")

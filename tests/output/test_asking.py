@@ -213,7 +213,7 @@ def test_rows_of_nobody_known_are_refused(database: Database) -> None:
     rows = [(who, 30 + who, 10 * who) for who in range(6)]
     table = database.create(dict.fromkeys(roles, "INTEGER"), [*rows, (None, 31, 5)])
     policy = policy_of(database, table, roles=roles, subject="who")
-    with pytest.raises(PolicyError, match="subject: the rows of some person differ .* or are of nobody known"):
+    with pytest.raises(PolicyError, match=r"subject: the rows of some person differ .* or are of nobody known"):
         ask(policy, "count(*) where age <= 33", OPTIONS)
 
 

@@ -1,0 +1,149 @@
+"""Questions answered with noise, each charged on the privacy budget of its source before the source is looked at.
+
+Nothing is denied: what all answers and releases tell together is bounded by the budget (Dwork, McSherry, Nissim, Smith,
+TCC 2006). `asking` answers exactly, and denies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from markupsafe import Markup
+
+from sqlanon.algorithms.output.auditing import AskedTable
+from sqlanon.algorithms.output.axes import TypedCondition, spans_of
+from sqlanon.algorithms.output.question import Aggregate, Question, parse_question
+from sqlanon.algorithms.private.accounting import NOISE, Schedule
+from sqlanon.algorithms.private.mechanisms import Mechanisms, OpenDP
+from sqlanon.catalog import Catalog
+from sqlanon.catalog.budget_records import Budget, MechanismUse, Spending, amount, remainder
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from sqlanon.engines.dialects import dialect_of_url
+from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.errors import PolicyError
+from sqlanon.plan.opening import open_source_table
+from sqlanon.policy import DifferentialPrivacy, Policy, PrivacyBudget, Role
+from sqlanon.policy.privacy import MOST_EPSILON
+from sqlanon.policy.private import mechanism_of
+from sqlanon.sql import Identifier, Relation
+from sqlanon.support.exact import parse_decimal
+from sqlanon.values.expressions import comparable
+from sqlanon.work.session import catalog_place, open_catalog
+
+ASKED = "ask"  # in place of a run, in the ledger
+_LEAST_EPSILON = Fraction(1, 2**50)  # so that numbers of 64 bits hold the noise
+_ONE = 1  # a row, or a person, adds to a count at most
+
+
+@dataclass(frozen=True)
+class NoisyAnswer:
+    """A count with noise.
+
+    unit: what was counted, `rows` or `persons`. epsilon: what it cost of the budget `ledger`, of which `left` is left.
+    within: what the noise does not exceed in 95 of 100 cases.
+    """
+
+    question: str
+    value: int
+    unit: str
+    epsilon: str
+    within: int
+    ledger: str
+    left: str
+
+
+def ask_with_noise(
+    policy: Policy,
+    text: str,
+    epsilon: Fraction | str,
+    options: EngineOptions | None = None,
+    *,
+    mechanisms: Mechanisms | None = None,
+) -> NoisyAnswer:
+    """Answer a question about the source of a policy that asks for differential privacy, by a count with noise.
+
+    epsilon: what it may cost; a text such as `0.1` is exact.
+
+    Where persons are the unit, distinct persons are counted, and rows of nobody known are not.
+
+    Raises:
+        PolicyError: the question can't be read or is no count, or the policy names no budget or no such source.
+        BudgetError: the budget does not cover epsilon; then nothing was looked at.
+        AccessError, EngineError, ConflictError: the ledger can't be written, or the source can't be read.
+    """
+    question = parse_question(text)
+    share = _amount(epsilon)
+    asked, budget = _require(policy, question)
+    drawing = mechanisms or OpenDP()
+    with connect(policy.source.url or "", options) as engine, open_catalog(policy, engine) as catalog:
+        with open_source_table(engine, policy) as source:  # whatever is wrong shall be said before anything is spent
+            spans = _spans(engine, source, policy, question)
+            person = _person(engine, source, asked)
+        after = _spend(catalog, source, budget, asked.persons, question, share)
+        with open_source_table(engine, policy) as source:
+            table = AskedTable(engine, source, person, k=1)
+            (count,) = engine.query_one(
+                "output/count_asked", source=source, person=person, spans=table.span_values(spans)
+            )
+    (value,) = drawing.add_noise([int(count)], 2 * share, _ONE)
+    return NoisyAnswer(
+        question=str(question),
+        value=value,
+        unit="rows" if asked.persons is None else "persons",
+        epsilon=amount(share),
+        within=Schedule(0, Fraction(0), share, _ONE).likely_noise,
+        ledger=budget.ledger,
+        left=remainder(after.allowed(budget.limit) - after.consumed),
+    )
+
+
+def _require(policy: Policy, question: Question) -> tuple[DifferentialPrivacy, PrivacyBudget]:
+    """Check what needs no table."""
+    asked = mechanism_of(policy)
+    if asked is None or policy.budget is None:
+        raise PolicyError(
+            "--epsilon is of a policy that asks for {model: differential-privacy, …} and names a budget, by which all"
+            " answers and releases of the source are added up."
+        )
+    dialect_of_url(policy.source.url or "").answers_questions.require("source: ")
+    if policy.source.table is None:
+        raise PolicyError("source.file: questions are asked of a table; load the file into one.")
+    catalog_place(policy)
+    if question.aggregate is not Aggregate.COUNT:
+        raise PolicyError(
+            f"{question.aggregate.value} is not answered with noise: nothing bounds what one row adds to it. Ask how many"
+            " rows there are."
+        )
+    return asked, policy.budget
+
+
+def _amount(epsilon: Fraction | str) -> Fraction:
+    read = parse_decimal(epsilon) if isinstance(epsilon, str) else epsilon
+    if read is None or not _LEAST_EPSILON <= read <= MOST_EPSILON:
+        raise PolicyError(f"--epsilon must be a decimal number such as 0.1, above 0 and at most {MOST_EPSILON}.")
+    return read
+
+
+def _spans(engine: Engine, source: Relation, policy: Policy, question: Question) -> tuple[TypedCondition, ...]:
+    quasi = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
+    return spans_of(question, engine.columns(source), quasi)
+
+
+def _person(engine: Engine, source: Relation, asked: DifferentialPrivacy) -> Markup | None:
+    """Write the expression that tells persons apart; None where rows are the unit."""
+    if asked.persons is None:
+        return None
+    column = next((one for one in engine.columns(source) if one.name == asked.persons), None)
+    if column is None:
+        raise PolicyError(f"privacy: unit: the table has no column '{asked.persons}'.")
+    return comparable(engine, Markup(Identifier(column.name)), column.kind)
+
+
+def _spend(
+    catalog: Catalog, source: Relation, budget: PrivacyBudget, unit: str | None, question: Question, epsilon: Fraction
+) -> Budget:
+    use = MechanismUse(NOISE, epsilon, Fraction(_ONE), _ONE / epsilon)
+    spending = Spending(budget.ledger, budget.limit, unit, ASKED, str(question), (use,))
+    return catalog.spend(spending, catalog.identities(str(source), source))
