@@ -87,7 +87,7 @@ def ask_with_noise(
             (count,) = engine.query_one(
                 "output/count_asked", source=source, person=person, spans=table.span_values(spans)
             )
-    (value,) = drawing.add_noise([int(count)], 2 * share, _ONE)
+    (value,) = drawing.add_noise([int(count)], share, _ONE)
     return NoisyAnswer(
         question=str(question),
         value=value,
@@ -113,8 +113,8 @@ def _require(policy: Policy, question: Question) -> tuple[DifferentialPrivacy, P
     catalog_place(policy)
     if question.aggregate is not Aggregate.COUNT:
         raise PolicyError(
-            f"{question.aggregate.value} is not answered with noise: nothing bounds what one row adds to it. Ask how many"
-            " rows there are."
+            f"{question.aggregate.value} is not answered with noise: nothing bounds what one row adds to it. Ask"
+            " how many rows there are."
         )
     return asked, policy.budget
 
