@@ -100,8 +100,8 @@ def associations_command(
 
 def _text(mined: Associations) -> str:
     head = (
-        f"{mined.total:,} rules from up to {mined.most} columns, of {mined.support:,} {mined.unit} at least and a"
-        f" confidence of {percent(mined.confidence)} at least.\n"
+        f"{mined.total:,} rules from up to {mined.most} columns, with a support of at least {mined.support:,} and a"
+        f" confidence of at least {percent(mined.confidence)}.\n"
         f"  {mined.singling_out:,} single out: fewer than {mined.k:,} {mined.unit} have the left side\n"
         f"  {mined.giving_away:,} give away: {mined.k:,} {mined.unit} or more have it, and the confidence is above"
         f" {percent(mined.bound)}"
