@@ -125,6 +125,12 @@ POLICIES: list[dict[str, Any]] = [
         "suppression": 0.5,
         "suppressed": "star",
     },
+    {
+        "attributes": KEPT | LEVELED,
+        "privacy": [DIVERSE[0], {"model": "k-map", "k": 5, "population": "population_of_runs"}],
+        "algorithm": {"name": "optimal"},
+        "suppression": 0.3,
+    },
 ]
 CLUSTERED: list[dict[str, Any]] = [
     {
@@ -191,6 +197,7 @@ def rows(number: int) -> Iterator[tuple[Any, ...]]:
 def statements_of_runs(database: Database) -> Rendered:
     """The statements of searches and releases of all kinds, and of rules that are applied again."""
     table, small = (database.create(COLUMNS, list(rows(number))) for number in (150, 60))
+    database.create(COLUMNS, list(rows(300)), "population_of_runs")
 
     def search(policy: dict[str, Any], table: str = table, again: bool = False) -> Callable[[], None]:
         def run() -> None:

@@ -20,6 +20,7 @@ from sqlanon.models import (
     DistinctLDiversity,
     EntropyLDiversity,
     KAnonymity,
+    KMap,
     PopulationUniques,
     PrivacyModel,
     RecursiveLDiversity,
@@ -70,6 +71,7 @@ def test_a_threshold_with_small_terms_divides_the_ratios_of_counts_alike(
         ),
         (policy.DeltaDisclosureParameters(model="delta-disclosure", attribute="s", delta=2.5), "delta: 17.01", 20.0),
         (policy.AverageRiskParameters(model="average-risk", risk=0.5), "risk: 17", 20.0),
+        (policy.KMapParameters(model="k-map", k=5, population="people"), "k: 17", 17.0),
         (
             policy.PopulationUniquenessParameters(model="population-uniqueness", share=0.1, sample_of=0.5),
             "share: 17",
@@ -113,6 +115,7 @@ def test_attainable_is_rounded_to_the_safe_side() -> None:
         (AverageRisk(0.2), 0.2, 0.2 + 1e-9),
         (AverageRisk(1 / 3), 1 / 4, 1 / 3),
         (PopulationUniques(0.01, 0.1), 0.01, math.inf),
+        (KMap(3, "people"), 3.0, 2.0),
         (DeltaDisclosure("s", 1e9), 99.0, math.inf),
         *((distance("s", 0.3), 0.3, 0.3 + 1e-9) for distance in DISTANCES.values()),
     ],

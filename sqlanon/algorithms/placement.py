@@ -50,6 +50,8 @@ def relations_of_search(
     tuples = [request.tuples.table] if request.tuples is not None else []
     values = aside if algorithm.reads_uncoded else ()
     small = dict.fromkeys(one for one in dictionaries if one is not None and one not in aside)
+    if coded.population is not None:
+        tuples.append(coded.population)
     return tuple(small), (coded.rows, *tuples, *(one for one in values if one is not None))
 
 

@@ -54,6 +54,8 @@ class CodedTable:
     person: the field of an identifier whose values are persons, where the release shows nothing of it; all rows are
         witnesses then, with its value behind those that are kept.
     with_nulls: the names of the quasi-identifiers that are NULL somewhere.
+    population: work table `(p0, p1, …)`, one row a row of the population that models look at, with the codes of its
+        quasi-identifiers alone.
     """
 
     rows: Relation
@@ -66,6 +68,7 @@ class CodedTable:
     judged: tuple[Field, ...]
     with_nulls: frozenset[str]
     person: Field | None = None
+    population: Relation | None = None
 
     @property
     def witness_is_sample(self) -> bool:
@@ -148,7 +151,23 @@ def _encode(
     share = min(1.0, WITNESS_SAMPLE / rows) if rows > WITNESS_ROWS and not whole else 1.0
     coded, witness = _code_rows(engine, plan, workspace, (fields, words), looked_at, share)
     multiset = _count_kept(engine, plan, workspace, each)
-    return CodedTable(coded, witness, share, multiset, rows, words, each, judged, measured.with_nulls, person)
+    population = _code_population(engine, plan, workspace, each, words)
+    return CodedTable(
+        coded, witness, share, multiset, rows, words, each, judged, measured.with_nulls, person, population
+    )
+
+
+def _code_population(
+    engine: Engine, plan: Plan, workspace: Workspace, fields: Sequence[Field], words: int
+) -> Relation | None:
+    """Code the quasi-identifiers of the population that models look at."""
+    if plan.population is None:
+        return None
+    table, there = workspace.table("population"), replace(plan, source=plan.population)
+    quasi = [field for field in fields if field.attribute.role is Role.QUASI_IDENTIFIER]
+    engine.execute(encode_statement(engine, there, (quasi, words), table))
+    engine.analyze(table)
+    return table
 
 
 def _code_rows(

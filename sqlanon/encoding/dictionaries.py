@@ -83,7 +83,7 @@ def _dictionary_coding(
     engine: Engine, plan: Plan, workspace: Workspace, number: int, attribute: Attribute, keyed: bool
 ) -> Coding:
     values, dictionary = workspace.table("values", number), workspace.table("dictionary", number)
-    _create_values(engine, plan.source, attribute, values, keyed)
+    _create_values(engine, _values_of(plan, attribute), attribute, values, keyed)
     if attribute.hierarchy is not None and not keyed:
         tree = build_hierarchy(engine, attribute.hierarchy, attribute.column, values, dictionary, plan.base_directory)
         opened = open_groups(engine, attribute.hierarchy, attribute.column, attribute.limits, tree)
@@ -98,7 +98,16 @@ def _dictionary_coding(
     return coding
 
 
-def _create_values(engine: Engine, source: Relation, attribute: Attribute, values: Relation, keyed: bool) -> None:
+def _values_of(plan: Plan, attribute: Attribute) -> Relation | Markup:
+    """The rows whose values are coded: those of the population too, if models look at one, to be coded alike."""
+    if plan.population is None or attribute.role is not Role.QUASI_IDENTIFIER:
+        return plan.source
+    return macro("relations.both", plan.source, plan.population, Identifier(attribute.name))
+
+
+def _create_values(
+    engine: Engine, source: Relation | Markup, attribute: Attribute, values: Relation, keyed: bool
+) -> None:
     template = "encoding/create_values"
     if keyed:
         template = f"encoding/create_keyed_{'others' if attribute.column.kind is Kind.OTHER else 'numbers'}"

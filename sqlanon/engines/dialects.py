@@ -114,6 +114,7 @@ class Dialect:
     keeps_tables_private: ClassVar[Capability] = CAPABLE
     """A table can be made that its owner alone may read."""
     has_ranges: ClassVar[Capability] = CAPABLE
+    counts_population: ClassVar[Capability] = CAPABLE
     """There are types for ranges of values."""
     has_procedures: ClassVar[Capability] = CAPABLE
     """Jobs may be procedures that the database runs by itself."""

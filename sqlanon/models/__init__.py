@@ -15,6 +15,7 @@ from sqlanon.models.confidence_bound import ConfidenceBound
 from sqlanon.models.delta_disclosure import DeltaDisclosure
 from sqlanon.models.diversity import DistinctLDiversity, EntropyLDiversity, RecursiveLDiversity
 from sqlanon.models.k_anonymity import KAnonymity, largest_k
+from sqlanon.models.k_map import KMap
 from sqlanon.models.population_uniqueness import PopulationUniques
 from sqlanon.models.table_model import TableModel
 from sqlanon.models.variance import VarianceDiversity
@@ -35,6 +36,7 @@ __all__ = [
     "EntropyLDiversity",
     "Groups",
     "KAnonymity",
+    "KMap",
     "PopulationUniques",
     "PrivacyModel",
     "RecursiveLDiversity",
@@ -65,6 +67,7 @@ OWN: Mapping[str, type[PrivacyModel]] = {
         ConfidenceBound,
         AverageRisk,
         PopulationUniques,
+        KMap,
     )
 }
 """The program's own privacy models by name."""

@@ -38,6 +38,8 @@ class Groups:
     height: the number h of those levels (0 without a hierarchy).
     rows: the number of rows of the whole table.
     counted: SQL for that number where it isn't known yet; `rows` is then the most there may be, which types depend on.
+    population: a relation `(class, n)`: the rows of the population table that fit each class, if there are any; None
+        where no model names such a table.
     """
 
     classes: Relation | Markup
@@ -46,6 +48,7 @@ class Groups:
     rows: int
     height: int = 0
     counted: Markup | None = None
+    population: Relation | Markup | None = None
 
     @property
     def total(self) -> Markup:
@@ -116,6 +119,11 @@ class PrivacyModel(ABC):
         """Raise PolicyError where a parameter is not what the grammar of policies allows."""
         if wrong := model_problems(self.name, self.parameters):
             raise PolicyError(wrong)
+
+    @property
+    def population_table(self) -> str | None:
+        """The table of all who could be in the release, by whose rows classes are judged; None for none."""
+        return getattr(self, "population", None)
 
     @property
     def least_rows(self) -> int:
@@ -262,5 +270,5 @@ class PrivacyModel(ABC):
 def relation(part: Relation | Markup | None) -> Relation | Markup:
     """A part of `Groups` that a model needs; a missing one is a mistake of the caller."""
     if part is None:
-        raise ValueError("The model looks at a sensitive attribute, but the groups hold none.")
+        raise ValueError("The model looks at a sensitive attribute or a population, but the groups hold none.")
     return part

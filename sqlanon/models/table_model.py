@@ -92,6 +92,9 @@ def _joined(out: SmallestClasses, more: SmallestClasses) -> SmallestClasses:
 
 
 def refuse_table_models(models: Iterable[PrivacyModel], doer: str) -> None:
-    """Raise PolicyError where `doer`, the subject of a sentence, judges classes one by one, and a model can't be."""
+    """Raise PolicyError where `doer`, the subject of a sentence, sees classes one by one, and a model sees more."""
+    models = tuple(models)
+    if names := [model.name for model in models if model.population_table is not None]:
+        raise PolicyError(f"privacy: {doer} sees no population, by which {', '.join(names)} judges classes.")
     if names := [model.name for model in table_models(models)]:
         raise PolicyError(f"privacy: {doer} judges classes one by one, and {', '.join(names)} a release as a whole.")

@@ -30,7 +30,8 @@ def open_release(
     makes_tables: bool = False,
 ) -> Iterator[tuple[Engine, Relation]]:
     """The released table, or another one beside it; for reading only unless a temporary table has to be made: of a
-    model's hierarchy, of values that it names, which stay out of logs so, or of clusters that are expanded to rows.
+    model's hierarchy, of a population, of values that it names, which stay out of logs so, or of clusters that are
+    expanded to rows.
 
     makes_tables: whether the caller makes others.
     as_text: columns of a file of text that stay text, whatever they hold; others get the type that their values have.
@@ -38,7 +39,7 @@ def open_release(
     file = policy.release.file
     url = MEMORY_URL if file is not None else policy.release.url or policy.source.url or ""
     is_expanded = policy.algorithm.releases_clusters
-    makes_tables = makes_tables or is_expanded or any(m.needs_hierarchy or m.needs_texts for m in models)
+    makes_tables = makes_tables or is_expanded or any(_makes_tables(model) for model in models)
     read_only = file is None and not makes_tables
     with connect(url, options, read_only=read_only) as engine:
         if file is not None:
@@ -62,6 +63,11 @@ def open_source(
         else:
             with open_source_table(engine, policy) as source:
                 yield engine, source
+
+
+def _makes_tables(model: PrivacyModel) -> bool:
+    """Tell whether the check of a model makes temporary tables."""
+    return bool(model.needs_hierarchy or model.needs_texts or model.population_table)
 
 
 def release_columns(policy: Policy, there: set[str]) -> list[str]:

@@ -17,6 +17,7 @@ from sqlanon.hierarchies.limits import NO_LIMITS, Limits, limits_of
 from sqlanon.models import model_class
 from sqlanon.plan.checks import problems, subject_problems, warnings
 from sqlanon.plan.lookup import is_of_a_catalog, unknown_table
+from sqlanon.plan.population import hold_population
 from sqlanon.plan.pseudonyms import is_omitted, shown_column
 from sqlanon.plan.repeating import NO_REPETITION, Repetition
 from sqlanon.plan.subject import PlanSubject, inspect_table
@@ -70,7 +71,7 @@ class Plan:
     source's identifiers of their names; `repetition` is of the source's identifiers. `person` is the identifier whose
     values are persons, where these are counted.
     `base_directory` is what relative file names of hierarchies are relative to.
-    `reading` is how a source file was read; None for a table.
+    `reading` is how a source file was read; None for a table. `population` is the table that models look at, if any.
     """
 
     policy: Policy
@@ -85,6 +86,7 @@ class Plan:
     person: Attribute | None = None
     base_directory: Path = Path()
     reading: FileReading | None = None
+    population: Relation | None = None
 
     @property
     def source_place(self) -> str:
@@ -220,6 +222,7 @@ def _inspect(
     """Look at the source, unless that would run code of others."""
     with engine.transaction():
         hold_trusted(policy, engine, source, pinned)
+        hold_population(policy, engine)
         return inspect_table(policy, engine, source, is_part=is_part)
 
 
@@ -237,6 +240,7 @@ def _plan(subject: PlanSubject, source: Relation, release: Relation, reading: Fi
         repetition=subject.repetition,
         person=_person(subject),
         reading=reading,
+        population=None if subject.population is None else subject.population.table,
     )
 
 

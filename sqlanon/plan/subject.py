@@ -15,6 +15,7 @@ from sqlanon.models import models_of
 from sqlanon.plan.clustered import Strata, Uncountable, measure_strata, measure_uncountable
 from sqlanon.plan.column_names import names_a_person
 from sqlanon.plan.measuring import Measured, countable, in_part, measure_source, portions
+from sqlanon.plan.population import Population, find_population
 from sqlanon.plan.repeating import Repetition, find_repeating
 from sqlanon.policy import AttributeSection, Policy, Role, Show
 from sqlanon.sql import Identifier, RedactedValue, Relation
@@ -38,6 +39,7 @@ class PlanSubject:
     absent: of the models, by their place in the policy, the values that they name and no row has.
     is_part: whether others hold further rows of the same release, whose number is not known here.
     unlisted: of models that list the values of their attribute, how many of its values they lack.
+    population: the population table that models look at, where it is there.
     """
 
     policy: Policy
@@ -53,6 +55,7 @@ class PlanSubject:
     absent: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     is_part: bool = False
     unlisted: Mapping[int, int] = field(default_factory=dict)
+    population: Population | None = None
 
     @property
     def unique(self) -> frozenset[str]:
@@ -127,6 +130,7 @@ def inspect_table(policy: Policy, engine: Engine, source: Relation, *, is_part: 
         absent=find_absent(engine, source, policy, columns),
         is_part=is_part,
         unlisted=count_unlisted(engine, source, policy, columns),
+        population=find_population(policy, engine),
     )
 
 

@@ -73,6 +73,11 @@ class Policy(Part):
         return attribute is not None and not attribute.show.is_pseudonym
 
     @property
+    def population(self) -> str | None:
+        """The population table that models judge classes by; the first, where they name several."""
+        return next((one.population_table for one in self.privacy if one.population_table is not None), None)
+
+    @property
     def is_private(self) -> bool:
         """Tell whether the release is drawn by mechanisms of differential privacy."""
         return any(isinstance(model, DifferentialPrivacy) for model in self.privacy)

@@ -25,6 +25,11 @@ class ModelParameters(Part):
     """The parameter that is the least size of every class, as the k of k-anonymity, which sweeps change."""
 
     @property
+    def population_table(self) -> str | None:
+        """The table of all who could be in the release, where the model judges by it."""
+        return getattr(self, "population", None)
+
+    @property
     def sensitive(self) -> str | None:
         """The sensitive attribute that the model looks at; None where it looks at sizes of classes alone."""
         return getattr(self, "attribute", None)
@@ -204,6 +209,16 @@ class PopulationUniquenessParameters(ModelParameters):
     rule of Dankar et al. trusts for the fraction."""
 
 
+class KMapParameters(ModelParameters):
+    """Every class fits at least k rows of a population table, of all who could be in the release."""
+
+    model: Literal["k-map"]
+    k: Whole = Field(ge=1)
+    """The least rows of the population that a class fits."""
+    population: str = Field(min_length=1)
+    """The table, as `schema.table`, in the source's database, with the quasi-identifiers under the same names."""
+
+
 MOST_EPSILON = 100  # beyond it nothing is protected, and noise is below one row
 
 
@@ -294,6 +309,7 @@ _Own = Annotated[
     | ConfidenceBoundParameters
     | AverageRiskParameters
     | PopulationUniquenessParameters
+    | KMapParameters
     | DifferentialPrivacy
     | RandomizationParameters,
     Field(discriminator="model"),

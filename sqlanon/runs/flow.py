@@ -20,6 +20,7 @@ from sqlanon.engines import redacted
 from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.hierarchies.digests import describe_costs, describe_hierarchies
 from sqlanon.measures.coded_figures import CodedMeasurement
+from sqlanon.plan.population import hold_population
 from sqlanon.plan.trust import hold_trusted, origin_of
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
@@ -174,6 +175,7 @@ def _snapshot(run: RunExecution, source: ReleaseSource, sink: Sink, version: tup
     run.files = FilesRead(engine, run.policy, version, hierarchies, describe_costs(run.policy))
     with run.files.must_stay(), engine.transaction():
         hold_trusted(run.policy, engine, plan.source, source.pinned)
+        hold_population(run.policy, engine)
         read = unchanging(engine, plan, run.workspace)
         run.snapshot = pseudonymized(engine, read, run.workspace)
         encoded = source.encode(run)

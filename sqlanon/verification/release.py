@@ -16,6 +16,7 @@ from sqlanon.sql import Relation
 from sqlanon.staging.labels import EVERYTHING
 from sqlanon.verification.matching import verify_matching
 from sqlanon.verification.model_hierarchies import checked_hierarchies
+from sqlanon.verification.populations import labelled_population
 from sqlanon.verification.published_clusters import expand_published
 from sqlanon.verification.verify import Verification, verify_table
 
@@ -55,17 +56,19 @@ def verify_rows(
     """Check the rows of a release as the policy's algorithm lets readers group them; see `verify_table`."""
     if policy.algorithm.has_wildcards:
         return verify_matching(engine, relation, columns, models, policy.algorithm.combined)
-    return verify_table(
-        engine,
-        relation,
-        columns,
-        models,
-        hierarchies=hierarchies,
-        suppressed_label=suppressed_label,
-        exempt=policy.exempts_stars,
-        sensitive=policy.sensitive,
-        person=person,
-    )
+    with labelled_population(engine, policy, relation, columns) as population:
+        return verify_table(
+            engine,
+            relation,
+            columns,
+            models,
+            hierarchies=hierarchies,
+            suppressed_label=suppressed_label,
+            exempt=policy.exempts_stars,
+            sensitive=policy.sensitive,
+            person=person,
+            population=population,
+        )
 
 
 def why_unjudged(policy: Policy) -> str | None:

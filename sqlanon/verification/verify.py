@@ -112,6 +112,7 @@ def verify_table(
     exempt: bool = False,
     sensitive: Sequence[str] = (),
     person: str | None = None,
+    population: Relation | None = None,
 ) -> Verification:
     """Check a table: one GROUP BY over it for each sensitive attribute, or a single one where no model has any.
 
@@ -127,10 +128,14 @@ def verify_table(
     time. A sensitive value occurs as often as persons have it, and models that look at one see its occurrences as their
     rows; all others see persons.
 
+    population: a table `(q0, q1, …, n)` of the rows of a population by the labels of the quasi-identifiers, for models
+    that hold classes against it.
+
     Raises PolicyError for an unknown table or column, or a hierarchical distance without a hierarchy, and
     VerificationError where what a model measures and what it calls a violation contradict each other.
     """
     check = TableCheck(engine, *live_columns(engine, table), tuple(quasi_identifiers), suppressed_label, exempt)
+    check = replace(check, population=population)
     if person is not None:
         return _verify_persons(check, person, models, hierarchies or {}, sensitive)
     return verify_groups(check, models, hierarchies or {}, sensitive)
@@ -145,7 +150,15 @@ def verify_groups(
     """Hold the models to the groups of rows that a check makes of its table; raises as `verify_table` does."""
     results: dict[int, tuple[ModelResult, bool]] = {}
     statistics: ClassStatistics | None = None
-    judging_classes = [place for place, model in enumerate(models) if not isinstance(model, TableModel)]
+    judging_classes = [
+        place
+        for place, model in enumerate(models)
+        if not isinstance(model, TableModel) and model.population_table is None
+    ]
+    mapped = [place for place, model in enumerate(models) if model.population_table is not None]
+    if mapped:
+        _, model_results = check.run(None, [models[place] for place in mapped], None)
+        results.update(zip(mapped, model_results, strict=True))
     for attribute, places in _by_attribute([models[place] for place in judging_classes]).items():
         judged = [models[judging_classes[place]] for place in places]
         hierarchy = _hierarchy(attribute, judged, hierarchies)
@@ -269,6 +282,7 @@ def verifying_statements(
 class TableCheck:
     """The statements over one table.
 
+    population: that of `verify_table`.
     whole: how many hold each sensitive value in the whole table `(v, n)`, where that is not the sum over classes.
     """
 
@@ -280,6 +294,7 @@ class TableCheck:
     exempt: bool = False
     times: Identifier | None = None
     whole: Markup | None = None
+    population: Relation | None = None
 
     def count_persons(self, person: str) -> CountedPersons:
         """Count the persons of the table."""
@@ -359,6 +374,8 @@ class TableCheck:
     ) -> Statement:
         """The statement of `run`; `rows` and `counted` are those of `Groups`."""
         groups = named_groups(attribute is not None, rows, hierarchy.height if hierarchy else 0, counted)
+        if self._maps(attribute):
+            groups = replace(groups, population=Markup(Identifier("population")))
         measures = [Markup(model.measure(self.engine.render, groups)) for model in models]
         texts = any(model.needs_texts for model in models)
         values = self.values_of(attribute, hierarchy, texts)
@@ -384,7 +401,13 @@ class TableCheck:
 
     def template_of(self, attribute: str | None) -> str:
         """Name the template of the statement."""
+        if self._maps(attribute):
+            return "verify/measure_mapped_classes"
         return "verify/measure_classes" if attribute is None else "verify/measure_avs"
+
+    def _maps(self, attribute: str | None) -> bool:
+        """Tell whether a statement holds classes against a population."""
+        return attribute is None and self.population is not None
 
     def values_of(self, attribute: str | None, hierarchy: HierarchyTable | None, texts: bool) -> dict[str, Any]:
         """Return the values that the template of the statement interpolates."""
@@ -398,6 +421,9 @@ class TableCheck:
             "has_stars": self.suppressed_label is not None,
             "exempt": self.exempt,
         }
+        if self._maps(attribute):
+            keys = [Identifier(f"q{place}") for place in range(len(columns))]
+            return values | {"keyed": True, "keys": keys, "population": self.population}
         if attribute is None:
             return values | {"keyed": False}
         column = self._known(attribute)

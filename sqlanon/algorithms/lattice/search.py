@@ -22,6 +22,7 @@ from sqlanon.algorithms.lattice.remainder import recode_remainder
 from sqlanon.algorithms.lattice.samarati import samarati
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.domains import create_domains, require_attainable
+from sqlanon.encoding.frequency.frequency_sets import FrequencySets
 from sqlanon.encoding.frequency.keys import steps_of
 from sqlanon.encoding.frequency.lattice import Lattice, Node
 from sqlanon.encoding.frequency.task import LatticeTask
@@ -68,8 +69,22 @@ def lattice_problem(request: SearchRequest) -> Problem:
     if policy.remainder == "recode":  # which searches what is above the first pass as `optimal` does
         require_end(lattice, "remainder: recode", options)
     sets = create_base(engine, request.workspace, coded, request.tuples, task, algorithm.suppresses_attributes)
+    _require_members(sets, policy)
     deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
     return Problem(sets, lattice, quality_of(algorithm, sets, lattice), request.report, deadline)
+
+
+def _require_members(sets: FrequencySets, policy: Policy) -> None:
+    """Raise PolicyError where the population that models look at lacks rows of the source."""
+    if sets.population is None:
+        return
+    values = {"table": sets.base.table, "keys": sets.keys.of_node(sets.base.node), "population": sets.population}
+    (lacking,) = sets.engine.query_one("lattice/count_lacking", **values)
+    if lacking:
+        raise PolicyError(
+            f"privacy: the population {policy.population} lacks {int(lacking):,} of {sets.task.rows:,} rows of the"
+            " source: all who could be in the release must be in it, with the same values of the quasi-identifiers."
+        )
 
 
 def lattice_of(coded: CodedTable, algorithm: FullDomain) -> Lattice:

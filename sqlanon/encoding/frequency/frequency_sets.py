@@ -61,6 +61,7 @@ class Bucket:
 class FrequencySets:
     """Answers questions about generalizations, from a base frequency set and those rolled up from it.
 
+    population: the frequency set `(k0, k1, …, n)` of the population table that models look at.
     numbers: those of the next work tables; sets of parts of one table share them, for tables of several may be in use.
     """
 
@@ -70,6 +71,7 @@ class FrequencySets:
     task: LatticeTask
     keys: Keys
     base: FrequencySet
+    population: Relation | None = None
     checked: int = 0
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _kept: tuple[Node, Relation, Verdict] | None = field(default=None, init=False)
@@ -215,7 +217,9 @@ class FrequencySets:
     def part(self, table: Relation, task: LatticeTask) -> FrequencySets:
         """The frequency sets of a part of the table, from the tuples in it."""
         base = FrequencySet(table, self.base.node, count_tuples(self.engine, table, -1))
-        return FrequencySets(self.engine, self.workspace, self.coded, task, self.keys, base, numbers=self.numbers)
+        return FrequencySets(
+            self.engine, self.workspace, self.coded, task, self.keys, base, self.population, numbers=self.numbers
+        )
 
     def drop_marginals(self) -> None:
         """Make room for the marginals of another part of the table."""
@@ -265,11 +269,12 @@ class FrequencySets:
         sensitive: Sequence[Sensitive],
         excluded: Relation | None = None,
         rows: int | None = None,
+        population: Relation | Markup | None = None,
         **changed: Any,
     ) -> dict[str, Any]:
         """Build the values of the statements over failing classes; `rows` are those that are not left out.
 
-        changed: those values that are not the usual ones.
+        population: in place of its frequency set. changed: those values that are not the usual ones.
         """
         named = named_groups(sensitive)
         values = {
@@ -286,7 +291,7 @@ class FrequencySets:
             {"statement": statement, "floor": model.min_suppressed()}
             for model, statement in self.measures(named, sensitive, compared, "lattice/list_open", values)
         ]
-        return {**values, "measures": measures}
+        return {**values, "measures": measures, "population": population or self.population}
 
     def measures(
         self,
@@ -318,7 +323,8 @@ class FrequencySets:
         self, model: PrivacyModel, named: Mapping[str, Any], domains: Mapping[str, Sensitive], rows: int
     ) -> Groups:
         classes = Markup(Identifier("classes"))
-        groups = Groups(classes, None, None, rows)
+        population = None if self.population is None else Markup(Identifier("population"))
+        groups = Groups(classes, None, None, rows, population=population)
         if model.attribute is not None:
             domain = domains[model.attribute]
             avs, table = Markup(named[model.attribute]["avs"]), Markup(domain.domain)

@@ -59,6 +59,7 @@ class SparkSQL(Dialect):
         "cells": Capability("single cells are not suppressed on Spark; copy the table to DuckDB or PostgreSQL."),
         "noise": Capability("columns are not randomized on Spark; copy the table to DuckDB."),
     }
+    counts_population = Capability("classes are not held against a population on Spark; copy both tables to DuckDB.")
     has_snapshots = Capability("Spark has no transactions: what is read more than once is copied first.")
     keeps_order = Capability("tables of Spark have no order in which rows are stored.")
     has_locks = Capability("Spark has no locks; those of the catalog's database stand in.")

@@ -25,6 +25,7 @@ from sqlanon.models import PrivacyModel, models_by_rows, models_of
 from sqlanon.models.k_anonymity import KPersons
 from sqlanon.plan.persons import require_models_by_rows
 from sqlanon.plan.plan import Plan, resolve_source
+from sqlanon.plan.population import hold_population
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy, seed_of
 from sqlanon.policy.writer import policy_text
@@ -80,6 +81,7 @@ def build_problem_in(
     with _workspace(plan, engine, journal) as workspace:
         with journal.during("encode"), engine.transaction():
             hold_trusted(policy, engine, plan.source)
+            hold_population(policy, engine)
             coded = encode(engine, _without_kept_columns(plan), workspace, whole=False)
         engine.require_unchanged(policy.source.file, version)
         with journal.during("search"):

@@ -13,10 +13,10 @@ from sqlanon.encoding.frequency.frequency_sets import (
     count_type,
     sensitive_column,
 )
-from sqlanon.encoding.frequency.keys import lay_out
+from sqlanon.encoding.frequency.keys import Keys, lay_out
 from sqlanon.encoding.frequency.task import LatticeTask
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Identifier, macro
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 
@@ -54,6 +54,25 @@ def create_base(
         workspace.drop(tuples.table)
     engine.analyze(base)
     bottom = tuple(0 for _ in keys.dimensions)
-    return FrequencySets(
-        engine, workspace, coded, task, keys, FrequencySet(base, bottom, count_tuples(engine, base, written))
+    whole = FrequencySet(base, bottom, count_tuples(engine, base, written))
+    return FrequencySets(engine, workspace, coded, task, keys, whole, _count_population(engine, workspace, coded, keys))
+
+
+def _count_population(engine: Engine, workspace: Workspace, coded: CodedTable, keys: Keys) -> Relation | None:
+    """Lay out the keys of the population's distinct tuples, where models look at one."""
+    if coded.population is None:
+        return None
+    tuples, population = workspace.table("population_tuples"), workspace.table("population_base")
+    words = [{"name": column, "value": column} for column in coded.word_columns]
+    engine.run("encoding/create_frequency_set", table=tuples, rows=coded.population, words=words)
+    engine.run(
+        "lattice/create_base",
+        base=population,
+        rows=tuples,
+        values=keys.packed(),
+        count=Identifier("w"),
+        count_type=macro("values.whole_type", False),
     )
+    workspace.drop(tuples)
+    engine.analyze(population)
+    return population

@@ -148,14 +148,30 @@ def _count_small(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Coun
 
 
 def _count_failing(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Count]:
-    part = sets.engine.render("lattice/generalized_each", **stacked)
-    table = macro("lattice.subquery", Markup(part))
-    keys = [Identifier("node"), *(Markup(str(word["column"])) for word in stacked["words"])]
-    values_of_checks = sets.values_of_checks(sets.base.node, table, sets.task.sensitive, keys=keys, several=True)
+    values_of_checks = checks_of_each(sets, stacked)
     if sets.task.table_models:
         return _count_by_sizes(sets, values_of_checks)
     rows = sets.engine.query("lattice/count_failing_each", **values_of_checks)
     return {place: Count(Verdict(int(out), int(floor)), int(tuples)) for place, out, floor, tuples in rows}
+
+
+def checks_of_each(sets: FrequencySets, stacked: dict[str, Any]) -> dict[str, Any]:
+    """Build the values of statements over failing classes of several generalizations, from those of `_stacked`."""
+    population = None
+    if sets.population is not None:
+        population = _generalized(sets, stacked | {"source": sets.population, "numbered": False, "sensitive": []})
+    return sets.values_of_checks(
+        sets.base.node,
+        _generalized(sets, stacked),
+        sets.task.sensitive,
+        population=population,
+        keys=[Identifier("node"), *(word["column"] for word in stacked["words"])],
+        several=True,
+    )
+
+
+def _generalized(sets: FrequencySets, stacked: dict[str, Any]) -> Markup:
+    return macro("lattice.subquery", Markup(sets.engine.render("lattice/generalized_each", **stacked)))
 
 
 def _count_by_sizes(sets: FrequencySets, values_of_checks: dict[str, Any]) -> dict[int, Count]:

@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from markupsafe import Markup
-
-from sqlanon.algorithms.lattice.frequency.batches import RollUp, answer_each
+from sqlanon.algorithms.lattice.frequency.batches import RollUp, answer_each, checks_of_each
 from sqlanon.algorithms.lattice.frequency.groups import GroupLookup
 from sqlanon.encoding.frequency.frequency_sets import FrequencySets, sensitive_column
 from sqlanon.encoding.frequency.lattice import Node
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Identifier, Relation
 
 SINGLE = 20  # the greatest size of a class that is a bin of its own
 
@@ -101,12 +99,9 @@ class NodeMeasurer:
 
     def _by_models(self, nodes: Sequence[Node], stacked: Stacked) -> dict[int, NodeMeasures]:
         sets, failing = self.sets, self._new_table("failing")
-        part = sets.engine.render("lattice/generalized_each", **stacked)
-        keys = [Identifier("node"), *(word["column"] for word in stacked["words"])]
-        table = macro("lattice.subquery", Markup(part))
-        values_of_checks = sets.values_of_checks(sets.base.node, table, sets.task.sensitive, keys=keys, several=True)
+        values_of_checks = checks_of_each(sets, stacked)
         sets.engine.run("lattice/create_failing", failing=failing, **values_of_checks)
-        return self._by_failing(nodes, stacked, failing, keys)
+        return self._by_failing(nodes, stacked, failing, values_of_checks["keys"])
 
     def _moved(self, unlimited: FrequencySets, node: Node) -> NodeMeasures:
         """Measure a generalization with all classes that are suppressed in the end.

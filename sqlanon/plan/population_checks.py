@@ -1,0 +1,62 @@
+"""Problems of a policy whose models look at a population table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlanon.engines.columns import Column, Kind
+from sqlanon.plan.subject import PlanSubject
+from sqlanon.policy import AttributeSection, Role, Show
+from sqlanon.policy.document import path_text
+
+
+def population_problems(name: str, subject: PlanSubject) -> Iterator[str]:
+    """Say why a model can't hold classes against the population table `name`."""
+    policy = subject.policy
+    if not policy.algorithm.judges_tables:
+        yield (
+            f"it holds classes against a population, which {policy.algorithm.name} does not; choose incognito,"
+            " samarati, bottom-up, optimal or datafly."
+        )
+    if not subject.dialect.counts_population:
+        yield subject.dialect.counts_population.lacking
+    elif policy.source.table is None:
+        yield "the population is a table beside the source's; name source.table, not a file."
+    elif name != policy.population:
+        yield f"models of one policy look at one population, and another one names {policy.population}."
+    elif subject.population is None:
+        yield f"there is no table {name} in the source's database."
+    if policy.release.file is not None or policy.release.url not in (None, policy.source.url):
+        yield "the release is verified beside the population: release it as a table of the source's database."
+    if policy.person is not None:
+        yield f"it counts rows of the population, and not the persons of '{policy.person}'; write subject: none."
+    if policy.stars or policy.remainder == "recode":
+        yield "it judges rows at one level of each column: write suppressed: omit, and leave remainder out."
+    if any(getattr(one, "distance", None) == "hierarchical" for one in policy.privacy):
+        yield "no release is held against a population and hierarchies of values at once; choose another distance."
+    for column, attribute in subject.attributes:
+        if attribute.role is Role.QUASI_IDENTIFIER:
+            place = path_text(("attributes", column.name))
+            yield from (f"{place} {problem}" for problem in _column_problems(column.name, attribute, subject))
+
+
+def _are_comparable(one: Column, other: Column) -> bool:
+    """Tell whether equal values of both columns have one label."""
+    return one.kind is other.kind and (one.kind in (Kind.INTEGER, Kind.TEXT) or one.type == other.type)
+
+
+def _column_problems(name: str, attribute: AttributeSection, subject: PlanSubject) -> Iterator[str]:
+    if attribute.show is not Show.LABEL:
+        yield "is not shown by a label, by which rows of a population are counted; leave show out."
+    if attribute.top is not None or attribute.bottom is not None:
+        yield "has a limit (top or bottom), which is not applied to the population; use a hierarchy alone."
+    if attribute.hides_nulls:
+        yield "hides NULL (nulls: unknown), which a label of the population does not; leave nulls out."
+    if subject.population is None:
+        return
+    own = subject.column(name)
+    other = next((column for column in subject.population.columns if column.name == name), None)
+    if other is None:
+        yield f"is no column of {subject.population.table}; show it there by a view."
+    elif own is not None and not _are_comparable(own, other):
+        yield f"is {own.type} in the source, and {other.type} in {subject.population.table}; cast it there in a view."

@@ -1,0 +1,214 @@
+"""Classes held against a population table: by brute force, in releases, in verification, and where it is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sqlanon.algorithms.lattice.node_checks import check_node
+from sqlanon.algorithms.lattice.search import SearchOptions, solve
+from sqlanon.engines import connect
+from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.models import models_of
+from sqlanon.policy import Policy
+from sqlanon.results.measures import ModelResult
+from sqlanon.sql import Relation
+from sqlanon.verification.release import verify_rows
+from tests.lattice_support import build_problem
+from tests.oracle.lattice import Case, Node, Row, cases, minimal
+from tests.random_cases import many
+from tests.run_support import Database, anonymize
+
+ALGORITHMS = ("optimal", "incognito", "bottom-up", "samarati")
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A case, the rows of its population beside its own, and the k of k-map; other models are the case's."""
+
+    case: Case
+    others: tuple[Row, ...]
+    k: int
+
+    @property
+    def population(self) -> list[Row]:
+        return [row[:-1] for row in (*self.case.rows, *self.others)]
+
+    def fits(self, node: Node) -> Counter[Row]:
+        """Count the rows of the population by what they would show."""
+        hierarchies = self.case.hierarchies
+        return Counter(tuple(h.label(row[i], node[i]) for i, h in enumerate(hierarchies)) for row in self.population)
+
+    def suppressed(self, node: Node) -> int:
+        """Count the rows of classes that violate a model."""
+        fits, table = self.fits(node), [row[-1] for row in self.case.rows]
+        return sum(
+            len(rows)
+            for shown, rows in self.case.classes(node).items()
+            if fits[shown] < self.k or self.case.violates([row[-1] for row in rows], table)
+        )
+
+
+@st.composite
+def mapped_cases(draw: st.DrawFn) -> Mapped:
+    case = draw(cases([{"model": "k-anonymity", "k": 1}, {"model": "k-anonymity", "k": 2}], most_rows=12))
+    case = Case(case.hierarchies, case.rows, case.models[:1], case.suppression, "omit")
+    values = [st.sampled_from([None, *h.paths]) for h in case.hierarchies]
+    others = draw(st.lists(st.tuples(*values, st.just(None)), max_size=30))
+    return Mapped(case, tuple(others), draw(st.integers(2, 5)))
+
+
+@contextmanager
+def tables_of(database: Database, mapped: Mapped) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The table of a case beside its population, and its policy without the algorithm."""
+    table = database.create(mapped.case.columns, mapped.case.rows)
+    columns = {name: type_ for name, type_ in mapped.case.columns.items() if name != "s"}
+    population = database.create(columns, mapped.population)
+    wanted = mapped.case.policy
+    wanted["privacy"] = [*wanted["privacy"], {"model": "k-map", "k": mapped.k, "population": population}]
+    try:
+        yield table, wanted
+    finally:
+        database.sql(f"DROP TABLE {table}")
+        database.sql(f"DROP TABLE {population}")
+
+
+@pytest.mark.either_engine
+def test_searches_find_what_brute_force_finds(database: Database) -> None:
+    @settings(max_examples=many(16), deadline=None, suppress_health_check=list(HealthCheck))
+    @given(mapped_cases(), st.sampled_from(ALGORITHMS))
+    def test(mapped: Mapped, name: str) -> None:
+        case = mapped.case
+        satisfying = {node for node in case.nodes if mapped.suppressed(node) <= case.budget}
+        with tables_of(database, mapped) as (table, wanted):
+            algorithm = {"name": name, "quality": "height"}
+            policy = database.policy(table, case.attributes, algorithm=algorithm, **wanted)
+            try:
+                with build_problem(policy) as problem:
+                    for node in case.nodes:
+                        assert (check_node(problem.sets, node).suppressed <= case.budget) == (node in satisfying)
+                    findings = solve(problem, policy, SearchOptions())
+            except ProtectionError:
+                assert not satisfying
+                return
+        if name in ("incognito", "bottom-up"):
+            assert set(findings.minimal) == minimal(satisfying)
+        least = min(map(sum, satisfying), default=None)
+        if name in ("optimal", "samarati"):
+            assert (None if findings.chosen is None else sum(findings.chosen)) == least
+        if findings.chosen is not None:
+            assert findings.suppressed == mapped.suppressed(findings.chosen)
+
+    test()
+
+
+# --- runs
+
+COLUMNS = {"age": "INTEGER", "zip": "VARCHAR(5)", "born": "DATE", "s": "VARCHAR(9)"}
+ATTRIBUTES: dict[str, Any] = {
+    "age": {"role": "quasi-identifier", "hierarchy": {"intervals": [10, 30]}},
+    "zip": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}},
+    "born": {"role": "quasi-identifier", "hierarchy": {"date": ["month", "year"]}},
+    "s": "sensitive",
+}
+PEOPLE = [
+    (None if n % 17 == 0 else 20 + n * 7 % 60, f"{53000 + n * 3 % 40}", f"19{60 + n % 3}-0{1 + n % 9}-11", "abc"[n % 3])
+    for n in range(400)
+]
+
+
+def mapped_policy(database: Database, *, k: int = 6, every: int = 8, **more: Any) -> tuple[str, str, Policy]:
+    """A sample of the people, all of them as its population, and a policy."""
+    table, population = database.create(COLUMNS, PEOPLE[::every]), database.create(COLUMNS, PEOPLE)
+    privacy = [{"model": "k-map", "k": k, "population": population}]
+    wanted: dict[str, Any] = {"algorithm": {"name": "optimal"}, "privacy": privacy, "suppression": 0.1}
+    return table, population, database.policy(table, ATTRIBUTES, **(wanted | more))
+
+
+def verified(policy: Policy) -> ModelResult:
+    with connect(policy.source.url or "") as engine:
+        relation = Relation(policy.release.table or "")
+        return verify_rows(engine, relation, ["age", "zip", "born"], models_of(policy), policy, {}, None).models[0]
+
+
+@pytest.mark.parametrize("name", ["optimal", "datafly"])
+def test_every_released_class_fits_k_rows_of_the_population(database: Database, name: str) -> None:
+    table, population, policy = mapped_policy(database, algorithm={"name": name})
+    run = anonymize(policy)
+    (judged,) = run.models
+    assert judged.satisfied
+    assert judged.worst is not None
+    assert judged.worst >= 6
+    sizes = Counter(database.sql(f"SELECT age, zip, born FROM {table}_r"))
+    assert min(sizes.values()) < 6  # which k-anonymity would not let pass
+    assert verified(policy) == judged
+    database.sql(f"DELETE FROM {population} WHERE s <> 'a'")
+    later = verified(policy)
+    assert not later.satisfied
+    assert later.violating_rows > 0
+    database.sql(f"DROP TABLE {population}")
+    with pytest.raises(PolicyError, match="There is no table"):
+        verified(policy)
+
+
+def test_a_label_that_nobody_in_the_population_has_is_a_violation(database: Database) -> None:
+    table, _, policy = mapped_policy(database)
+    anonymize(policy)
+    database.sql(f"UPDATE {table}_r SET zip = 'x' || zip")
+    changed = verified(policy)
+    assert (changed.satisfied, changed.worst) == (False, 0.0)
+
+
+@pytest.mark.either_engine
+def test_a_population_that_lacks_people_is_refused(database: Database) -> None:
+    _, population, policy = mapped_policy(database)
+    database.sql(f"DELETE FROM {population} WHERE age = 76")
+    missing = sum(row[0] == 76 for row in PEOPLE[::8])
+    assert missing
+    with pytest.raises(PolicyError, match=rf"lacks {missing} of 50 rows of the source"):
+        anonymize(policy)
+
+
+@pytest.mark.either_engine
+def test_values_that_the_hierarchy_lacks_are_refused(database: Database) -> None:
+    taxonomy = {"role": "quasi-identifier", "hierarchy": {"mapping": {v: ["*"] for v in "abc"}}}
+    table, population = (
+        database.create({"q": "VARCHAR(9)"}, [("a",)] * 4),
+        database.create({"q": "VARCHAR(9)"}, [("d",)]),
+    )
+    database.sql(f"INSERT INTO {population} VALUES ('a'), ('a'), ('a'), ('a')")
+    privacy = [{"model": "k-map", "k": 2, "population": population}]
+    with pytest.raises(PolicyError, match="Hierarchy of column 'q'"):
+        anonymize(database.policy(table, {"q": taxonomy}, privacy=privacy, algorithm={"name": "optimal"}))
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"algorithm": {"name": "mondrian"}}, "which mondrian does not; choose incognito, samarati"),
+        ({"suppressed": "star"}, "write suppressed: omit"),
+        ({"remainder": "recode"}, "leave remainder out"),
+        ({"attributes": ATTRIBUTES | {"age": ATTRIBUTES["age"] | {"show": "bounds"}}}, "not shown by a label"),
+        ({"attributes": ATTRIBUTES | {"age": ATTRIBUTES["age"] | {"top": 60}}}, "has a limit"),
+        ({"privacy": [{"model": "k-map", "k": 2, "population": "nowhere"}]}, "there is no table nowhere"),
+    ],
+)
+def test_what_a_population_does_not_decide_is_refused(database: Database, more: dict[str, Any], said: str) -> None:
+    _, _, policy = mapped_policy(database)
+    attributes = more.pop("attributes", ATTRIBUTES)
+    with pytest.raises(PolicyError, match=said):
+        anonymize(
+            database.policy(
+                policy.source.table or "",
+                attributes,
+                **({"privacy": [m.model_dump() for m in policy.privacy], "algorithm": {"name": "optimal"}} | more),
+            )
+        )
