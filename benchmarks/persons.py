@@ -3,9 +3,9 @@
 python benchmarks/persons.py --rows 1000000 --each 10 --repeat 3 --changing
 
 Nine quasi-identifiers of 100, 50, 20, 10, 8, 5, 4, 3 and 2 values; k is 10. Row i is of person i % persons, and each
-person has `--each` rows. Without `--changing` the quasi-identifiers of a person are the same in all rows; with it one in
-twenty of the values is drawn anew, by a hash. Runs with `subject: none`, which drop the identifier, alternate with runs
-with `subject`, which the release hides too, or shows as a surrogate or a pseudonym (`--show`). Printed are the
+person has `--each` rows. Without `--changing` the quasi-identifiers of a person are the same in all rows; with it one
+in twenty of the values is drawn anew, by a hash. Runs with `subject: none`, which drop the identifier, alternate with
+runs with `subject`, which the release hides too, or shows as a surrogate or a pseudonym (`--show`). Printed are the
 medians of each phase, and the ratio of the whole.
 """
 

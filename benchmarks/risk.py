@@ -2,8 +2,8 @@
 
 python benchmarks/risk.py --rows 2000000 --repeat 3 [--subject]
 
-The table is that of the Rothko evaluation (agrawal.py). `--subject` counts persons, of ten rows each. What is measured is
-the call `table_risk`, which also looks for identifiers in all columns; the GROUP BY counts the sizes of the same classes.
+The table is that of the Rothko evaluation (agrawal.py). `--subject` counts persons, of ten rows each. Measured is the
+call `table_risk`, which also looks for identifiers in all columns; the GROUP BY counts the sizes of the same classes.
 """
 
 from __future__ import annotations
