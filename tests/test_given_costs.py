@@ -13,14 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon.engines.base import Engine
+from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.errors import PolicyError
 from sqlanon.models import PrivacyModel
 from sqlanon.models.closeness import GivenTCloseness
 from sqlanon.models.costs import read_costs
 from sqlanon.models.settling import settle
 from sqlanon.models.transport import TransportProblem, least_costs
+from sqlanon.policy import Policy
 from sqlanon.sql import Relation, Statement
 from sqlanon.verification.verify import verify_table
+from tests.jobs_support import frozen
 from tests.oracle import brute_force
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
@@ -227,3 +230,35 @@ def test_a_table_is_verified_by_costs_and_its_worst_distance_is_exact(engine: En
         (result,) = verified.models
         assert (result.violations, result.satisfied) == (violations, not violations)
         assert result.worst == pytest.approx(exact[-1])
+
+
+@pytest.mark.either_engine
+def test_what_costs_do_not_go_with_is_refused_before_any_work(database: Database, tmp_path: Path) -> None:
+    """A value that the file lacks, samples, a missing file; a way over others that is cheaper is a warning."""
+    file = write_costs(tmp_path / "costs.csv", dict.fromkeys(itertools.combinations("abcdef", 2), 1) | {("a", "b"): 5})
+    table = database.create(COLUMNS, some_rows(40))
+    roles = {"age": "quasi-identifier", "sex": "insensitive", "ill": "sensitive", "id": "insensitive"}
+
+    def asking(name: Path, algorithm: str = "mondrian") -> Policy:
+        model = {"model": "t-closeness", "attribute": "ill", "distance": {"csv": str(name)}, "t": 0.5}
+        return database.policy(
+            table, roles, privacy=[{"model": "k-anonymity", "k": 2}, model], algorithm={"name": algorithm}
+        )
+
+    outcome = anonymize(asking(file), replace=True)
+    assert any(
+        "costs of 1 of the pairs are above those of a way over other values" in text for text in outcome.warnings
+    )
+    with pytest.raises(PolicyError, match="rothko-s judges classes by samples, and the model has no test on samples"):
+        anonymize(asking(file, "rothko-s"))
+    with pytest.raises(PolicyError, match=r"other.csv' can't be read"):
+        anonymize(asking(tmp_path / "other.csv"))
+    few = write_costs(tmp_path / "few.csv", dict.fromkeys(itertools.combinations("abcd", 2), 1))
+    with pytest.raises(PolicyError, match=r"few.csv' lacks 2 of the values of 'ill'; give each pair of values a line"):
+        anonymize(asking(few))
+    with pytest.raises(PolicyError, match="no solver to measure t-closeness"):
+        frozen(database, outcome.run)
+
+
+def test_engines_that_settle_no_models_are_named() -> None:
+    assert "not measured on Spark" in SparkSQL.settles_models.lacking

@@ -320,8 +320,8 @@ class GivenTCloseness(TCloseness):
     def warnings(self) -> Iterator[str]:
         if dear := self.costs.dear_pairs:
             yield (
-                f"in '{named(self.file)}' {dear:,} pairs of values cost more than a way over other values; the distance"
-                " is still the least cost of a transport, in which a row moves once, but no metric."
+                f"in '{named(self.file)}' the costs of {dear:,} of the pairs are above those of a way over other"
+                " values; the distance is still the least cost of a transport, but no metric, as a row moves once."
             )
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
