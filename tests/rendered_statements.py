@@ -119,6 +119,11 @@ POLICIES: list[dict[str, Any]] = [
     ),
     {"attributes": KEPT | {"age": QUASI}, "privacy": [DIVERSE[0], COSTLY]},
     {
+        "attributes": KEPT | {"ward": QUASI, "job": QUASI},
+        "privacy": DIVERSE,
+        "algorithm": {"name": "mondrian", "partitioning": "relaxed"},
+    },
+    {
         "attributes": KEPT | {name: LEVELED[name] for name in ("age", "job")},
         "privacy": [DIVERSE[0], COSTLY],
         "algorithm": {"name": "optimal"},

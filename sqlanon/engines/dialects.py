@@ -101,6 +101,8 @@ class Dialect:
     """Secret keys can be used in its statements, so that nobody else sees them."""
     counts_persons: ClassVar[Capability] = CAPABLE
     """Models count the persons of an identifier in its tables."""
+    relaxes_partitions: ClassVar[Capability] = CAPABLE
+    """Parts of a partition can be divided further among equal rows."""
     settles_models: ClassVar[Capability] = CAPABLE
     """The program can solve what measures of classes leave open, with the contents of these classes."""
     keeps_catalog: ClassVar[Capability] = CAPABLE

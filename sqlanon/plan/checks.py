@@ -173,6 +173,18 @@ def _algorithm_problems(subject: PlanSubject) -> Iterator[str]:
     if algorithm.suppresses and subject.policy.stars and not any(a.show is Show.LABEL for _, a in quasi):
         yield "suppressed: star needs a quasi-identifier with show: label, which can show `*`; or use omit."
     yield from algorithm.problems([name for name, _ in quasi])
+    if algorithm.regions_overlap:
+        yield from (f"algorithm.partitioning: relaxed {problem}" for problem in _relaxed_problems(subject))
+
+
+def _relaxed_problems(subject: PlanSubject) -> Iterator[str]:
+    """Say what regions that overlap don't go with."""
+    if subject.policy.ranges == "cuts":
+        yield "divides rows that no cut tells apart; use ranges: observed, or strict."
+    if subject.policy.person is not None:
+        yield "divides rows, and the policy counts persons; write subject: none, or use strict."
+    if not subject.dialect.relaxes_partitions:
+        yield subject.dialect.relaxes_partitions.lacking
 
 
 def _target_problems(subject: PlanSubject) -> Iterator[str]:

@@ -116,6 +116,11 @@ class AlgorithmParameters(Part):
         return self.recodes not in (Recodes.CLUSTERS, Recodes.CELLS)
 
     @property
+    def regions_overlap(self) -> bool:
+        """Tell whether values do not say in which class a row is, as equal rows may be in several."""
+        return False
+
+    @property
     def suppresses(self) -> bool:
         """Tell whether rows may be left without a class."""
         return self.recodes is Recodes.LEVELS

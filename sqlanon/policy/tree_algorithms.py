@@ -29,6 +29,18 @@ class Mondrian(AlgorithmParameters):
     recodes: ClassVar[Recodes] = Recodes.REGIONS
     counts_persons: ClassVar[bool] = True
     name: Literal["mondrian"] = "mondrian"
+    partitioning: Literal["strict", "relaxed"] = "strict"
+    """`strict` keeps rows with equal quasi-identifiers together; `relaxed` divides parts that no cut divides further
+    among such rows, so that with k-anonymity alone each has fewer than 2k. Relaxed regions overlap, and leave no
+    rules."""
+
+    @property
+    def leaves_rules(self) -> bool:
+        return self.partitioning == "strict"
+
+    @property
+    def regions_overlap(self) -> bool:
+        return self.partitioning == "relaxed"
 
 
 class Splits(AlgorithmParameters):

@@ -21,6 +21,8 @@ def policy_text(policy: Policy) -> str:
     the text as an equal policy, but for redacted passwords.
     """
     data = policy.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    if "algorithm" in data:  # whose name may be the default one
+        data["algorithm"] = {"name": policy.algorithm.name, **data["algorithm"]}
     for name in ("source", "release", "catalog"):
         _write(data.get(name, {}), getattr(policy, name), "url", "file")
         if "url" in data.get(name, {}):

@@ -33,6 +33,7 @@ class TreeFacts(Facts):
     split: how parts are cut; groups: what is counted to choose a cut. None of both: at medians.
     target, bins, least_gain: the attribute whose values cuts are to tell apart, the cuts that are tried, and the least
         that one must gain; None where cuts are at medians.
+    partitioning, divided: `relaxed`, and the leaves that it divided; None where the partitioning is strict.
     """
 
     kind = "tree"
@@ -42,6 +43,8 @@ class TreeFacts(Facts):
     target: str | None = optional()
     bins: int | str | None = optional()
     least_gain: float | None = optional()
+    partitioning: str | None = optional()
+    divided: int | None = optional()
 
 
 @dataclass(frozen=True)

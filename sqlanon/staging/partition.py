@@ -24,6 +24,7 @@ class Partition:
     suppressed: how many rows are suppressed, left out or not.
     suppressed_leaf: the leaf of suppressed rows that the release shows, all `*`; None where they are left out.
     facts: of the search, for people and programs.
+    divides_equal_rows: whether rows with the same words may have several leaves.
     tree: the partition tree of a search that grows one (see `forest.Grown`).
     """
 
@@ -35,6 +36,7 @@ class Partition:
     suppressed_leaf: int | None = None
     facts: Facts = field(default_factory=TreeFacts)
     tree: Relation | Markup | None = None
+    divides_equal_rows: bool = False
 
     @property
     def levels(self) -> tuple[frozenset[int], ...] | None:

@@ -164,6 +164,7 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding, mea
         witness=recoding.coded.witness,
         assigned=recoding.partition.assigned,
         words=recoding.coded.witnessed_words,
+        paired=recoding.partition.divides_equal_rows and not recoding.coded.witness_is_sample,
         raw=[
             *(Identifier(f"r{i}") for i in range(len(recoding.shown))),
             *(Identifier(f"v{i}") for i in range(len(recoding.coded.kept) + (recoding.coded.person is not None))),

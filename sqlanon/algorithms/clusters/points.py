@@ -11,14 +11,14 @@ from sqlanon.algorithms.tree import mondrian
 from sqlanon.encoding.axes import Axis, measured_axes
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.coordinates import coordinates_of, measure_positions
+from sqlanon.encoding.row_order import canonical_order
 from sqlanon.engines.base import Engine
-from sqlanon.engines.columns import Kind
 from sqlanon.errors import ProtectionError
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.plan.clustered import small_strata_problem
 from sqlanon.policy import Clustering, Mondrian
 from sqlanon.releases.clustering import Points
-from sqlanon.sql import Identifier, RedactedValue, Relation, macro
+from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
@@ -54,7 +54,7 @@ def create_points(
         blocked = divide_strata(engine, workspace, coded, field.code(Identifier("r")), (algorithm, k), report)
     coordinates = coordinates_of(measured, largest_block=blocked.largest, standardize=algorithm.standardize)
     table = workspace.table("points")
-    aside = [field for field in coded.kept if field.coding.is_aside]
+    keys, asides = canonical_order(engine, coded)
     engine.run(
         "clusters/create_points",
         points=table,
@@ -62,8 +62,8 @@ def create_points(
         stratum=stratum,
         words=coded.word_columns,
         coordinates=coordinates,
-        keys=_keys(engine, coded),
-        asides=[{"table": aside[0].coding.dictionary, "code": aside[0].code(Identifier("p"))}] if aside else [],
+        keys=keys,
+        asides=asides,
     )
     engine.analyze(table)
     return Points(
@@ -153,18 +153,3 @@ def rows_of_block(algorithm: Clustering, rows: int, k: int) -> int | None:
     about = auto if algorithm.blocks == "auto" else int(algorithm.blocks)
     smallest = max(2 * about // 3, 2 * k)
     return smallest if 2 * smallest <= rows else None
-
-
-def _keys(engine: Engine, coded: CodedTable) -> list[Markup]:
-    """The sort keys of points: their values, column by column."""
-    quasi = [field.code(Identifier("p")) for field in coded.quasi_identifiers]
-    kept: list[Markup] = []
-    for field in coded.kept:
-        if not field.coding.is_aside:
-            kept.append(field.code(Identifier("p")))
-            continue
-        value = Markup(field.value_column)
-        if field.attribute.column.kind is Kind.TEXT:
-            value = engine.render.macro("collate", value)
-        kept.append(macro("rows.nulls_first", value))
-    return [*quasi, *kept]

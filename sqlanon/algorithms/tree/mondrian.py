@@ -14,6 +14,7 @@ from sqlanon.algorithms.tree.gain.packed import PackedClasses, fits
 from sqlanon.algorithms.tree.gain.targets import number_classes, scale_numbers
 from sqlanon.algorithms.tree.groups import groups_of
 from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
+from sqlanon.algorithms.tree.relaxing import relax
 from sqlanon.algorithms.tree.task import Task
 from sqlanon.encoding.axes import measured_axes
 from sqlanon.encoding.coded_table import CodedTable
@@ -53,7 +54,11 @@ def search(
     if tuples is not None and tuples.persons is not None:
         leaves = workspace.table("leaves_of_rows")
         engine.run("staging/count_leaf_rows", counted=leaves, leaves=grown.leaves, assigned=done, axes=task.axes)
-    return Partition(task.axes, leaves, done, grown.rounds, tree=grown.tree, facts=facts_of_tree(algorithm, models))
+    facts = facts_of_tree(algorithm, models)
+    partition = Partition(task.axes, leaves, done, grown.rounds, tree=grown.tree, facts=facts)
+    if not algorithm.regions_overlap:
+        return partition
+    return relax(engine, workspace, coded, partition, models, task.sensitive)
 
 
 def build_task(

@@ -74,6 +74,10 @@ class SparkSQL(Dialect):
     counts_persons = Capability(
         "persons are not counted on Spark; copy the table to DuckDB or PostgreSQL, or write subject: none."
     )
+    relaxes_partitions = Capability(
+        "is not offered on Spark, whose tasks grow sub-trees of their own; use strict, or copy the table to DuckDB or"
+        " PostgreSQL."
+    )
     settles_models = Capability(
         "a distance by costs out of a file is not measured on Spark, whose tasks have neither the file nor the solver;"
         " use another distance, or copy the table to DuckDB or PostgreSQL."

@@ -237,6 +237,12 @@ def read_rules(catalog: Catalog, run: str) -> StoredRules:
                 f"Run {run} left no rules for other rows: which cells it suppressed follows from the rows that there"
                 " were. To treat new rows, run the policy again (sqlanon run)."
             )
+        if recorded.status is Status.PUBLISHED and parse_stored(recorded.policy).algorithm.regions_overlap:
+            raise PolicyError(
+                f"Run {run} left no rules for other rows: with partitioning: relaxed a region is no function of the"
+                " values, as equal rows went to several. To treat new rows, run the policy again (sqlanon run), or use"
+                " partitioning: strict."
+            )
         if recorded.randomized is not None:
             raise PolicyError(
                 f"Run {run} left no rules for other rows: it changed values at random. To treat new rows, run the"

@@ -95,8 +95,10 @@ class _Holding:
 
     def check_classes(self, held: Held, boxed: bool | None) -> None:
         """Find the class of each source row, then hold what it shows and keeps against the row's raw values."""
-        if self.plan.policy.algorithm.recodes in _UNPLACED:
-            reason = self.plan.policy.algorithm.hides_classes or _UNPLACED[self.plan.policy.algorithm.recodes]
+        algorithm = self.plan.policy.algorithm
+        if algorithm.recodes in _UNPLACED or algorithm.regions_overlap:
+            overlaps = "regions of a relaxed partitioning overlap, so that values do not say which class a row is in"
+            reason = algorithm.hides_classes or _UNPLACED.get(algorithm.recodes, overlaps)
             held.unchecked |= dict.fromkeys(LINKED, f"{reason}; the run checked it before it published")
             return
         shown = self._shown()

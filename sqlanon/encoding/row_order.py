@@ -1,0 +1,36 @@
+"""The canonical order of rows: by their values, whatever the physical order is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Kind
+from sqlanon.sql import Identifier, macro
+
+
+def canonical_order(engine: Engine, coded: CodedTable) -> tuple[list[Markup], list[dict[str, Any]]]:
+    """Write the sort keys of coded rows `p`, their values column by column; and what must be joined for these.
+
+    Only equal rows are equal in it, on every engine.
+    """
+    aside = [field for field in coded.kept if field.coding.is_aside]
+    joined = [{"table": aside[0].coding.dictionary, "code": aside[0].code(Identifier("p"))}] if aside else []
+    return _keys(engine, coded), joined
+
+
+def _keys(engine: Engine, coded: CodedTable) -> list[Markup]:
+    quasi = [field.code(Identifier("p")) for field in coded.quasi_identifiers]
+    kept: list[Markup] = []
+    for field in coded.kept:
+        if not field.coding.is_aside:
+            kept.append(field.code(Identifier("p")))
+            continue
+        value = Markup(field.value_column)
+        if field.attribute.column.kind is Kind.TEXT:
+            value = engine.render.macro("collate", value)
+        kept.append(macro("rows.nulls_first", value))
+    return [*quasi, *kept]
