@@ -52,10 +52,9 @@ class PopulationUniques(TableModel):
 
     def figure(self, sizes: Sizes) -> float:
         """The estimated share; infinite where the model can't be fitted."""
-        from sqlanon.models.uniqueness.estimating import estimate_uniqueness  # here, as numpy is slow to load
+        from sqlanon.models.uniqueness.estimating import SampleEstimates  # here, as numpy is slow to load
 
-        estimated = estimate_uniqueness(sorted(sizes.items()), self.sample_of)
-        share: float | None = getattr(estimated, self.estimator).share
+        share: float | None = getattr(SampleEstimates(sorted(sizes.items()), self.sample_of), self.estimator).share
         return math.inf if share is None else share
 
     def is_satisfied_by(self, sizes: Sizes) -> bool:

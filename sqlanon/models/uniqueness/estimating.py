@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 from sqlanon.models.uniqueness.pitman import fit_pitman
 from sqlanon.models.uniqueness.slide_negative_binomial import fit_slide_negative_binomial
@@ -18,25 +19,64 @@ SMALL_FRACTION = 0.1  # of the population, up to which Dankar's rule takes Pitma
 _EXACT = 1_000  # rows of a class up to which probabilities are multiplied one by one
 
 
-def estimate_uniqueness(sizes: Sequence[tuple[int, int]], fraction: float) -> PopulationUniqueness:
-    """Estimate how many members of the population are alone in their class there.
+class SampleEstimates:
+    """Estimates of how many members of the population are alone in their class there, each made when it is asked for.
 
     sizes: each class size that occurs in the sample and the number of its classes, ascending.
     fraction: members of the sample over those of the population, above 0 and at most 1. At 1 the sample is the
         population, and every estimate the number of its uniques.
     """
-    rows = sum(size * classes for size, classes in sizes)
-    population = round(rows / fraction)
-    uniques = dict(sizes).get(1, 0)
-    if uniques == 0 or population <= rows:
-        known = _estimate(uniques if population <= rows else 0, population)
-        return PopulationUniqueness(fraction, population, known, known, known, known, "sample")
-    zayatz = _estimate(count_zayatz(sizes, population), population)
-    pitman = _fitted(fit_pitman(sizes, population), population)
-    snb = _fitted(fit_slide_negative_binomial(sizes, fraction), population)
-    trusted = _trusted(fraction, {"zayatz": zayatz, "pitman": pitman, "snb": snb})
-    chosen = {"zayatz": zayatz, "pitman": pitman, "snb": snb}[trusted]
-    return PopulationUniqueness(fraction, population, zayatz, pitman, snb, chosen, trusted)
+
+    def __init__(self, sizes: Sequence[tuple[int, int]], fraction: float) -> None:
+        self._sizes, self._fraction = sizes, fraction
+        rows = sum(size * classes for size, classes in sizes)
+        self.population = round(rows / fraction)
+        uniques = dict(sizes).get(1, 0)
+        is_whole = self.population <= rows
+        self._known = _estimate(uniques if is_whole else 0, self.population) if is_whole or not uniques else None
+
+    @cached_property
+    def zayatz(self) -> UniquenessEstimate:
+        """The estimate by Bayes's rule."""
+        return self._known or _estimate(count_zayatz(self._sizes, self.population), self.population)
+
+    @cached_property
+    def pitman(self) -> UniquenessEstimate:
+        """The estimate by Pitman's sampling formula."""
+        return self._known or _fitted(fit_pitman(self._sizes, self.population), self.population)
+
+    @cached_property
+    def snb(self) -> UniquenessEstimate:
+        """The estimate by the slide negative binomial model."""
+        return self._known or _fitted(fit_slide_negative_binomial(self._sizes, self._fraction), self.population)
+
+    @cached_property
+    def trusted(self) -> str:
+        """Choose the estimate by the rule of Dankar et al.: of small samples Pitman's, of others the lesser of two.
+
+        Where the model that it names could not be fitted, that is Zayatz's; `sample` where nothing is estimated.
+        """
+        if self._known is not None:
+            return "sample"
+        if self._fraction <= SMALL_FRACTION:
+            return "pitman" if self.pitman.uniques is not None else "zayatz"
+        snb, zayatz = self.snb.uniques, self.zayatz.uniques
+        assert zayatz is not None
+        return "snb" if snb is not None and snb <= zayatz else "zayatz"
+
+    @cached_property
+    def dankar(self) -> UniquenessEstimate:
+        """The estimate that the rule trusts."""
+        chosen: UniquenessEstimate = self._known or getattr(self, self.trusted)
+        return chosen
+
+
+def estimate_uniqueness(sizes: Sequence[tuple[int, int]], fraction: float) -> PopulationUniqueness:
+    """Make all estimates; the parameters are those of `SampleEstimates`."""
+    made = SampleEstimates(sizes, fraction)
+    return PopulationUniqueness(
+        fraction, made.population, made.zayatz, made.pitman, made.snb, made.dankar, made.trusted
+    )
 
 
 def _estimate(uniques: float, population: int) -> UniquenessEstimate:
@@ -48,18 +88,6 @@ def _fitted(uniques: float | str, population: int) -> UniquenessEstimate:
     if isinstance(uniques, str):
         return UniquenessEstimate(None, None, uniques)
     return _estimate(min(uniques, population), population)
-
-
-def _trusted(fraction: float, estimates: dict[str, UniquenessEstimate]) -> str:
-    """Choose the estimate by the rule of Dankar et al.: of small samples Pitman's, of others the lesser of two.
-
-    Where the model that it names could not be fitted, that is Zayatz's.
-    """
-    if fraction <= SMALL_FRACTION:
-        return "pitman" if estimates["pitman"].uniques is not None else "zayatz"
-    snb, zayatz = estimates["snb"].uniques, estimates["zayatz"].uniques
-    assert zayatz is not None
-    return "snb" if snb is not None and snb <= zayatz else "zayatz"
 
 
 def count_zayatz(sizes: Sequence[tuple[int, int]], population: int) -> float:
