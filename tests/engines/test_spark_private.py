@@ -31,7 +31,7 @@ from tests.private_support import DOMAINS, Ample, Known, draw, place_of, steps_o
 from tests.run_support import Database, open_database
 from tests.spark_support import SparkTables, needs_spark, open_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(3)]
+pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 QUASI = {"role": "quasi-identifier"}
 NAME = 'Jöb "%s"'
 ROWS = {

@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from frozen_releases import COLUMNS, cases, patients
 from spark_releases import release_of
 
-pytestmark = [needs_spark, pytest.mark.in_turns(3)]
+pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 CASES = (
     "mondrian, hierarchies",
     "optimal, recode",
