@@ -262,3 +262,15 @@ def test_what_costs_do_not_go_with_is_refused_before_any_work(database: Database
 
 def test_engines_that_settle_no_models_are_named() -> None:
     assert "not measured on Spark" in SparkSQL.settles_models.lacking
+
+
+@pytest.mark.either_engine
+def test_a_class_that_bounds_leave_open_violates_until_it_is_solved(engine: Engine, tmp_path: Path) -> None:
+    """Half of all rows must move, which no single value tells: each is too frequent by a quarter."""
+    pairs = itertools.combinations(range(4), 2)
+    model = GivenTCloseness("s", 0.3, str(write_costs(tmp_path / "costs.csv", dict.fromkeys(pairs, 1))))
+    groups = load(engine, {0: [0, 1], 1: [2, 3]})
+    open_classes = list(engine.fetch(model.list_open(engine.render, groups)))
+    assert len(open_classes) == 2
+    assert measure(engine, model, groups) == {0: (0.5, True), 1: (0.5, True)}
+    assert measure(engine, model.solve(open_classes), groups) == {0: (0.5, True), 1: (0.5, True)}
