@@ -133,3 +133,12 @@ def test_what_overlapping_regions_do_not_go_with_is_refused(
     policy = database.policy(table, **{"attributes": ROLES, "algorithm": RELAXED, **more})
     with pytest.raises(PolicyError, match=f"algorithm.partitioning: relaxed {words}"):
         anonymize(policy)
+
+
+def test_equal_rows_are_paired_with_their_classes_one_by_one(database: Database) -> None:
+    """Ten equal rows are in three regions, and each class is held against as many of them as went there."""
+    table = database.create({"a": "INTEGER", "n": "INTEGER"}, [(1, 5)] * 3 + [(2, 6)] * 10 + [(3, 7)] * 3)
+    roles = {"a": "quasi-identifier", "n": "insensitive"}
+    database.release(table, roles, privacy=[{"model": "k-anonymity", "k": 4}], algorithm=RELAXED)
+    sizes = database.sql(f"SELECT a, count(*) FROM {table}_r GROUP BY a")
+    assert dict(sizes) == {"[1-2]": 4, "2": 8, "[2-3]": 4}
