@@ -29,9 +29,16 @@ def written(url: str, table: str) -> dict[int, tuple[float, ...]]:
     return found
 
 
-@pytest.mark.parametrize("suda", [None, 3])
 @pytest.mark.parametrize(
-    ("subject", "weights"), [(None, None), (None, "weight"), ("person", None), ("person", "weight")]
+    ("subject", "weights", "suda"),
+    [
+        (None, None, None),
+        (None, "weight", None),
+        ("person", None, None),
+        ("person", "weight", None),
+        (None, None, 3),
+        (None, "weight", 3),
+    ],
 )
 def test_rows_have_the_risks_of_brute_force(
     database_url: str, subject: str | None, weights: str | None, suda: int | None
