@@ -132,7 +132,11 @@ POLICIES: list[dict[str, Any]] = [
     },
     {
         "attributes": KEPT | LEVELED,
-        "privacy": [DIVERSE[0], {"model": "k-map", "k": 5, "population": "population_of_runs"}],
+        "privacy": [
+            DIVERSE[0],
+            {"model": "k-map", "k": 5, "population": "population_of_runs"},
+            {"model": "delta-presence", "maximum": 0.999, "population": "population_of_runs"},
+        ],
         "algorithm": {"name": "optimal"},
         "suppression": 0.3,
     },

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -31,11 +32,11 @@ ALGORITHMS = ("optimal", "incognito", "bottom-up", "samarati")
 
 @dataclass(frozen=True)
 class Mapped:
-    """A case, the rows of its population beside its own, and the k of k-map; other models are the case's."""
+    """A case, the rows of its population beside its own, and a model of both; other models are the case's."""
 
     case: Case
     others: tuple[Row, ...]
-    k: int
+    model: dict[str, Any]
 
     @property
     def population(self) -> list[Row]:
@@ -52,17 +53,31 @@ class Mapped:
         return sum(
             len(rows)
             for shown, rows in self.case.classes(node).items()
-            if fits[shown] < self.k or self.case.violates([row[-1] for row in rows], table)
+            if self._violates(len(rows), fits[shown]) or self.case.violates([row[-1] for row in rows], table)
         )
+
+    def _violates(self, rows: int, members: int) -> bool:
+        if self.model["model"] == "k-map":
+            return members < self.model["k"]
+        return Fraction(rows, members) > Fraction(str(self.model["maximum"]))
+
+
+MODELS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "k-map": st.builds(lambda k: {"model": "k-map", "k": k}, st.integers(2, 5)),
+    "delta-presence": st.builds(
+        lambda share: {"model": "delta-presence", "maximum": share},
+        st.sampled_from([0.2, 0.25, 0.3, 1 / 3, 0.5, 0.6, 2 / 3, 0.75]),
+    ),
+}
 
 
 @st.composite
-def mapped_cases(draw: st.DrawFn) -> Mapped:
+def mapped_cases(draw: st.DrawFn, name: str) -> Mapped:
     case = draw(cases([{"model": "k-anonymity", "k": 1}, {"model": "k-anonymity", "k": 2}], most_rows=12))
     case = Case(case.hierarchies, case.rows, case.models[:1], case.suppression, "omit")
     values = [st.sampled_from([None, *h.paths]) for h in case.hierarchies]
     others = draw(st.lists(st.tuples(*values, st.just(None)), max_size=30))
-    return Mapped(case, tuple(others), draw(st.integers(2, 5)))
+    return Mapped(case, tuple(others), draw(MODELS[name]))
 
 
 @contextmanager
@@ -72,7 +87,7 @@ def tables_of(database: Database, mapped: Mapped) -> Iterator[tuple[str, dict[st
     columns = {name: type_ for name, type_ in mapped.case.columns.items() if name != "s"}
     population = database.create(columns, mapped.population)
     wanted = mapped.case.policy
-    wanted["privacy"] = [*wanted["privacy"], {"model": "k-map", "k": mapped.k, "population": population}]
+    wanted["privacy"] = [*wanted["privacy"], mapped.model | {"population": population}]
     try:
         yield table, wanted
     finally:
@@ -81,9 +96,10 @@ def tables_of(database: Database, mapped: Mapped) -> Iterator[tuple[str, dict[st
 
 
 @pytest.mark.either_engine
-def test_searches_find_what_brute_force_finds(database: Database) -> None:
+@pytest.mark.parametrize("model", MODELS)
+def test_searches_find_what_brute_force_finds(database: Database, model: str) -> None:
     @settings(max_examples=many(16), deadline=None, suppress_health_check=list(HealthCheck))
-    @given(mapped_cases(), st.sampled_from(ALGORITHMS))
+    @given(mapped_cases(model), st.sampled_from(ALGORITHMS))
     def test(mapped: Mapped, name: str) -> None:
         case = mapped.case
         satisfying = {node for node in case.nodes if mapped.suppressed(node) <= case.budget}
@@ -124,10 +140,11 @@ PEOPLE = [
 ]
 
 
-def mapped_policy(database: Database, *, k: int = 6, every: int = 8, **more: Any) -> tuple[str, str, Policy]:
+def mapped_policy(database: Database, model: str = "k-map", *, every: int = 8, **more: Any) -> tuple[str, str, Policy]:
     """A sample of the people, all of them as its population, and a policy."""
     table, population = database.create(COLUMNS, PEOPLE[::every]), database.create(COLUMNS, PEOPLE)
-    privacy = [{"model": "k-map", "k": k, "population": population}]
+    asked: dict[str, Any] = {"k-map": {"k": 6}, "delta-presence": {"maximum": 0.3}}
+    privacy = [{"model": model, "population": population} | asked[model]]
     wanted: dict[str, Any] = {"algorithm": {"name": "optimal"}, "privacy": privacy, "suppression": 0.1}
     return table, population, database.policy(table, ATTRIBUTES, **(wanted | more))
 
@@ -158,17 +175,38 @@ def test_every_released_class_fits_k_rows_of_the_population(database: Database, 
         verified(policy)
 
 
-def test_a_label_that_nobody_in_the_population_has_is_a_violation(database: Database) -> None:
-    table, _, policy = mapped_policy(database)
+def test_of_the_members_that_fit_a_released_class_no_greater_share_is_released(database: Database) -> None:
+    table, population, policy = mapped_policy(database, "delta-presence")
+    run = anonymize(policy)
+    (judged,) = run.models
+    assert judged.satisfied
+    assert judged.worst is not None
+    assert judged.worst <= 0.3
+    (model,) = models_of(policy)
+    assert f"Of the rows of {population} that fit a class, no more than 30% are in the release" in model.sentence
+    assert verified(policy) == judged
+    database.sql(f"INSERT INTO {table}_r SELECT * FROM {table}_r")
+    database.sql(f"INSERT INTO {table}_r SELECT * FROM {table}_r")
+    tampered = verified(policy)
+    assert not tampered.satisfied
+    assert tampered.worst == pytest.approx(4 * judged.worst)
+
+
+@pytest.mark.parametrize(("model", "worst"), [("k-map", 0.0), ("delta-presence", None)])
+def test_a_label_that_nobody_in_the_population_has_is_a_violation(
+    database: Database, model: str, worst: float | None
+) -> None:
+    table, _, policy = mapped_policy(database, model)
     anonymize(policy)
     database.sql(f"UPDATE {table}_r SET zip = 'x' || zip")
     changed = verified(policy)
-    assert (changed.satisfied, changed.worst) == (False, 0.0)
+    assert (changed.satisfied, changed.worst) == (False, worst)
 
 
 @pytest.mark.either_engine
-def test_a_population_that_lacks_people_is_refused(database: Database) -> None:
-    _, population, policy = mapped_policy(database)
+@pytest.mark.parametrize("model", MODELS)
+def test_a_population_that_lacks_people_is_refused(database: Database, model: str) -> None:
+    _, population, policy = mapped_policy(database, model)
     database.sql(f"DELETE FROM {population} WHERE age = 76")
     missing = sum(row[0] == 76 for row in PEOPLE[::8])
     assert missing
@@ -199,6 +237,10 @@ def test_values_that_the_hierarchy_lacks_are_refused(database: Database) -> None
         ({"attributes": ATTRIBUTES | {"age": ATTRIBUTES["age"] | {"show": "bounds"}}}, "not shown by a label"),
         ({"attributes": ATTRIBUTES | {"age": ATTRIBUTES["age"] | {"top": 60}}}, "has a limit"),
         ({"privacy": [{"model": "k-map", "k": 2, "population": "nowhere"}]}, "there is no table nowhere"),
+        (
+            {"privacy": [{"model": "delta-presence", "maximum": 0.3, "population": "nowhere"}]},
+            "there is no table nowhere",
+        ),
     ],
 )
 def test_what_a_population_does_not_decide_is_refused(database: Database, more: dict[str, Any], said: str) -> None:

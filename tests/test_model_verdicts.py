@@ -17,6 +17,7 @@ from sqlanon.models import (
     AverageRisk,
     BetaLikeness,
     DeltaDisclosure,
+    DeltaPresence,
     DistinctLDiversity,
     EntropyLDiversity,
     KAnonymity,
@@ -39,6 +40,17 @@ def test_a_threshold_with_small_terms_divides_the_ratios_of_counts_alike(
     assert threshold.denominator <= rows
     ratio = Fraction(ratio.numerator % (rows + 1), ratio.denominator % rows + 1)
     assert (ratio < threshold) == (ratio < Fraction(str(value)))
+
+
+@given(divided=st.integers(0, 10**6), by=st.integers(1, 99), value=st.floats(1e-30, 1e30), most=st.integers(0, 10**6))
+def test_a_threshold_may_be_of_greater_counts_than_those_that_divide(
+    divided: int, by: int, value: float, most: int
+) -> None:
+    most = max(most, divided)
+    threshold = threshold_of_ratios(value, 99, most=most)
+    assert threshold.denominator <= 99
+    assert threshold <= most + 1
+    assert (Fraction(divided, by) < threshold) == (Fraction(divided, by) < Fraction(str(value)))
 
 
 @pytest.mark.parametrize(
@@ -73,6 +85,11 @@ def test_a_threshold_with_small_terms_divides_the_ratios_of_counts_alike(
         (policy.AverageRiskParameters(model="average-risk", risk=0.5), "risk: 17", 20.0),
         (policy.KMapParameters(model="k-map", k=5, population="people"), "k: 17", 17.0),
         (
+            policy.DeltaPresenceParameters(model="delta-presence", maximum=0.3, population="people"),
+            "no maximum below 1",
+            20.0,
+        ),
+        (
             policy.PopulationUniquenessParameters(model="population-uniqueness", share=0.1, sample_of=0.5),
             "share: 17",
             20.0,
@@ -95,6 +112,8 @@ def test_attainable_is_rounded_to_the_safe_side() -> None:
     assert RecursiveLDiversity("s", 3, 2).attainable(math.inf) == "no c: there are fewer than 2 values"
     assert RecursiveLDiversity("s", 3, 2).attainable(1.5) == "c: 1.501"
     assert DISTANCES["equal"]("s", 0.1).attainable(0.123401) == "t: 0.1235"
+    assert DeltaPresence(0.1, "people").attainable(0.123401) == "maximum: 0.1235"
+    assert DeltaPresence(0.1, "people").attainable(math.inf) == "no maximum below 1"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +135,9 @@ def test_attainable_is_rounded_to_the_safe_side() -> None:
         (AverageRisk(1 / 3), 1 / 4, 1 / 3),
         (PopulationUniques(0.01, 0.1), 0.01, math.inf),
         (KMap(3, "people"), 3.0, 2.0),
+        (DeltaPresence(0.3, "people"), 0.3, 0.3 + 1e-9),
+        (DeltaPresence(0.3333333333333333, "people"), 33 / 100, 1 / 3),
+        (DeltaPresence(0.9, "people"), 9 / 10, math.inf),
         (DeltaDisclosure("s", 1e9), 99.0, math.inf),
         *((distance("s", 0.3), 0.3, 0.3 + 1e-9) for distance in DISTANCES.values()),
     ],
@@ -133,6 +155,8 @@ def test_what_rounding_decides_is_not_told() -> None:
     assert EntropyLDiversity("s", 2).is_met_by(math.exp(least), 100) is None
     assert RecursiveLDiversity("s", 0.5, 2).is_met_by(0.5, 2**26) is False
     assert RecursiveLDiversity("s", 0.5, 2).is_met_by(0.5, 2**26 + 1) is None
+    assert DeltaPresence(0.5, "people").is_met_by(0.5, 2**25 - 1) is True
+    assert DeltaPresence(0.5, "people").is_met_by(0.5, 2**25) is None
 
 
 counts = st.integers(1, 2**26)
@@ -166,6 +190,8 @@ LIMITS: dict[str, Callable[[], PrivacyModel]] = {
     "values of none": lambda: AlphaK("s", 0.5, 2, ()),
     "values twice": lambda: AlphaK("s", 0.5, 2, ("x", "x")),
     "delta of 0": lambda: DeltaDisclosure("s", 0.0),
+    "maximum of 0": lambda: DeltaPresence(0.0, "people"),
+    "maximum of all": lambda: DeltaPresence(1.0, "people"),
     "delta no number": lambda: DeltaDisclosure("s", math.nan),
     "no attribute": lambda: DistinctLDiversity(None, 2),  # type: ignore[arg-type]
     **{f"t no number, {name}": lambda one=one: one("s", math.nan) for name, one in DISTANCES.items()},  # type: ignore[misc]

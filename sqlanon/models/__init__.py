@@ -13,6 +13,7 @@ from sqlanon.models.beta_likeness import BetaLikeness
 from sqlanon.models.closeness import DISTANCES, TCloseness
 from sqlanon.models.confidence_bound import ConfidenceBound
 from sqlanon.models.delta_disclosure import DeltaDisclosure
+from sqlanon.models.delta_presence import DeltaPresence
 from sqlanon.models.diversity import DistinctLDiversity, EntropyLDiversity, RecursiveLDiversity
 from sqlanon.models.k_anonymity import KAnonymity, largest_k
 from sqlanon.models.k_map import KMap
@@ -32,6 +33,7 @@ __all__ = [
     "BetaLikeness",
     "ConfidenceBound",
     "DeltaDisclosure",
+    "DeltaPresence",
     "DistinctLDiversity",
     "EntropyLDiversity",
     "Groups",
@@ -68,6 +70,7 @@ OWN: Mapping[str, type[PrivacyModel]] = {
         AverageRisk,
         PopulationUniques,
         KMap,
+        DeltaPresence,
     )
 }
 """The program's own privacy models by name."""

@@ -27,19 +27,21 @@ def integer_type(render: Renderer, greatest: int) -> Markup:
     return macro("values.whole_type", False) if greatest <= _BIGINT else render.macro("wide_integer")
 
 
-def threshold_of_ratios(value: float | Fraction, rows: int) -> Fraction:
+def threshold_of_ratios(value: float | Fraction, rows: int, *, most: int | None = None) -> Fraction:
     """Find a fraction of small terms: ratios of two counts of at most `rows` are below the fraction as below `value`.
+
+    most: the greatest count that is divided, where that is another one.
 
     It is the decimal number that `value` is written as (0.1 is a tenth, whatever the nearest double is), or where its
     denominator is greater than `rows`, the least fraction above it whose denominator is not: no ratio lies between.
     """
-    most = max(rows, 1)
-    exact = min(Fraction(str(value)), Fraction(most + 1))
-    near = exact.limit_denominator(most)
+    divisor = max(rows, 1)
+    exact = min(Fraction(str(value)), Fraction((divisor if most is None else most) + 1))
+    near = exact.limit_denominator(divisor)
     if near >= exact:
         return near
     step = pow(-near.numerator, -1, near.denominator)  # neighbours of a Farey sequence: b * c - a * d = 1
-    denominator = most - (most - step) % near.denominator
+    denominator = divisor - (divisor - step) % near.denominator
     return Fraction(near.numerator * denominator + 1, near.denominator * denominator)
 
 

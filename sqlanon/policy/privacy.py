@@ -209,14 +209,29 @@ class PopulationUniquenessParameters(ModelParameters):
     rule of Dankar et al. trusts for the fraction."""
 
 
-class KMapParameters(ModelParameters):
+class PopulationParameters(ModelParameters):
+    """A privacy model that holds classes against a population table, of all who could be in the release."""
+
+    population: str = Field(min_length=1)
+    """The table, as `schema.table`, in the source's database, with the quasi-identifiers under the same names."""
+
+
+class KMapParameters(PopulationParameters):
     """Every class fits at least k rows of a population table, of all who could be in the release."""
 
     model: Literal["k-map"]
     k: Whole = Field(ge=1)
     """The least rows of the population that a class fits."""
-    population: str = Field(min_length=1)
-    """The table, as `schema.table`, in the source's database, with the quasi-identifiers under the same names."""
+
+
+class DeltaPresenceParameters(PopulationParameters):
+    """Of the rows of a population table that fit a class, at most a share is in the release: nobody who could be in it
+    is known to be there with a greater probability."""
+
+    model: Literal["delta-presence"]
+    maximum: Number = Field(gt=0, lt=1)
+    """The greatest share, delta_max: 0.3 lets 3 of 10 be in the release. There is no delta_min, see
+    docs/algorithms.md."""
 
 
 MOST_EPSILON = 100  # beyond it nothing is protected, and noise is below one row
@@ -310,6 +325,7 @@ _Own = Annotated[
     | AverageRiskParameters
     | PopulationUniquenessParameters
     | KMapParameters
+    | DeltaPresenceParameters
     | DifferentialPrivacy
     | RandomizationParameters,
     Field(discriminator="model"),
