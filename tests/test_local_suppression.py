@@ -105,6 +105,30 @@ def test_the_rows_that_fit_have_enough_sensitive_values(database: Database, seed
     assert result.models[1].worst == values >= 3
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_two_sensitive_columns_are_judged_by_their_own_values(database: Database, seed: int) -> None:
+    """Round after round: the values of one must not stand in for those of the other."""
+    rows = [(*row[:3], row[3] % 3, *row[4:]) for row in random_rows(random.Random(seed), 60)]
+    table = database.create(COLUMNS, rows)
+    roles = ROLES | {"d": {"role": "sensitive"}, "ill": {"role": "sensitive", "nulls": "nothing"}}
+    diverse = [{"model": "distinct-l-diversity", "attribute": name, "l": 3} for name in ("ill", "d")]
+    policy = database.policy(table, roles, algorithm=suppression(), privacy=[*anonymity(4), *diverse])
+    result = anonymize(policy)
+    shown = released_rows(database, policy)
+    assert least_matching(shown, range(3)) >= 4
+    for model, place in ((result.models[1], len(NAMES)), (result.models[2], 3)):
+        assert model.worst == least_values(shown, range(3), lambda row, place=place: row[place]) >= 3
+
+
+@pytest.mark.either_engine
+def test_persons_are_refused(database: Database) -> None:
+    table = database.create(COLUMNS, random_rows(random.Random(1), 10))
+    roles = ROLES | {"row_id": {"role": "identifier", "show": "surrogate"}}
+    policy = database.policy(table, roles, algorithm=suppression(), privacy=anonymity(2), subject="row_id")
+    with pytest.raises(PolicyError, match="local-suppression counts the rows that fit a row, and not their persons"):
+        anonymize(policy)
+
+
 @pytest.mark.either_engine
 @pytest.mark.parametrize("seed", range(3))
 def test_every_combination_of_columns_is_checked_alone(database: Database, seed: int) -> None:

@@ -49,6 +49,11 @@ def person_problems(subject: PlanSubject) -> Iterator[str]:
         yield from _hidden_problems(subject, name)
     if not algorithm.releases_rows:
         yield f"subject: {algorithm.name} releases no row of anybody, whom models could count; write subject: none."
+    if algorithm.has_wildcards:
+        yield (
+            f"subject: {algorithm.name} counts the rows that fit a row, and not their persons; choose another"
+            " algorithm, or write subject: none."
+        )
     for model in models_of(policy):
         yield from _model_problems(model, name, algorithm)
     nulls = subject.nulls.get(name, 0)

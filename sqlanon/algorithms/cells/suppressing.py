@@ -198,7 +198,7 @@ class _Cover:
         name = model.attribute or ""
         if name not in self._values:
             self._values[name] = self._create_values(self._sensitive[name])
-        fitted = self._workspace.table("fitted", len(self._values))
+        fitted = self._workspace.table("fitted", list(self._values).index(name))
         self._engine.run(
             "cells/create_values_of_candidates",
             fitted=fitted,
