@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sqlanon import verify_release
 from sqlanon.algorithms.lattice.node_checks import check_node
 from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.engines import connect
@@ -225,6 +226,29 @@ def test_values_that_the_hierarchy_lacks_are_refused(database: Database) -> None
     privacy = [{"model": "k-map", "k": 2, "population": population}]
     with pytest.raises(PolicyError, match="Hierarchy of column 'q'"):
         anonymize(database.policy(table, {"q": taxonomy}, privacy=privacy, algorithm={"name": "optimal"}))
+
+
+CITIES = {"Berlin": ["Berlin", "*"], "Potsdam": ["Berlin", "*"], "Spandau": ["Berlin", "*"]}
+NUMBERS = {"1": ["2", "*"], "2": ["2", "*"], "3": ["1", "*"]}
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("mapping", [CITIES, NUMBERS], ids=["a group named after a value", "two meanings"])
+def test_labels_of_two_meanings_are_refused(database: Database, mapping: dict[str, list[str]]) -> None:
+    """What a release shows would be taken for values of which there are more, or fewer."""
+    attributes = {"q": {"role": "quasi-identifier", "hierarchy": {"mapping": mapping}}}
+    rows = [(value,) for value in mapping] * 2
+    table, population = database.create({"q": "VARCHAR(9)"}, rows), database.create({"q": "VARCHAR(9)"}, rows * 5)
+    limits = {"name": "optimal", "limits": {"q": [1, 1]}}
+    for algorithm in ({"name": "optimal"}, limits):
+        privacy = [{"model": "k-map", "k": 3, "population": population}]
+        with pytest.raises(PolicyError, match=r"attributes\.q: a label of its hierarchy stands for other values"):
+            anonymize(database.policy(table, attributes, privacy=privacy, algorithm=algorithm))
+    made = database.policy(table, attributes, privacy=[{"model": "k-anonymity", "k": 2}], algorithm=limits)
+    anonymize(made)
+    asked = database.policy(table, attributes, privacy=privacy, algorithm=limits, release=made.release.model_dump())
+    with pytest.raises(PolicyError, match="stands for other values"):
+        verify_release(asked)
 
 
 @pytest.mark.either_engine

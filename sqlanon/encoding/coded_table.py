@@ -20,6 +20,7 @@ from sqlanon.encoding.source_copy import copied
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind
 from sqlanon.errors import ConflictError
+from sqlanon.hierarchies.ambiguity import require_one_meaning
 from sqlanon.hierarchies.limits import limits_in
 from sqlanon.plan.measuring import measure_source
 from sqlanon.plan.plan import Attribute, Plan
@@ -165,6 +166,9 @@ def _code_population(
         return None
     table, there = workspace.table("population"), replace(plan, source=plan.population)
     quasi = [field for field in fields if field.attribute.role is Role.QUASI_IDENTIFIER]
+    for field in quasi:
+        if field.coding.hierarchy is not None:
+            require_one_meaning(engine, field.attribute.name, field.coding.hierarchy)
     engine.execute(encode_statement(engine, there, (quasi, words), table))
     engine.analyze(table)
     return table

@@ -2,7 +2,7 @@
 
 Hierarchies are built anew from the raw values of the population, and each label of theirs is held against the policy
 before rows are counted by it. The level of a column is the lowest at which the hierarchy has all labels that the table
-shows; of one that it lacks, classes fit no row of the population.
+shows, which stand for the same values at every level; of one that it lacks, classes fit no row of the population.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.hierarchies import scratch_hierarchies
+from sqlanon.hierarchies.ambiguity import require_one_meaning
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.population import find_population
@@ -54,6 +55,7 @@ def labelled_population(
         scratch_hierarchies(engine, population.table, specs, columns) as built,
     ):
         for place, (name, spec) in enumerate(specs.items()):
+            require_one_meaning(engine, name, built[name])
             if count_wrong_labels(engine, columns[name], spec, built[name], place):
                 raise VerificationError(
                     f"The hierarchy of '{name}' is not the policy's, so that no population can be counted by it. Please"
