@@ -124,6 +124,7 @@ WRONG = {
     "a;b;0\n": "has no cost above 0",
     "": "has no cost above 0",
     "a;b;1e40\n": "too long",
+    '"' + 40_000 * "a;b;1\n": "is not well-formed",
     "a;b;1\na;c;0.00000000001\nb;c;1\n": "more than 9 digits",
     'a;"b;1\n': "fields",
 }

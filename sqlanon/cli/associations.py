@@ -64,17 +64,17 @@ def associations_command(
     place = expanded(policy)
     if "://" in place or files.is_data_file(place):
         is_file = files.is_data_file(place)
-        if (other is None) != is_file or not qi or not sensitive:
+        if (other is None) != is_file or not qi or not sensitive or k is None:
             raise PolicyError(
-                "Write URL TABLE or FILE, then the columns of both sides: sqlanon associations URL TABLE --qi age,zip"
-                " --sensitive disease."
+                "Write URL TABLE or FILE, the columns of both sides, and k: sqlanon associations URL TABLE --qi age,zip"
+                " --sensitive disease -k 5."
             )
         mined = associations.table_associations(
             None if is_file else place,
             other or place,
             listed(qi),
             listed(sensitive),
-            association_mining.AssociationOptions(k or 1, support, confidence, None, most, limit),
+            association_mining.AssociationOptions(k, support, confidence, None, most, limit),
             subject=subject,
             options=call.options,
             trusts_owner=trust_owner,

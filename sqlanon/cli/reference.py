@@ -147,7 +147,7 @@ _ANCHORS = {"AttributeSection": "attributes-an-entry"}
 
 
 def _limits(info: FieldInfo) -> str:
-    words = {"ge": "at least", "gt": "more than", "lt": "less than"}
+    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
     limits = [
         f"{word} {getattr(rule, key):g}" for rule in info.metadata for key, word in words.items() if hasattr(rule, key)
     ]

@@ -167,10 +167,10 @@ def _lines(file: str) -> Iterator[tuple[int, list[str]]]:
         raise _error(file, "is not UTF-8; convert it.") from failure
     if "\x00" in text:
         raise _error(file, "holds a NUL character.")
-    separator = next((one for one in _SEPARATORS if len(_fields(text, one)) > 1), _SEPARATORS[0])
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     line = 1
     try:
+        separator = next((one for one in _SEPARATORS if len(_fields(text, one)) > 1), _SEPARATORS[0])
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
         for fields in reader:
             if fields:
                 yield line, fields

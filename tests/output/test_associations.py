@@ -157,7 +157,8 @@ def test_both_sides_must_be_named(database_url: str, capsys: pytest.CaptureFixtu
         ({"confidence": 0.0}, "confidence must be above 0"),
         ({"confidence": 0.1234567}, "up to 6 digits"),
         ({"bound": 1.5}, "bound must be"),
-        ({"support": 0}, "support must be 1"),
+        ({"limit": 2**40}, "limit must be from 1"),
+        ({"support": 0}, "support must be from 1"),
     ],
 )
 def test_numbers_that_say_nothing_are_refused(options: dict[str, Any], message: str) -> None:

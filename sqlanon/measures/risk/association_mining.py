@@ -29,6 +29,7 @@ from sqlanon.support.suggest import quoted
 from sqlanon.values.expressions import text_of
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace
 
+MOST = 2**31 - 1  # of any count that is asked for
 DIGITS = 6  # after the point, of a confidence: so products of counts stay whole numbers of 64 bits
 
 
@@ -51,8 +52,8 @@ class AssociationOptions:
     def __post_init__(self) -> None:
         """Raise PolicyError for numbers that say nothing."""
         for name in ("k", "support", "most", "limit"):
-            if getattr(self, name) < 1:
-                raise PolicyError(f"{name} must be 1 or more.")
+            if not 1 <= getattr(self, name) <= MOST:
+                raise PolicyError(f"{name} must be from 1 to {MOST:,}.")
         for name, value in (("confidence", self.confidence), ("bound", self.greatest)):
             if not 0 < value <= 1 or round(value, DIGITS) != value:
                 raise PolicyError(f"{name} must be above 0 and at most 1, with up to {DIGITS} digits after the point.")
