@@ -235,7 +235,7 @@ NUMBERS = {"1": ["2", "*"], "2": ["2", "*"], "3": ["1", "*"]}
 @pytest.mark.either_engine
 @pytest.mark.parametrize("mapping", [CITIES, NUMBERS], ids=["a group named after a value", "two meanings"])
 def test_labels_of_two_meanings_are_refused(database: Database, mapping: dict[str, list[str]]) -> None:
-    """What a release shows would be taken for values of which there are more, or fewer."""
+    """Labels of a release would be taken for values of which there are more, or fewer."""
     attributes = {"q": {"role": "quasi-identifier", "hierarchy": {"mapping": mapping}}}
     rows = [(value,) for value in mapping] * 2
     table, population = database.create({"q": "VARCHAR(9)"}, rows), database.create({"q": "VARCHAR(9)"}, rows * 5)
