@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sqlanon import verify_release
@@ -24,7 +24,7 @@ from sqlanon.results.measures import ModelResult
 from sqlanon.sql import Relation
 from sqlanon.verification.release import verify_rows
 from tests.lattice_support import build_problem
-from tests.oracle.lattice import Case, Node, Row, cases, minimal
+from tests.oracle.lattice import Case, Hierarchy, Node, Row, cases, minimal
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
 
@@ -96,11 +96,21 @@ def tables_of(database: Database, mapped: Mapped) -> Iterator[tuple[str, dict[st
         database.sql(f"DROP TABLE {population}")
 
 
+LONE = Hierarchy({"a": ("*",), "b": ("*",)})
+MERGED_IN_THE_POPULATION = Mapped(
+    Case((LONE,), ((None, None),) * 3, ({"model": "k-anonymity", "k": 1},)),
+    ((None, None), ("a", None)),
+    {"model": "k-map", "k": 5},
+)
+"""A level that merges no groups of the source, and those of the population: it alone satisfies the model."""
+
+
 @pytest.mark.either_engine
 @pytest.mark.parametrize("model", MODELS)
 def test_searches_find_what_brute_force_finds(database: Database, model: str) -> None:
     @settings(max_examples=many(16), deadline=None, suppress_health_check=list(HealthCheck))
     @given(mapped_cases(model), st.sampled_from(ALGORITHMS))
+    @example(MERGED_IN_THE_POPULATION, "optimal")
     def test(mapped: Mapped, name: str) -> None:
         case = mapped.case
         satisfying = {node for node in case.nodes if mapped.suppressed(node) <= case.budget}

@@ -38,9 +38,13 @@ def optimal(problem: Problem, _algorithm: Optimal) -> Findings:
 def _grid(problem: Problem) -> LevelGrid:
     """The levels that a search need look at: one that merges no groups only loses detail.
 
-    It makes the classes of the level below, so it can at best tie with it, and the lower one is preferred.
+    It makes the classes of the level below, so it can at best tie with it, and the lower one is preferred. Where models
+    look at a population it may merge groups of that, so that all levels are looked at.
     """
     lattice = problem.lattice
+    if problem.sets.population is not None:
+        every = (range(low, high + 1) for low, high in zip(lattice.bottom, lattice.top, strict=True))
+        return LevelGrid(tuple(tuple(levels) for levels in every))
     limits = zip(problem.sets.marginals, lattice.bottom, lattice.top, strict=True)
     return LevelGrid(tuple(tuple(marginal.distinct_levels(low, high)) for marginal, low, high in limits))
 
