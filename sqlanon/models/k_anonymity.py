@@ -17,8 +17,23 @@ from sqlanon.policy import AttributeSection
 from sqlanon.sql import Renderer, Statement
 
 
+class AtLeastK(PrivacyModel):
+    """A model whose measure of a class is a number of rows or persons, which must be at least `k`."""
+
+    k: int
+
+    def worst_of(self, measures: tuple[float, float]) -> float:
+        return min(measures)
+
+    def is_met_by(self, worst: float, rows: int) -> bool:  # noqa: ARG002
+        return worst >= self.k
+
+    def attainable(self, measure: float) -> str:
+        return f"k: {int(measure)}"
+
+
 @dataclass(frozen=True)
-class KAnonymity(PrivacyModel):
+class KAnonymity(AtLeastK):
     """Every class holds at least `k` rows; the measure is the number of rows.
 
     Monotone under generalization, for merging classes only adds rows, and under suppression of whole classes, for a
@@ -63,18 +78,9 @@ class KAnonymity(PrivacyModel):
         """The number of rows of each class, exactly."""
         return render("models/measure_k_anonymity", classes=groups.classes, k=self.k)
 
-    def worst_of(self, measures: tuple[float, float]) -> float:
-        return min(measures)
-
-    def is_met_by(self, worst: float, rows: int) -> bool:  # noqa: ARG002
-        return worst >= self.k
-
-    def attainable(self, measure: float) -> str:
-        return f"k: {int(measure)}"
-
 
 @dataclass(frozen=True)
-class KPersons(PrivacyModel):
+class KPersons(AtLeastK):
     """Every class holds rows of at least `k` persons, whom `attribute` tells apart; NULL is another one in each row.
 
     The measure is their number. Monotone under generalization, for the persons of a union are at least those of a part,
@@ -115,15 +121,6 @@ class KPersons(PrivacyModel):
 
     def sample_test(self, render: Renderer, groups: Groups) -> None:
         """Persons whom a sample shows are there."""
-
-    def worst_of(self, measures: tuple[float, float]) -> float:
-        return min(measures)
-
-    def is_met_by(self, worst: float, rows: int) -> bool:  # noqa: ARG002
-        return worst >= self.k
-
-    def attainable(self, measure: float) -> str:
-        return f"k: {int(measure)}"
 
 
 def largest_k(models: Sequence[PrivacyModel]) -> int:

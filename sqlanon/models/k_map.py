@@ -14,12 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from sqlanon.models.base import Groups, PrivacyModel, relation
+from sqlanon.models.base import Groups, relation
+from sqlanon.models.k_anonymity import AtLeastK
 from sqlanon.sql import Renderer, Statement
 
 
 @dataclass(frozen=True)
-class KMap(PrivacyModel):
+class KMap(AtLeastK):
     """Every class fits at least `k` rows of the table `population`; the measure is their number."""
 
     name: ClassVar[str] = "k-map"
@@ -46,12 +47,3 @@ class KMap(PrivacyModel):
         """The rows of the population that each class fits, exactly; 0 where it fits none."""
         population = relation(groups.population)
         return render("models/measure_k_map", classes=groups.classes, population=population, k=self.k)
-
-    def worst_of(self, measures: tuple[float, float]) -> float:
-        return min(measures)
-
-    def is_met_by(self, worst: float, rows: int) -> bool:  # noqa: ARG002
-        return worst >= self.k
-
-    def attainable(self, measure: float) -> str:
-        return f"k: {int(measure)}"
