@@ -14,7 +14,7 @@ from sqlanon.algorithms.tree.gain.packed import PackedClasses, fits
 from sqlanon.algorithms.tree.gain.targets import number_classes, scale_numbers
 from sqlanon.algorithms.tree.groups import groups_of
 from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
-from sqlanon.algorithms.tree.relaxing import relax
+from sqlanon.algorithms.tree.relaxing import Relaxing
 from sqlanon.algorithms.tree.task import Task
 from sqlanon.encoding.axes import measured_axes
 from sqlanon.encoding.coded_table import CodedTable
@@ -58,7 +58,7 @@ def search(
     partition = Partition(task.axes, leaves, done, grown.rounds, tree=grown.tree, facts=facts)
     if not algorithm.regions_overlap:
         return partition
-    return relax(engine, workspace, coded, partition, models, task.sensitive)
+    return Relaxing(engine, workspace, coded, partition, models, task.sensitive).relax()
 
 
 def build_task(

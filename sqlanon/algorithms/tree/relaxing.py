@@ -25,24 +25,8 @@ from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace
 
 
-def relax(
-    engine: Engine,
-    workspace: Workspace,
-    coded: CodedTable,
-    partition: Partition,
-    models: Sequence[PrivacyModel],
-    sensitive: Sequence[Sensitive],
-) -> Partition:
-    """Divide the large leaves of a partition; a leaf stays whole where a part of it would violate a model.
-
-    So where k-anonymity alone is asked for, no part has 2k rows. Parts of a leaf that show the same are one class to
-    readers: with ranges of values this happens only to rows that are equal in all quasi-identifiers.
-    """
-    return _Relaxing(engine, workspace, coded, partition, models, sensitive).relax()
-
-
-class _Relaxing:
-    """The tables of one partition that is relaxed."""
+class Relaxing:
+    """A partition while its large leaves are divided, with their tables."""
 
     def __init__(
         self,
@@ -62,6 +46,11 @@ class _Relaxing:
         self.leaves = workspace.table("parts")
 
     def relax(self) -> Partition:
+        """Divide the large leaves; a leaf stays whole where a part of it would violate a model.
+
+        So where k-anonymity alone is asked for, no part has 2k rows. Parts of a leaf that show the same are one class
+        to readers: with ranges of values this happens only to rows that are equal in all quasi-identifiers.
+        """
         divided = self._divide(None)
         if self.models and divided:
             undivided = self.workspace.table("undivided")
