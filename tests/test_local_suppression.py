@@ -143,6 +143,20 @@ def test_every_combination_of_columns_is_checked_alone(database: Database, seed:
     assert least_matching(shown, QUASI) >= 2
 
 
+def test_combinations_that_are_met_change_no_tuples(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, stated = Engine.run, list[str]()
+
+    def note(self: Engine, name: str, /, **given: Any) -> Any:
+        stated.append(name)
+        return run(self, name, **given)
+
+    monkeypatch.setattr(Engine, "run", note)
+    algorithm = suppression(subsets={2: 2, 3: 2})
+    run_on(database, random_rows(random.Random(1), 40), algorithm=algorithm, privacy=anonymity(2))
+    assert stated.count("cells/project_states") == 10
+    assert stated.count("cells/apply_stars") == 0
+
+
 @pytest.mark.either_engine
 def test_whole_columns_show_no_star_and_heavy_ones_fewer(database: Database) -> None:
     rows = random_rows(random.Random(11), 60)

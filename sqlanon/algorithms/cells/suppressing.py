@@ -3,8 +3,9 @@
 The search works on the distinct tuples of the quasi-identifiers. Two rows fit where no column shows two different
 values; `*` fits any value. In a round, for each tuple that too few rows fit, and each candidate set of its columns, one
 statement counts the rows that would fit the tuple if the set were starred. The lightest set that suffices is starred,
-and among equal ones that which most rows fit. A round is repeated as long as it helps, as what it stars fits other
-tuples too; then heavier sets are tried. No tuple of a round is spared because others of the round were starred.
+and among equal ones that which most rows fit. A round is repeated as long as it helps a twentieth of the rows that are
+left, as what it stars fits other tuples too; then heavier sets are tried, which cost few cells more where few rows are
+left. No tuple of a round is spared because others of the round were starred.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from sqlanon.releases.cells import StarredTuples
 from sqlanon.sql import Identifier, Relation
 from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
+
+HELPED = 0.05  # of the rows that were left: a round that helps no more is not repeated
 
 
 @dataclass(frozen=True)
@@ -108,18 +111,20 @@ class _Cover:
         """Star cells until the goal is met; returns the rows for which no set of columns suffices."""
         subsets = self._create_subsets(goal)
         compared = self.states if goal.columns == self._all else self._project(subsets, goal)
-        left = 1
+        left, starred = 1, False
         for above, upto in goal.batches():
-            before = left + 1
-            while left and left < before:
-                before = left if upto else 0
+            helps = True
+            while left and helps:
+                before = left
                 compared, left = self._star(compared, subsets, goal, (above, upto))
-            if not left:
-                break
+                helps = upto > 0 and before - left >= HELPED * before
+                starred = starred or upto > 0
         if goal.columns == self._all:
             self.states = compared
-        else:
+        elif starred:
             self._apply(compared, subsets, goal)
+        else:
+            self._workspace.drop(compared)
         self._workspace.drop(subsets)
         return left
 

@@ -1,0 +1,95 @@
+"""Local suppression beside a plain GROUP BY of the same columns: seconds of the search and of the whole run.
+
+python benchmarks/local_suppression.py --rows 1000000 --k 10
+
+Eight columns of few values, most of them frequent, so that a third of the rows has quasi-identifiers of its own. With
+`--subsets` combinations of two and of three columns are goals as well. Seconds are of the processor, which other work
+on the machine disturbs less than those on the clock, and of the second run: the first one compiles templates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from sqlanon.engines import connect
+from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.policy.loading import build_policy
+from sqlanon.results.facts import CellFacts
+from sqlanon.runs.runner import run
+from sqlanon.sql import Statement
+from sqlanon.work.journal import Silent
+
+COLUMNS = {"a": (9, 1.5), "b": (2, 1), "c": (5, 5), "d": (7, 3), "e": (16, 3), "f": (40, 24), "g": (8, 4), "h": (14, 2)}
+"""The different values of each column, and the power that makes its first ones frequent."""
+
+
+class Phases(Silent):
+    """Processor seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+        self._current, self._since = "begin", time.process_time()
+
+    def phase(self, name: str) -> None:
+        now = time.process_time()
+        self.seconds[self._current] += now - self._since
+        self._current, self._since = name, now
+
+
+def create(url: str, rows: int, options: EngineOptions) -> float:
+    """Make the table; returns the processor seconds of a GROUP BY of its columns."""
+    values = ", ".join(
+        f"CAST(floor({count} * pow((hash(i, '{name}') % 1000003) / 1000003.0, {power})) AS INTEGER) AS {name}"
+        for name, (count, power) in COLUMNS.items()
+    )
+    with connect(url, options, create=True) as engine:
+        engine.execute(Statement("create", f"CREATE TABLE bench AS SELECT {values} FROM range({rows}) AS r(i)"))
+        began, names = time.process_time(), ", ".join(COLUMNS)
+        engine.execute(Statement("group", f"CREATE TABLE grouped AS SELECT {names}, count(*) FROM bench GROUP BY ALL"))
+        return time.process_time() - began
+
+
+def policy(url: str, k: int, subsets: bool) -> dict[str, Any]:
+    """The policy of the run."""
+    return {
+        "source": {"url": url, "table": "bench"},
+        "release": {"table": "bench_released"},
+        "attributes": {name: {"role": "quasi-identifier"} for name in COLUMNS},
+        "privacy": [{"model": "k-anonymity", "k": k}],
+        "algorithm": {"name": "local-suppression", **({"subsets": {2: 10, 3: 5}} if subsets else {})},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--k", type=int, default=10)
+    parser.add_argument("--subsets", action="store_true")
+    given = parser.parse_args()
+    options = EngineOptions()
+    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    with tempfile.TemporaryDirectory() as directory:
+        url = f"duckdb:///{Path(directory) / 'bench.duckdb'}"
+        grouped = create(url, given.rows, options)
+        for _ in range(2):
+            phases = Phases()
+            outcome = run(
+                build_policy(policy(url, given.k, given.subsets)), replace=True, options=options, observer=phases
+            )
+            phases.phase("end")
+        facts = outcome.algorithm.facts
+        assert isinstance(facts, CellFacts)
+        listed = ", ".join(f"{name} {seconds:.1f}" for name, seconds in phases.seconds.items() if seconds >= 0.05)
+        print(f"GROUP BY {grouped:.2f} s, run {sum(phases.seconds.values()):.1f} s ({listed}) of processor")
+        print(f"{facts.cells:,} cells starred in {facts.starred_rows:,} rows, {outcome.algorithm.rounds} rounds")
+
+
+if __name__ == "__main__":
+    main()
