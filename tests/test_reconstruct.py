@@ -11,14 +11,19 @@ from typing import Any
 
 import pytest
 
-from sqlanon import reconstruct, run_randomized
-from sqlanon.errors import PolicyError
+from sqlanon import reconstruct
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from sqlanon.errors import EngineError, PolicyError
 from sqlanon.measures.reconstruction.bins import Bins
 from sqlanon.measures.reconstruction.estimating import estimate, invert
 from sqlanon.models.randomization.changes import Response
+from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
 from sqlanon.results.reconstruction import ReconstructedShare
-from tests.cli.support import call_main
+from sqlanon.sql import Relation
+from tests.cli.support import call_main, execute, query
+from tests.randomize_support import randomize, randomized_policy
 from tests.run_support import open_database
 
 VALUES = ("a", "b", "c", "d")
@@ -118,16 +123,21 @@ def test_a_release_gives_back_the_distributions_of_its_source(
         table = database.create({"Age (years)": "INTEGER", "job": "VARCHAR(9)", "town": "VARCHAR(9)"}, rows)
         parts = {key: POLICY[key] for key in ("privacy", "algorithm")}
         policy = database.policy(table, POLICY["attributes"], **parts)
-    run_randomized(policy)
+    randomize(policy)
     with open_database(database_url) as database:
         database.sql(f"DROP TABLE {table}")
-    ages = reconstruct(policy, "Age (years)", by="town", bins=20)
+    ages = reconstruct(policy, "Age (years)", by="town", bins=20, table='"The ages"')
     assert (ages.method, [group.group for group in ages.groups]) == ("em", ["Linz", "Ulm"])
     for group in ages.groups:
         of_town = [age for age, _, town in rows if town == group.group]
         assert group.rows == len(of_town)
         assert variation(group.shares, of_town) < 0.2
-    jobs = reconstruct(policy, "job")
+    jobs = reconstruct(policy, "job", table="jobs")
+    assert query(database_url, 'SELECT * FROM "The ages" ORDER BY town, low') == list(ages.rows())
+    assert query(database_url, "SELECT value, share, released_share FROM jobs ORDER BY 1") == list(jobs.rows())
+    with pytest.raises(PolicyError, match="exists, and --table replaces nothing"):
+        reconstruct(policy, "job", by="town", table="jobs")
+    assert len(query(database_url, "SELECT * FROM jobs")) == len(VALUES)
     assert jobs.method == "inversion"
     assert variation(jobs.groups[0].shares, [job for _, job, _ in rows]) < 0.08
     assert reconstruct(policy, "job", method="em").groups[0].rounds
@@ -137,3 +147,51 @@ def test_a_release_gives_back_the_distributions_of_its_source(
     file.write_text(policy_text(policy), encoding="utf-8")
     code, printed, _ = call_main(capsys, "reconstruct", file, "--column", "job", "--json")
     assert (code, json.loads(printed)["method"]) == (0, "inversion")
+    code, printed, notes = call_main(capsys, "reconstruct", file, "--column", "job", "--table", "once_more")
+    assert (code, printed) == (0, "")
+    assert "Wrote once_more." in notes
+    assert len(query(database_url, "SELECT * FROM once_more")) == len(VALUES)
+
+
+def small_release(url: str, **columns: str) -> Policy:
+    """A release of a randomized column `job`, beside others that are released as they are."""
+    with open_database(url) as database:
+        rows = [(VALUES[n % 4], *["x"] * len(columns)) for n in range(200)]
+        table = database.create({"job": "VARCHAR(9)", **columns}, rows)
+        response = {"job": {"response": "keep", "epsilon": 2.0, "values": list(VALUES)}}
+        policy = randomized_policy(
+            database, table, {"job": "sensitive", **dict.fromkeys(columns, "insensitive")}, response
+        )
+    randomize(policy)
+    return policy
+
+
+@pytest.mark.either_engine
+def test_a_table_that_can_not_be_written_leaves_nothing(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = small_release(database_url, Low="VARCHAR(9)")
+    for match, given in {
+        "'Low' has the name of a column": {"by": "Low", "table": "new_one"},
+        "There is no schema": {"table": "nowhere.new_one"},
+    }.items():
+        with pytest.raises(PolicyError, match=match):
+            reconstruct(policy, "job", **given)
+
+    def fail(_self: Engine, table: Relation, *_: object) -> None:
+        if table.name == "new_one":
+            raise EngineError("The disk is full.")
+
+    with connect(database_url) as engine:
+        monkeypatch.setattr(type(engine), "load", fail)
+    with pytest.raises(EngineError, match="full"):
+        reconstruct(policy, "job", table="new_one")
+    assert not query(database_url, "SELECT 1 FROM information_schema.tables WHERE table_name = 'new_one'")
+
+
+def test_nobody_else_may_read_the_table(postgres_url: str) -> None:
+    """Whatever default privileges give."""
+    policy = small_release(postgres_url)
+    execute(postgres_url, "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC")
+    reconstruct(policy, "job", table="mine")
+    execute(postgres_url, "CREATE TABLE seen (n integer)")
+    seen = "SELECT has_table_privilege('public', '{}', 'SELECT')"
+    assert [query(postgres_url, seen.format(name)) for name in ("mine", "seen")] == [[(False,)], [(True,)]]

@@ -13,6 +13,7 @@ from sqlanon.engines.columns import Column
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.bins import Bins, spread, transitions
+from sqlanon.measures.reconstruction.estimate_table import place_of_estimate, write_estimate
 from sqlanon.measures.reconstruction.estimating import Estimate, estimate, invert
 from sqlanon.models.randomization.changes import AddedNoise, RandomChange, Response, read_changes
 from sqlanon.plan.connecting import open_release
@@ -39,6 +40,7 @@ def reconstruct(
     bins: int = BINS,
     method: Method | None = None,
     range_: tuple[float, float] | None = None,
+    table: str | None = None,
     options: EngineOptions | None = None,
 ) -> Reconstruction:
     """Estimate the original distribution of a randomized column from the policy's release alone.
@@ -50,6 +52,7 @@ def reconstruct(
         categories.
     range_: the least and the greatest original number; by default that which the policy declares, or else that of the
         released numbers, which is wider.
+    table: the name of a new table in the release's database, for its owner alone, that the estimate is written to.
 
     Raises PolicyError (no such release, column or group), AccessError, EngineError.
     """
@@ -57,8 +60,9 @@ def reconstruct(
         raise PolicyError("reconstruct is for releases of algorithm: randomize.")
     if not 1 <= bins <= MOST_BINS:
         raise PolicyError(f"There are 1 to {MOST_BINS:,} bins, not {bins:,}.")
-    with open_release(policy, options=options) as (engine, release):
-        changes = _read_changes(engine, release)
+    with open_release(policy, options=options, keeps=table is not None) as (engine, release):
+        place = None if table is None else place_of_estimate(engine, table, by)
+        changes = read_released_changes(engine, release)
         if column not in changes:
             raise PolicyError(f"'{column}' was not randomized; {did_you_mean(column, changes)}")
         require_columns(engine, release, [column, *([] if by is None else [by])])
@@ -70,13 +74,16 @@ def reconstruct(
         if isinstance(change, AddedNoise):
             if chosen == "inversion":
                 raise PolicyError("inversion is for categories; numbers are estimated by em or bayes.")
-            groups = _numbers(source, change, bins, chosen, range_ or _declared(policy, column))
+            groups = _numbers(source, change, bins, chosen, range_ or declared_range(policy, column))
         elif isinstance(change, Response):
             if chosen == "bayes":
                 raise PolicyError("bayes is for numbers; categories are estimated by em or inversion.")
             groups = _categories(source, change, chosen)
         name = ".".join(release.parts[-2:])
-    return Reconstruction(name, column, change.method, chosen, by, tuple(groups))
+        result = Reconstruction(name, column, change.method, chosen, by, tuple(groups))
+        if place is not None:
+            write_estimate(engine, place, result)
+    return result
 
 
 class _ReleasedColumn:
@@ -107,7 +114,8 @@ class _ReleasedColumn:
         return {group: counted[group] for group in sorted(counted, key=lambda group: (group is not None, group))}
 
 
-def _read_changes(engine: Engine, release: Relation) -> dict[str, RandomChange]:
+def read_released_changes(engine: Engine, release: Relation) -> dict[str, RandomChange]:
+    """Read what was added to the columns of a release, by the table that tells of it."""
     noise = engine.resolve(companion_of(release, NOISE))
     if noise is None:
         raise PolicyError(
@@ -127,7 +135,8 @@ def _group_of(engine: Engine, release: Relation, by: str | None, changes: Mappin
     return text_of(engine.render, Markup(Identifier(by)), column.kind, column.type)
 
 
-def _declared(policy: Policy, column: str) -> tuple[float, float] | None:
+def declared_range(policy: Policy, column: str) -> tuple[float, float] | None:
+    """Look up the least and the greatest original number that a policy declares of a column."""
     asked = getattr(policy.algorithm, "columns", {}).get(column)
     return getattr(asked, "range", None)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sqlanon.cli import layout
 from sqlanon.cli.call import HERE, Call, Panel, PolicyFile, command
 from sqlanon.cli.deferred import distribution, loading, reconstructing
-from sqlanon.cli.layout import percent, table
 from sqlanon.cli.writing import give, require_writable, write
 from sqlanon.errors import PolicyError
 
@@ -50,9 +50,14 @@ def reconstruct_command(
     ] = None,
     most: Annotated[float | None, typer.Option("--to", help="The greatest one.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write a CSV file; - is stdout.")] = None,
+    table: Annotated[
+        str | None,
+        typer.Option("--table", help="Write a new table into the database of the release; for you alone."),
+    ] = None,
     svg: Annotated[Path | None, typer.Option(help="Draw released and reconstructed shares.")] = None,
 ) -> None:
-    """Estimate how a randomized column was distributed, from the release alone. Nothing is changed.
+    """Estimate how a randomized column was distributed, from the release alone. Nothing is changed, but for the table
+    that --table names.
 
     docs/randomization.md says how, and how near it comes.
     """
@@ -67,8 +72,11 @@ def reconstruct_command(
         bins=bins,
         method=method,
         range_=None if least is None or most is None else (least, most),
+        table=table,
         options=call.options,
     )
+    if table is not None:
+        call.note(f"Wrote {table}.")
     if svg is not None:
         write(svg, distribution.draw_reconstruction(result))
         call.note(f"Wrote {svg}.")
@@ -76,7 +84,7 @@ def reconstruct_command(
         give(call, output, reconstruction_csv(result))
     elif call.json:
         call.emit(result.as_json())
-    else:
+    elif table is None:
         print(reconstruction_text(result))
 
 
@@ -84,13 +92,8 @@ def reconstruction_csv(result: Reconstruction) -> str:
     """The shares as CSV: the group, the value or the bounds of the bin, its rows as estimated and as released."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    is_numeric = any(share.value is None for group in result.groups for share in group.shares)
-    place = ["low", "high"] if is_numeric else ["value"]
-    writer.writerow([*([] if result.by is None else [result.by]), *place, "share", "released_share"])
-    for group in result.groups:
-        for share in group.shares:
-            at: list[object] = [share.low, share.high] if is_numeric else [share.value]
-            writer.writerow([*([] if result.by is None else [group.group]), *at, share.share, share.released])
+    writer.writerow(result.headings)
+    writer.writerows(result.rows())
     return text.getvalue()
 
 
@@ -102,9 +105,9 @@ def reconstruction_text(result: Reconstruction) -> str:
 def _group_text(result: Reconstruction, group: ReconstructedGroup) -> str:
     where = "" if result.by is None else f", {result.by} {group.group}"
     how = "by the inverse matrix" if group.rounds is None else f"{group.rounds} rounds, {_ENDED[group.ended or '']}"
-    rows = [[_place(share), percent(share.share), percent(share.released)] for share in group.shares]
+    rows = [[_place(share), layout.percent(share.share), layout.percent(share.released)] for share in group.shares]
     head = f"{result.column} of {result.release}{where}: {group.rows:,} rows; {result.method}, {how}."
-    return f"{head}\n{table(['value', 'original', 'released'], rows)}"
+    return f"{head}\n{layout.table(['value', 'original', 'released'], rows)}"
 
 
 def _place(share: ReconstructedShare) -> str:

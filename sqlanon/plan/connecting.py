@@ -28,18 +28,19 @@ def open_release(
     as_text: Sequence[str] = (),
     *,
     makes_tables: bool = False,
+    keeps: bool = False,
 ) -> Iterator[tuple[Engine, Relation]]:
     """The released table, or another one beside it; for reading only unless a temporary table has to be made: of a
     model's hierarchy, of a population, of values that it names, which stay out of logs so, or of clusters that are
     expanded to rows.
 
-    makes_tables: whether the caller makes others.
+    makes_tables: whether the caller makes others. keeps: whether it makes a table that stays.
     as_text: columns of a file of text that stay text, whatever they hold; others get the type that their values have.
     """
     file = policy.release.file
     url = MEMORY_URL if file is not None else policy.release.url or policy.source.url or ""
     is_expanded = policy.algorithm.releases_clusters
-    makes_tables = makes_tables or is_expanded or any(_makes_tables(model) for model in models)
+    makes_tables = makes_tables or keeps or is_expanded or any(_makes_tables(model) for model in models)
     read_only = file is None and not makes_tables
     with connect(url, options, read_only=read_only) as engine:
         if file is not None:
@@ -48,7 +49,7 @@ def open_release(
                 view_file(engine, table or file, ReadOptions(delimiter=",", types=dict.fromkeys(as_text, "text"))),
             )
         else:
-            with open_release_table(engine, policy, table) as release:
+            with open_release_table(engine, policy, table, keeps=keeps) as release:
                 yield engine, release
 
 

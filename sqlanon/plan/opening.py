@@ -42,10 +42,12 @@ def open_source_table(engine: Engine, policy: Policy) -> Iterator[Relation]:
 
 
 @contextlib.contextmanager
-def open_release_table(engine: Engine, policy: Policy, table: str | None = None) -> Iterator[Relation]:
+def open_release_table(
+    engine: Engine, policy: Policy, table: str | None = None, *, keeps: bool = False
+) -> Iterator[Relation]:
     """Find a policy's release, or another table in its place, and keep it as it is while it is read inside.
 
-    `trust: owner` is about the source alone.
+    `trust: owner` is about the source alone. keeps: as in `open_table`.
 
     Raises:
         PolicyError: there is no such table, or reading it runs code of roles that are not trusted.
@@ -53,7 +55,8 @@ def open_release_table(engine: Engine, policy: Policy, table: str | None = None)
             named as `table`.
     """
     release = find_table(engine, table or policy.release.table or "")
-    with engine.undone() if engine.traits.runs_code_of_others else contextlib.nullcontext():
+    ending = engine.transaction if keeps else engine.undone
+    with ending() if engine.traits.runs_code_of_others else contextlib.nullcontext():
         engine.hold(release)
         is_star = is_star_of(engine, policy, release)
         if table is None and not is_star and (other := other_kind(engine, release)) is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlanon.results.codec import optional, to_json
 
@@ -41,12 +42,35 @@ class ReconstructedGroup:
 class Reconstruction:
     """The original distribution of a column, estimated from the release and from what was added to it."""
 
+    COLUMNS: ClassVar[tuple[str, ...]] = ("low", "high", "value", "share", "released_share")
+    """Columns of the estimate as a table, but for that of the groups, which has the name of `by`."""
+
     release: str
     column: str
     change: str
     method: str
     by: str | None
     groups: tuple[ReconstructedGroup, ...]
+
+    @property
+    def is_numeric(self) -> bool:
+        """Tell whether shares are of bins of numbers."""
+        return any(share.value is None for group in self.groups for share in group.shares)
+
+    @property
+    def headings(self) -> list[str]:
+        """The names of columns of the estimate as a table."""
+        place = ["low", "high"] if self.is_numeric else ["value"]
+        return [*([] if self.by is None else [self.by]), *place, "share", "released_share"]
+
+    def rows(self) -> Iterator[tuple[str | float | None, ...]]:
+        """Yield the rows of the estimate as a table."""
+        is_numeric = self.is_numeric
+        for group in self.groups:
+            of_group = () if self.by is None else (group.group,)
+            for share in group.shares:
+                place = (share.low, share.high) if is_numeric else (share.value,)
+                yield (*of_group, *place, share.share, share.released)
 
     def as_json(self) -> dict[str, Any]:
         """One object of plain values, as `--json` prints it."""

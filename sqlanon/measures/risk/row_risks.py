@@ -8,7 +8,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import PolicyError
@@ -17,6 +16,7 @@ from sqlanon.measures.risk.individual import RISK
 from sqlanon.measures.risk.source import RiskSource
 from sqlanon.measures.risk.suda import SudaScores
 from sqlanon.plan.lookup import require_columns
+from sqlanon.plan.new_tables import find_new_table
 from sqlanon.sql import Identifier, Relation
 
 COLUMNS = ("class_size", "individual_risk", "suda_score", "dis_suda_score")
@@ -96,19 +96,9 @@ def row_risks(source: RiskSource, table: str, key: str, fraction: float | None) 
     Raises PolicyError where the table exists or can't be made, or the key is no column, or has the name of a figure.
     """
     engine = source.engine
-    engine.traits.keeps_tables_private.require("--rows-to: ")
+    target = find_new_table(engine, table, "--rows-to")
     require_columns(engine, source.table, [key])
     if key.lower() in COLUMNS:
         raise PolicyError(f"The key '{key}' has the name of a column that --rows-to writes: rename it in a view.")
     (column,) = (one for one in engine.columns(source.table) if one.name == key)
-    return RowRisks(source, _new_table(engine, table), column, fraction or 1.0)
-
-
-def _new_table(engine: Engine, table: str) -> Relation:
-    """The place of a table that there is not yet."""
-    place, publisher = Relation.parse(table), publisher_of(engine)
-    if engine.resolve(place) is not None:
-        raise PolicyError(f"{place} exists, and --rows-to replaces nothing: choose another name, or drop it.")
-    if problems := publisher.problems(place, replace=False):
-        raise problems[0]
-    return place
+    return RowRisks(source, target, column, fraction or 1.0)
