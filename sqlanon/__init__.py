@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from sqlanon.runs.tradeoffs.sweeping import Sweep, sweep
     from sqlanon.runs.tradeoffs.tradeoff import Tradeoff
     from sqlanon.verification.release import verify_release
-    from sqlanon.verification.verify import Verification
+    from sqlanon.verification.verdict import Verification
     from sqlanon.work.journal import Observer
 
 _HOMES = {
@@ -154,7 +154,7 @@ _HOMES = {
     "report.run_record.check": ("RecordCheck", "check_record", "read_record"),
     "runs.tradeoffs.sweeping": ("Sweep", "sweep"),
     "verification.release": ("verify_release",),
-    "verification.verify": ("Verification",),
+    "verification.verdict": ("Verification",),
     "measures.workload.utility": ("Utility", "release_utility"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -8,7 +8,8 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
 from sqlanon.models import DistinctLDiversity, KAnonymity
 from sqlanon.sql import Relation, Statement
-from sqlanon.verification.verify import Verification, verify_table
+from sqlanon.verification.verdict import Verification
+from sqlanon.verification.verify import verify_table
 from tests.run_support import Database
 
 pytestmark = pytest.mark.either_engine

@@ -16,7 +16,8 @@ from sqlanon.policy.writer import policy_text
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
 from sqlanon.sql import Relation
-from sqlanon.verification.verify import Verification, verify_table
+from sqlanon.verification.verdict import Verification
+from sqlanon.verification.verify import verify_table
 from tests.jobs_support import carry_out, frozen, replaced
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize

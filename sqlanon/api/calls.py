@@ -35,7 +35,8 @@ from sqlanon.profile.tryout import try_draft
 from sqlanon.results.masking import Masking
 from sqlanon.sql import Relation
 from sqlanon.verification.release import attributes_of
-from sqlanon.verification.verify import Verification, verify_table
+from sqlanon.verification.verdict import Verification
+from sqlanon.verification.verify import verify_table
 from sqlanon.work.session import open_for_planning
 
 

@@ -19,7 +19,7 @@ from sqlanon.results.run_result import ReleaseResult, RunResult
 if TYPE_CHECKING:
     from sqlanon.measures.metrics import ClassStatistics
     from sqlanon.report.sample import SampleComparison
-    from sqlanon.verification.verify import Verification
+    from sqlanon.verification.verdict import Verification
 
 MOST_COLUMNS = 6  # of a sample
 

@@ -13,7 +13,7 @@ from sqlanon.errors import ProtectionError
 if TYPE_CHECKING:
     from sqlanon.plan.repeating import Repetition
     from sqlanon.report.audit.auditing import Audit
-    from sqlanon.verification.verify import Verification
+    from sqlanon.verification.verdict import Verification
 
 _OUTCOMES = {
     "columns_equal": "columns and types are those that the policy's roles give",

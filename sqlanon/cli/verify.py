@@ -18,7 +18,7 @@ from sqlanon.errors import PolicyError, ProtectionError
 if TYPE_CHECKING:
     from sqlanon.models import PrivacyModel
     from sqlanon.plan.repeating import Repetition
-    from sqlanon.verification.verify import Verification
+    from sqlanon.verification.verdict import Verification
 
 
 _Table = Annotated[

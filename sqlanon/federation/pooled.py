@@ -26,7 +26,8 @@ from sqlanon.policy import Policy, Role, Source
 from sqlanon.results.facts import LatticeFacts
 from sqlanon.runs.tradeoffs.build_problem import build_problem_in
 from sqlanon.sql import Identifier, Relation
-from sqlanon.verification.verify import Verification, verify_table
+from sqlanon.verification.verdict import Verification
+from sqlanon.verification.verify import verify_table
 
 _ROWS = "pooled_rows"
 

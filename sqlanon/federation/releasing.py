@@ -28,7 +28,7 @@ from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.sink import Publish, check_claims, publish_staged, require_verified
 from sqlanon.runs.source import ReleaseSource, search_request
 from sqlanon.staging.staging import Staged
-from sqlanon.verification.verify import SharedClasses
+from sqlanon.verification.verdict import SharedClasses
 
 
 @dataclass(frozen=True)

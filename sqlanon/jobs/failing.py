@@ -12,7 +12,7 @@ from sqlanon.engines.columns import Column
 from sqlanon.models import PrivacyModel
 from sqlanon.sql import Identifier
 from sqlanon.values.expressions import as_sensitive, double_of, text_of_sensitive
-from sqlanon.verification.verify import NO_NUMBER, CountedRows, named_groups
+from sqlanon.verification.table_check import NO_NUMBER, CountedRows, named_groups
 
 
 def failing_queries(

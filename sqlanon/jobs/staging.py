@@ -27,7 +27,7 @@ from sqlanon.releases.rules.two_step import ByRepresentative, ByRuleId
 from sqlanon.sql import Identifier, Relation, Text, indent, macro
 from sqlanon.support.folding import fold
 from sqlanon.values.expressions import comparable, exact, hashable
-from sqlanon.verification.verify import CountedRows
+from sqlanon.verification.table_check import CountedRows
 
 STAGING = Relation("sqlanon_staging", "pg_temp")  # the rows as they would be published
 PLACED = Relation("sqlanon_placed", "pg_temp")  # their classes, and what they keep

@@ -25,7 +25,7 @@ from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check, Distributions
 from sqlanon.sql import Relation
 from sqlanon.staging.staging import Staged
-from sqlanon.verification.verify import Verification
+from sqlanon.verification.verdict import Verification
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
 

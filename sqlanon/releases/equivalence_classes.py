@@ -20,7 +20,8 @@ from sqlanon.staging.recode import Recoding
 from sqlanon.staging.staging import Staged, stage_release
 from sqlanon.verification.checking import check_release
 from sqlanon.verification.hidden_persons import create_persons
-from sqlanon.verification.verify import Verification, verify_table
+from sqlanon.verification.verdict import Verification
+from sqlanon.verification.verify import verify_table
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
 

@@ -31,7 +31,7 @@ from sqlanon.results.run_result import (
 from sqlanon.results.source import Origin, SourceColumn
 from sqlanon.runs.columns import Columns
 from sqlanon.verification.persons import note_of_persons
-from sqlanon.verification.verify import Verification
+from sqlanon.verification.verdict import Verification
 
 
 @dataclass

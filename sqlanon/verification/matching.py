@@ -21,7 +21,9 @@ from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.results.measures import ModelResult
 from sqlanon.sql import Identifier, Relation, Text, macro
 from sqlanon.staging.labels import EVERYTHING
-from sqlanon.verification.verify import TableCheck, Verification, live_columns, verify_groups
+from sqlanon.verification.table_check import TableCheck
+from sqlanon.verification.verdict import Verification
+from sqlanon.verification.verify import live_columns, verify_groups
 
 WORD_BITS = 62  # of a signed BIGINT
 

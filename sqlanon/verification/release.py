@@ -18,7 +18,8 @@ from sqlanon.verification.matching import verify_matching
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.populations import labelled_population
 from sqlanon.verification.published_clusters import expand_published
-from sqlanon.verification.verify import Verification, verify_table
+from sqlanon.verification.verdict import Verification
+from sqlanon.verification.verify import verify_table
 
 
 def verify_release(policy: Policy, table: str | None = None, options: EngineOptions | None = None) -> Verification:

@@ -24,7 +24,7 @@ from sqlanon.errors import EngineError, PolicyError
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
-from sqlanon.verification.verify import Verification
+from sqlanon.verification.verdict import Verification
 from tests.random_cases import many
 
 pytestmark = pytest.mark.skipif(

@@ -36,7 +36,7 @@ from sqlanon.releases.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs.stored import require_same
 from sqlanon.sql import Identifier, Relation, Text, free_name, macro
 from sqlanon.values.expressions import comparable
-from sqlanon.verification.verify import CountedRows, named_groups
+from sqlanon.verification.table_check import CountedRows, named_groups
 
 _MODEL = re.compile(r"(?:[A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 

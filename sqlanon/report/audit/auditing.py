@@ -32,7 +32,7 @@ from sqlanon.report.audit.published import (
 from sqlanon.results.measures import Check
 from sqlanon.verification.published_clusters import check_counts
 from sqlanon.verification.release import verify_release, why_unjudged
-from sqlanon.verification.verify import Verification
+from sqlanon.verification.verdict import Verification
 from sqlanon.work.workspace import TemporaryWorkspace
 
 _CLUSTERS = "clusters do not say which rows they are of; the run checked it before it published"

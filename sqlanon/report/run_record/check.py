@@ -19,7 +19,7 @@ from sqlanon.report.run_record.release import (
 from sqlanon.support.documents import parse_json, read_bounded, refuse_odd_data
 from sqlanon.values.digest import digests_of
 from sqlanon.verification.release import verify_release, why_unjudged
-from sqlanon.verification.verify import Verification
+from sqlanon.verification.verdict import Verification
 
 _MOST_BYTES = 64 * 2**20  # of a file with a record: it holds a policy, and numbers of it
 

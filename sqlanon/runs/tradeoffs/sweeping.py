@@ -23,7 +23,7 @@ from sqlanon.runs.flow import carry_out
 from sqlanon.runs.sink import Sink
 from sqlanon.runs.source import ReleaseSource, Search
 from sqlanon.runs.tradeoffs.build_problem import NO_RELEASE
-from sqlanon.verification.verify import Verification
+from sqlanon.verification.verdict import Verification
 from sqlanon.work.journal import Observer, Silent
 from sqlanon.work.session import open_session
 
