@@ -24,10 +24,10 @@ from sqlanon.policy import Policy
 from sqlanon.sql import Relation, Statement
 from sqlanon.verification.verify import verify_table
 from tests.jobs_support import frozen
+from tests.models_support import MANY, Classes, insert, load, measure, partitions, table_of
 from tests.oracle import brute_force
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
-from tests.test_models import MANY, Classes, insert, load, measure, partitions, table_of
 
 FEW = settings(MANY, max_examples=many(5))
 VALUES = [*range(-3, 13)]

@@ -22,9 +22,9 @@ from sqlanon.staging import rows as staged_rows
 from sqlanon.verification.release import verify_release
 from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen
+from tests.persons_support import CASES, GROUPED, QUASI, K, changing_tables
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
-from tests.test_persons import CASES, GROUPED, QUASI, K, changing_tables
 from tests.test_resuming import resumed, stopped
 
 COLUMNS = {

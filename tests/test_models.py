@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
@@ -32,87 +32,24 @@ from sqlanon.models import (
 )
 from sqlanon.models.base import Runs
 from sqlanon.models.closeness import DISTANCES
-from sqlanon.sql import Relation, Statement
+from sqlanon.sql import Statement
+from tests.models_support import (
+    HEIGHT,
+    MANY,
+    Classes,
+    Measures,
+    ancestors,
+    codes_of,
+    insert,
+    load,
+    measure,
+    order_of,
+    partitions,
+    table_of,
+    thresholds,
+)
 from tests.oracle import brute_force
 from tests.random_cases import many
-
-MANY = settings(max_examples=many(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-HEIGHT = 3
-Classes = dict[int, list[int | None]]
-Measures = dict[int, tuple[float, bool]]
-
-values = st.one_of(st.none(), st.integers(-3, 12))
-thresholds = st.sampled_from([0.1, 0.3, 0.5, 0.7, 1 / 3, 1.0, 1.1, 2.2, 3.0]) | st.floats(1e-9, 1e9)
-partitions = st.lists(st.lists(values, min_size=1, max_size=12), min_size=1, max_size=5).map(
-    lambda parts: dict(enumerate(parts))
-)
-
-
-def ancestors(value: int | None) -> tuple[int, ...]:
-    """A hierarchy over whole numbers: pairs, then groups of six, then the root; NULL alone under the root."""
-    return (-9, -9, 0) if value is None else (value // 2, value // 6, 0)
-
-
-def table_of(classes: Classes) -> list[int | None]:
-    return [value for part in classes.values() for value in part]
-
-
-def order_of(classes: Classes) -> list[int | None]:
-    return sorted(set(table_of(classes)), key=lambda value: (value is not None, value or 0))
-
-
-def codes_of(values: Iterable[int | None]) -> dict[int | None, int]:
-    """Codes of values, in their order; None alone has code 0."""
-    known = sorted(value for value in set(values) if value is not None)
-    return {None: 0} | {value: code for code, value in enumerate(known, start=1)}
-
-
-def load(engine: Engine, classes: Classes, scale: float = 1.0) -> Groups:
-    """The class statistics of `classes` in tables of the engine; the numeric values are multiplied by `scale`."""
-    for table, columns in {
-        "test_classes": "class BIGINT, n BIGINT",
-        "test_avs": "class BIGINT, s BIGINT, n BIGINT",
-        "test_domain": "s BIGINT, position BIGINT, value FLOAT8, n BIGINT, g1 BIGINT, g2 BIGINT, g3 BIGINT,"
-        " text VARCHAR(9)",
-    }.items():
-        engine.execute(Statement("test", f"DROP TABLE IF EXISTS {table}"))
-        engine.execute(Statement("test", f"CREATE TABLE {table} ({columns})"))
-    codes = codes_of(table_of(classes))
-    counts = Counter(table_of(classes))
-    insert(engine, "test_classes", ["class", "n"], [(c, len(part)) for c, part in classes.items()])
-    avs = [(c, codes[value], n) for c, part in classes.items() for value, n in Counter(part).items()]
-    insert(engine, "test_avs", ["class", "s", "n"], avs)
-    domain = [
-        (
-            code,
-            order_of(classes).index(value),
-            None if value is None else value * scale,
-            counts[value],
-            *ancestors(value),
-            None if value is None else str(value),
-        )
-        for value, code in codes.items()
-        if value in counts
-    ]
-    insert(engine, "test_domain", ["s", "position", "value", "n", "g1", "g2", "g3", "text"], domain)
-    names = (Markup("test_classes"), Markup("(SELECT * FROM test_avs)"), Markup("test_domain"))
-    return Groups(*names, rows=len(table_of(classes)), height=HEIGHT)
-
-
-def insert(engine: Engine, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    found = engine.resolve(Relation(table))
-    assert found is not None
-    engine.load(found, columns, rows)
-
-
-def measure(engine: Engine, model: PrivacyModel, groups: Groups) -> Measures:
-    """The model's statement, used as the search uses it: as a subquery; and no measure contradicts its verdict."""
-    statement = model.measure(engine.render, groups)
-    rows = engine.fetch(Statement("test", f"SELECT m.class, m.measure, m.violates FROM ({statement}) AS m"))
-    assert len(rows) == len({row[0] for row in rows})
-    assert all(model.is_met_by(value, groups.rows) in (None, not violates) for _, value, violates in rows)
-    return {class_: (value, violates) for class_, value, violates in rows}
 
 
 def close(left: float, right: float) -> bool:
@@ -469,60 +406,3 @@ def test_wide_tables_use_wide_integers(engine: Engine) -> None:
     for distance, expected in {"equal": 0.5, "ordered": 0.3, "kl": math.log(2), "hierarchical": 7 / 18}.items():
         found = measure(engine, DISTANCES[distance]("s", 0.2), wide)
         assert found[0][0] == pytest.approx(expected), distance
-
-
-PAPER_SALARIES = [3, 4, 5, 6, 7, 8, 9, 10, 11]
-
-
-@pytest.mark.parametrize(
-    ("part", "published"), [([3, 4, 5], 0.375), ([6, 8, 11], 0.167), ([3, 5, 9], 0.167), ([4, 7, 10], 0.083)]
-)
-def test_published_salaries(engine: Engine, part: list[int], published: float) -> None:
-    """The salary example of the t-closeness paper: 0.375 and 0.167 for two classes of its table of nine."""
-    rest = [salary for salary in PAPER_SALARIES if salary not in part]
-    found = measure(engine, DISTANCES["ordered"]("salary", 0.167), load(engine, {0: list(part), 1: list(rest)}))
-    assert found[0][0] == pytest.approx(published, abs=5e-4)
-
-
-def test_published_diseases(engine: Engine) -> None:
-    """The disease example of the t-closeness paper, by its hierarchy: 7/27, 8/27 and 5/27 for the three classes.
-
-    The paper gives 0.278 for the table, the mean of the two greatest; by its own definition the greatest is 0.296.
-    """
-    respiratory, digestive = (0, 0), (1, 1)
-    groups_of = {0: digestive, 1: digestive, 2: digestive, 3: respiratory, 4: respiratory, 5: respiratory}
-    ulcer, gastritis, cancer, flu, bronchitis, pneumonia = groups_of
-    parts: Classes = {
-        0: [ulcer, cancer, pneumonia],
-        1: [gastritis, flu, bronchitis],
-        2: [gastritis, bronchitis, cancer],
-    }
-    groups = load(engine, parts)
-    for disease, (infection, system) in groups_of.items():
-        engine.execute(
-            Statement("test", f"UPDATE test_domain SET g1 = {infection}, g2 = {system} WHERE s = {disease + 1}")
-        )
-    found = measure(engine, DISTANCES["hierarchical"]("disease", 0.278), groups)
-    assert [found[c][0] for c in parts] == pytest.approx([7 / 27, 8 / 27, 5 / 27])
-    assert [found[c][1] for c in parts] == [False, True, False]
-
-
-def test_published_diversity(engine: Engine) -> None:
-    """The 3-diverse inpatient table of the l-diversity paper: three diseases, 1:1:2, in each class of four."""
-    groups = load(engine, {0: [0, 1, 2, 2], 1: [2, 0, 1, 1], 2: [0, 1, 2, 2]})
-    assert set(measure(engine, DistinctLDiversity("condition", 3), groups).values()) == {(3.0, False)}
-    assert all(not violates for _, violates in measure(engine, EntropyLDiversity("condition", 2.8), groups).values())
-    assert all(violates for _, violates in measure(engine, EntropyLDiversity("condition", 2.83), groups).values())
-    assert set(measure(engine, RecursiveLDiversity("condition", 2, 3), groups).values()) == {(2.0, True)}
-    assert set(measure(engine, RecursiveLDiversity("condition", 2.01, 3), groups).values()) == {(2.0, False)}
-
-
-def test_thresholds_that_are_met_exactly(engine: Engine) -> None:
-    """Rounding of doubles must not fail a class that meets its threshold exactly."""
-    groups = load(engine, {0: [0, 1, 2, 3, 4, 5, 6], 1: [0, 1, 2, 3, 4, 5, 6]})
-    assert not measure(engine, EntropyLDiversity("s", 7), groups)[0][1]
-    for distance in DISTANCES.values():
-        assert measure(engine, distance("s", 0.0), groups)[0] == (0.0, False)
-    thirds = load(engine, {0: [0, 0, 1], 1: [1, 1, 0]})
-    assert not measure(engine, DISTANCES["equal"]("s", 1 / 6), thirds)[0][1]
-    assert not measure(engine, VarianceDiversity("s", 2 / 9), thirds)[0][1]

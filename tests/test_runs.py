@@ -24,8 +24,8 @@ from sqlanon.models import (
 from sqlanon.models.base import Runs
 from sqlanon.models.closeness import DISTANCES
 from sqlanon.sql import Statement
+from tests.models_support import codes_of, insert, load, measure
 from tests.random_cases import many
-from tests.test_models import codes_of, insert, load, measure
 
 pytestmark = pytest.mark.either_engine
 

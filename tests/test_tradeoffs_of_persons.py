@@ -15,8 +15,8 @@ from sqlanon.report.explore_page import render_explore
 from sqlanon.runs.tradeoffs.explore_lattice import explore
 from sqlanon.runs.tradeoffs.explore_tradeoff import explore_tradeoff
 from sqlanon.runs.tradeoffs.sweeping import sweep
+from tests.persons_support import CASES, CLOSE, COLUMNS, DRAWN, GROUPED, ROLES, ROWS, K, changing_tables
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
-from tests.test_persons import CASES, CLOSE, COLUMNS, DRAWN, GROUPED, ROLES, ROWS, K, changing_tables
 
 HIDDEN = {"role": "identifier", "nulls": "each"}
 EACH = DRAWN | {"nulls": "each"}
