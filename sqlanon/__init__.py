@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from sqlanon.report.queries import diff_runs, run_record, run_report
     from sqlanon.report.risk_page import render_risk
     from sqlanon.report.run_record.check import RecordCheck, check_record, read_record
+    from sqlanon.results.hiding import HidingResult
     from sqlanon.results.masking import Masking
     from sqlanon.results.private import PrivateResult
     from sqlanon.results.randomized import RandomizedResult
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from sqlanon.runs.private_runs import run_private
     from sqlanon.runs.randomizing import run_randomized
     from sqlanon.runs.resuming import resume_run
+    from sqlanon.runs.rule_hiding import hide_rules
     from sqlanon.runs.runner import run
     from sqlanon.runs.tradeoffs.exploration import Exploration
     from sqlanon.runs.tradeoffs.explore_lattice import explore
@@ -140,12 +142,14 @@ _HOMES = {
     "policy.loading": ("build_policy", "load_policy", "parse_policy"),
     "profile.facts": ("Profile",),
     "report.queries": ("diff_runs", "run_record", "run_report"),
+    "results.hiding": ("HidingResult",),
     "results.masking": ("Masking",),
     "results.run_result": ("RunResult",),
     "results.private": ("PrivateResult",),
     "results.randomized": ("RandomizedResult",),
     "results.reconstruction": ("Reconstruction",),
     "results.risk": ("PolicyRisk", "TableRisk"),
+    "runs.rule_hiding": ("hide_rules",),
     "runs.private_check": ("PrivateCheck", "check_private"),
     "runs.private_runs": ("run_private",),
     "runs.randomizing": ("run_randomized",),
@@ -180,6 +184,7 @@ __all__ = [
     "EntropyLDiversity",
     "EqualTCloseness",
     "Exploration",
+    "HidingResult",
     "KAnonymity",
     "KMap",
     "KlTCloseness",
@@ -225,6 +230,7 @@ __all__ = [
     "explore",
     "explore_tradeoff",
     "grant_budget",
+    "hide_rules",
     "list_budgets",
     "load_policy",
     "parse_policy",

@@ -39,6 +39,9 @@ PRIVATE: frozenset[str] = frozenset(name for name, parameters in OWN_ALGORITHMS.
 RANDOMIZED: frozenset[str] = frozenset(name for name, part in OWN_ALGORITHMS.items() if part.is_randomized)
 """Algorithms that change single values at random, and search for nothing; see `runs.randomizing`."""
 
+HIDING: frozenset[str] = frozenset(name for name, part in OWN_ALGORITHMS.items() if part.hides_rules)
+"""Algorithms that take single items out, and make no classes; see `runs.rule_hiding`."""
+
 
 def algorithm_of(parameters: AlgorithmParameters) -> Algorithm[Any]:
     """Make the algorithm that a policy asks for, the program's own or that of an installed package.
@@ -55,9 +58,9 @@ def describe_algorithms() -> list[Choice]:
     """
     names = algorithm_names()
     for name in names:
-        if name not in PRIVATE | RANDOMIZED:
+        if name not in PRIVATE | RANDOMIZED | HIDING:
             _class_of(name)
-    return describe_choices(ALGORITHMS, names, {*OWN, *PRIVATE, *RANDOMIZED}, parameters_of_algorithm)
+    return describe_choices(ALGORITHMS, names, {*OWN, *PRIVATE, *RANDOMIZED, *HIDING}, parameters_of_algorithm)
 
 
 def _class_of(name: str) -> type[Algorithm[Any]]:
@@ -70,6 +73,8 @@ def _class_of(name: str) -> type[Algorithm[Any]]:
         raise PolicyError(
             f"{name} changes single values at random: `sqlanon check` and `run` take policies that name it."
         )
+    if name in HIDING:
+        raise PolicyError(f"{name} takes single items out: `sqlanon check` and `run` take policies that name it.")
     if name in OWN:
         module, _, part = OWN[name].partition(":")
         own: type[Algorithm[Any]] = getattr(importlib.import_module(module), part)

@@ -125,6 +125,8 @@ def policy_risk(
         return PolicyRisk(source, None, "The policy releases noisy counts, which have no classes of rows.")
     if policy.is_randomized:
         return PolicyRisk(source, None, "The policy releases rows with noise, which have no classes.")
+    if policy.hides_rules:
+        return PolicyRisk(source, None, "The policy hides rules, and its release has no classes.")
     if policy.algorithm.releases_clusters:
         return PolicyRisk(source, None, "The policy releases clusters with their numbers of rows, not rows.")
     if policy.hides_person:

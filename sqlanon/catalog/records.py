@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sqlanon.sql import Relation
 
 if TYPE_CHECKING:
+    from sqlanon.results.hiding import HidingResult
     from sqlanon.results.private import PrivateResult
     from sqlanon.results.randomized import RandomizedResult
     from sqlanon.results.run_result import RunResult
@@ -45,6 +46,7 @@ class ReleaseKind(StrEnum):
     REGIONS = "regions"  # every row shows the region of its class; the kind of the rules is with the rules
     COUNTS = "counts"  # noisy counts of cells
     NOISE = "noise"  # rows whose values were changed at random
+    ITEMS = "items"  # rows without the items by which rules could be mined
 
 
 @dataclass(frozen=True)
@@ -91,13 +93,13 @@ class Run:
 
     @functools.cached_property
     def result(self) -> RunResult | None:
-        """The result; None of a run that came to none, or to one of another kind (see `private`, `randomized`).
+        """The result; None where there is none, or one of another kind (see `private`, `randomized`, `hiding`).
 
         Raises SqlanonError where the record is damaged, or of a later version.
         """
         from sqlanon.results.records import read_record  # lists of runs do without
 
-        if self.recorded is None or self.private is not None or self.randomized is not None:
+        if self.recorded is None or any((self.private, self.randomized, self.hiding)):
             return None
         return read_record(self.recorded)
 
@@ -120,6 +122,16 @@ class Run:
         from sqlanon.results.records import read_randomized_record  # as above
 
         return None if self.recorded is None else read_randomized_record(self.recorded)
+
+    @functools.cached_property
+    def hiding(self) -> HidingResult | None:
+        """The result of a run that hid association rules; None of any other.
+
+        Raises SqlanonError where the record is damaged, or of a later version.
+        """
+        from sqlanon.results.records import read_hiding_record  # as above
+
+        return None if self.recorded is None else read_hiding_record(self.recorded)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import typer
 
 from sqlanon.cli.call import HERE, Call, Panel, command, expanded
 from sqlanon.cli.deferred import catalog as catalogs
-from sqlanon.cli.deferred import dialects, embedded, loading, plans, private, randomized, workspace
+from sqlanon.cli.deferred import dialects, embedded, hiding, loading, plans, private, randomized, workspace
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.deferred import watch as watching
 from sqlanon.cli.layout import number, place_text, table
@@ -150,7 +150,7 @@ def run_object(run: Run) -> dict[str, Any]:
 
 def _result_object(run: Run) -> dict[str, Any] | None:
     """The result of a run of either kind; None where it came to none."""
-    result = run.private or run.randomized or run.result
+    result = run.private or run.randomized or run.hiding or run.result
     return None if result is None else result.as_json()
 
 
@@ -214,6 +214,8 @@ def _run_text(run: Run) -> str:
         lines += ["", private.result_text(run.private)]
     if run.randomized is not None:
         lines += ["", randomized.result_text(run.randomized)]
+    if run.hiding is not None:
+        lines += ["", hiding.result_text(run.hiding)]
     return "\n".join([*lines, "", "Policy:", run.policy])
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sqlanon.api import reconstructing as reconstructing
     from sqlanon.api import risk as risk
     from sqlanon.catalog import location as location
+    from sqlanon.cli import hiding as hiding
     from sqlanon.cli import plans as plans
     from sqlanon.cli import private as private
     from sqlanon.cli import progress as progress
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from sqlanon.runs import private_runs as private_runs
     from sqlanon.runs import randomizing as randomizing
     from sqlanon.runs import resuming as resuming
+    from sqlanon.runs import rule_hiding as rule_hiding
     from sqlanon.runs import runner as runner
     from sqlanon.runs.auditing import mechanisms_audit as mechanisms_audit
     from sqlanon.runs.tradeoffs import explore_lattice as explore_lattice
@@ -143,6 +145,8 @@ MODULES = {
     "project": "sqlanon.jobs.dbt.project",
     "qualities": "sqlanon.algorithms.lattice.quality.qualities",
     "queries": "sqlanon.report.queries",
+    "hiding": "sqlanon.cli.hiding",
+    "rule_hiding": "sqlanon.runs.rule_hiding",
     "randomized": "sqlanon.cli.randomized",
     "randomizing": "sqlanon.runs.randomizing",
     "reconstructing": "sqlanon.api.reconstructing",

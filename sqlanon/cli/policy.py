@@ -12,6 +12,7 @@ from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, Trust
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.deferred import (
     connecting,
+    hiding,
     linking,
     loading,
     plans,
@@ -21,6 +22,7 @@ from sqlanon.cli.deferred import (
     randomized,
     randomizing,
     resuming,
+    rule_hiding,
     runner,
     sample,
     summary,
@@ -150,12 +152,21 @@ def check_command(
     """
     loaded = loading.load_policy(policy)
     if loaded.is_randomized:
-        _refuse_of_noise({"--sql": sql})
+        _refuse_without_classes(loaded, {"--sql": sql})
         changes, refusal = randomizing.check_randomized_run(loaded, options=call.options)
         if call.json:
             call.emit(randomized.check_object(changes, refusal))
         else:
             print(randomized.check_text(changes))
+            call.note(_next_of_check(policy, refusal))
+        return
+    if loaded.hides_rules:
+        _refuse_without_classes(loaded, {"--sql": sql})
+        hidden, refusal = rule_hiding.check_hiding_run(loaded, options=call.options)
+        if call.json:
+            call.emit(hiding.check_object(hidden, refusal))
+        else:
+            print(hiding.check_text(hidden))
             call.note(_next_of_check(policy, refusal))
         return
     if loaded.is_private:
@@ -212,8 +223,13 @@ def run_command(
     loaded = loading.load_policy(policy)
     if loaded.is_randomized:
         others = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
-        _refuse_of_noise({**others, "--resume": resume})
+        _refuse_without_classes(loaded, {**others, "--resume": resume})
         _run_randomized(call, loaded, replace, progress, quiet)
+        return
+    if loaded.hides_rules:
+        others = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
+        _refuse_without_classes(loaded, {**others, "--resume": resume})
+        _run_hiding(call, loaded, replace, progress, quiet)
         return
     if loaded.is_private:
         others = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
@@ -259,11 +275,12 @@ def _run_private(call: Call, loaded: Policy, replace: bool, progress: Any, quiet
             print(private.result_text(result))
 
 
-def _refuse_of_noise(given: dict[str, object]) -> None:
-    """Refuse options that have no meaning where values are changed at random."""
+def _refuse_without_classes(loaded: Policy, given: dict[str, object]) -> None:
+    """Refuse options that have no meaning where single values change, and no classes are made."""
     unfit = [name for name, value in given.items() if value]
     if unfit:
-        raise PolicyError(f"{', '.join(unfit)} has no meaning for algorithm: randomize; leave it out.")
+        name = loaded.algorithm.name
+        raise PolicyError(f"{', '.join(unfit)} has no meaning for algorithm: {name}; leave it out.")
 
 
 def _run_randomized(call: Call, loaded: Policy, replace: bool, progress: Any, quiet: bool) -> None:
@@ -274,6 +291,16 @@ def _run_randomized(call: Call, loaded: Policy, replace: bool, progress: Any, qu
             call.emit(result.as_json())
         else:
             print(randomized.result_text(result))
+
+
+def _run_hiding(call: Call, loaded: Policy, replace: bool, progress: Any, quiet: bool) -> None:
+    with progressing.observer(call, progress, quiet) as watching:
+        result = rule_hiding.hide_rules(loaded, replace=replace, options=call.options, observer=watching)
+    with call.telling(result.run):
+        if call.json:
+            call.emit(result.as_json())
+        else:
+            print(hiding.result_text(result))
 
 
 def _tell(call: Call, loaded: Policy, result: RunResult, policy: Path) -> None:

@@ -133,6 +133,11 @@ def _check_release(call: Call, policy: Path, table: str | None, *, with_source: 
             "A release with noise is verified by its run, before it is published; `sqlanon show RUN` tells what was"
             " checked."
         )
+    if loaded.hides_rules:
+        raise PolicyError(
+            "A release with hidden rules is verified by its run, before it is published; `sqlanon show RUN` tells what"
+            " was checked."
+        )
     if loaded.is_private:
         if not with_source:
             raise PolicyError("--no-source has no meaning for differential privacy: the source is not read.")

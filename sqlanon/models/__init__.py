@@ -88,7 +88,7 @@ def model_class(name: str) -> type[PrivacyModel]:
     if name in MECHANISMS:
         raise PolicyError(
             f"{name} is how a release is drawn, and judges no classes: `sqlanon check`, `run`, `verify` take policies"
-            " that ask for it, in Python check_private and run_private, or run_randomized."
+            " that ask for it, in Python check_private and run_private, run_randomized, or hide_rules."
         )
     if model is None:
         raise PolicyError(f"There is no privacy model '{name}'; is the package that adds it installed?")

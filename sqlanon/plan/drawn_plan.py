@@ -1,4 +1,4 @@
-"""Places of runs that draw at random: the source and the release that a policy was resolved to."""
+"""Places of runs that make no classes: the source and the release that a policy was resolved to."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from sqlanon.policy.attributes import (
 from sqlanon.policy.cell_algorithms import LocalSuppression
 from sqlanon.policy.cluster_algorithms import Clustering, Condensation, Microaggregation, RGather
 from sqlanon.policy.grammar import Policy
+from sqlanon.policy.hiding_algorithms import HiddenRule, HideRules
 from sqlanon.policy.lattice_algorithms import (
     WEIGHTED,
     BottomUp,
@@ -38,6 +39,7 @@ from sqlanon.policy.privacy import (
     DifferentialPrivacy,
     DistinctLDiversityParameters,
     EntropyLDiversityParameters,
+    HiddenRulesParameters,
     KAnonymityParameters,
     KMapParameters,
     Model,
@@ -78,6 +80,9 @@ __all__ = [
     "Domain",
     "EntropyLDiversityParameters",
     "FullDomain",
+    "HiddenRule",
+    "HiddenRulesParameters",
+    "HideRules",
     "Hierarchy",
     "HierarchyParameters",
     "Incognito",

@@ -20,6 +20,7 @@ class Recodes(StrEnum):
     CELLS = "cells"  # single cells shown as `*`, or generalized
     COUNTS = "counts"  # noisy counts of the cells of a public domain
     NOISE = "noise"  # rows whose values were changed at random
+    ITEMS = "items"  # transactions, or rows, without single items
 
 
 class AlgorithmParameters(Part):
@@ -44,6 +45,8 @@ class AlgorithmParameters(Part):
     """True if the release is drawn by mechanisms of differential privacy."""
     is_randomized: ClassVar[bool] = False
     """True if the values of rows are changed at random, one by one."""
+    hides_rules: ClassVar[bool] = False
+    """True if single items are taken out, so that association rules can't be mined."""
     draws_numbers: ClassVar[bool] = False
     """True if the release has synthetic rows, which need quasi-identifiers that are numbers."""
 

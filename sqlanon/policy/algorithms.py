@@ -10,6 +10,7 @@ from pydantic import Field, SerializeAsAny, WrapValidator
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters
 from sqlanon.policy.cell_algorithms import LocalSuppression
 from sqlanon.policy.cluster_algorithms import Condensation, Microaggregation, RGather
+from sqlanon.policy.hiding_algorithms import HideRules
 from sqlanon.policy.lattice_algorithms import BottomUp, Datafly, Incognito, Optimal, Samarati, TopDown
 from sqlanon.policy.noise_algorithms import Randomize
 from sqlanon.policy.private_algorithms import Contingency, DiffGen, Marginals, Mst
@@ -33,7 +34,8 @@ _Own = Annotated[
     | Contingency
     | Marginals
     | Mst
-    | Randomize,
+    | Randomize
+    | HideRules,
     Field(discriminator="name"),
 ]
 OWN_ALGORITHMS: Mapping[str, type[AlgorithmParameters]] = {

@@ -87,6 +87,11 @@ class Policy(Part):
         """Tell whether the values of rows are changed at random, one by one."""
         return self.algorithm.is_randomized
 
+    @property
+    def hides_rules(self) -> bool:
+        """Tell whether single items are taken out, so that association rules can't be mined."""
+        return self.algorithm.hides_rules
+
     def suppressible(self, rows: int) -> int:
         """Count the rows that may be left out, of a table of so many."""
         return int(Decimal(str(self.suppression)) * rows)

@@ -15,6 +15,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy, Role, Source
 from sqlanon.policy.attributes import hierarchy_kinds
 from sqlanon.policy.document import Document, Path, read_document
+from sqlanon.policy.hiding import hiding_problems
 from sqlanon.policy.private import private_problems
 from sqlanon.policy.problems import problems_of
 from sqlanon.policy.randomized import randomized_problems
@@ -101,6 +102,7 @@ def build_document(
     try:
         policy = Policy.model_validate(document.data)
         problems += [*private_problems(policy, document.place), *randomized_problems(policy, document.place)]
+        problems += hiding_problems(policy, document.place)
     except ValidationError as error:
         problems += problems_of(error, document)
     problems += _place_problems(document) + _model_problems(document)

@@ -36,11 +36,17 @@ def different(given: object, least: int, most: int) -> tuple[str, ...] | None:
     """Take the texts of different values; None for None."""
     if given is None:
         return None
-    plain = isinstance(given, (list, tuple)) and all(isinstance(one, (str, int, float)) for one in given)
-    texts = [_text_of(one) for one in given] if plain else []  # type: ignore[attr-defined]
+    texts = texts_of(given) or []
     if not least <= len(texts) == len(set(texts)) <= most:
         raise broken(f"must be a list of {least} to {most:,} different values.")
     return tuple(texts)
+
+
+def texts_of(given: object) -> list[str] | None:
+    """Write a list of texts, numbers and truth values as texts; None where it is something else."""
+    if not isinstance(given, (list, tuple)) or not all(isinstance(one, (str, int, float)) for one in given):
+        return None
+    return [_text_of(one) for one in given]
 
 
 def _text_of(given: object) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator
 
+from sqlanon.policy.hiding_algorithms import HiddenRule
 from sqlanon.policy.part import Number, Part, Reference, Whole, broken, different
 from sqlanon.policy.registry import Registry
 from sqlanon.support.plugins import GUARANTEES
@@ -296,6 +297,20 @@ class RandomizationParameters(ModelParameters):
     that has none, such as one with gaussian noise, is refused then."""
 
 
+class HiddenRulesParameters(ModelParameters):
+    """Association rules that the policy names can't be mined: each has less than a support, or than a confidence."""
+
+    is_mechanism: ClassVar[bool] = True
+    values_in: ClassVar[tuple[str, ...]] = ("rules",)
+    model: Literal["hidden-rules"]
+    support: Whole = Field(ge=1)
+    """The least number of transactions, or rows, that have all items of a rule which is mined."""
+    confidence: Number = Field(gt=0, le=1)
+    """The least share of those with the left side's items who have the right side's, of a rule which is mined."""
+    rules: Annotated[tuple[HiddenRule, ...], Field(min_length=1, max_length=200)]
+    """The rules to be hidden."""
+
+
 class PrivacyBudget(Part):
     """The privacy budget of the source, which a release of differential privacy is charged on before it is drawn."""
 
@@ -327,7 +342,8 @@ _Own = Annotated[
     | KMapParameters
     | DeltaPresenceParameters
     | DifferentialPrivacy
-    | RandomizationParameters,
+    | RandomizationParameters
+    | HiddenRulesParameters,
     Field(discriminator="model"),
 ]
 MODELS: Mapping[str, type[ModelParameters]] = {

@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from sqlanon.policy import AttributeSection, Domain, Hierarchy, Policy
+from sqlanon.policy import AttributeSection, Domain, HiddenRule, Hierarchy, Policy
 from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
 from sqlanon.policy.attributes import hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.document import Document, Path
@@ -90,6 +90,8 @@ def _owner(path: Path, data: Any) -> type[BaseModel]:
         if len(path) > 4 and path[3] not in Hierarchy.model_fields and path[3] in hierarchy_kinds():
             return parameters_of_hierarchy(str(path[3]))
         return AttributeSection if len(path) == 3 else _part_of_column(path)
+    if path[:1] == ("privacy",) and len(path) > 4 and path[2] == "rules":
+        return HiddenRule
     if path[:1] == ("privacy",) and len(path) > 2:
         return parameters_of_model(data["privacy"][path[1]].get("model")) or Policy
     if path[:2] == ("algorithm", "columns") and len(path) > 3:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -16,6 +16,7 @@ from sqlanon.models.randomization.draws import BOUND_BITS, SPREAD_BITS
 from sqlanon.plan.randomized import Randomized, RandomizedCategory, RandomizedPlan
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.staging.pair import StagedPair
+from sqlanon.staging.released_order import released_order
 from sqlanon.values.digest import exact_text
 from sqlanon.values.expressions import exact, text_of
 from sqlanon.work.publish import guard_staging
@@ -96,7 +97,7 @@ def stage_rows(engine: Engine, plan: RandomizedPlan, source: Relation, staging: 
         source=source,
         columns=columns,
         line=macro("values.line", values),
-        order=_order(engine, plan.columns),
+        order=released_order(engine, plan.columns),
         bound_bits=BOUND_BITS,
         spread_bits=SPREAD_BITS,
         **tables,
@@ -143,17 +144,3 @@ def _change(engine: Engine, number: int, one: Randomized) -> dict[str, Any]:
         "decimal_unit": Decimal(1).scaleb(-one.decimals),
         "limits": one.limits,
     }
-
-
-def _order(engine: Engine, columns: Sequence[Column]) -> list[Markup]:
-    """The keys by which released rows are sorted; zeros of floats by their sign too."""
-    keys: list[Markup] = []
-    for column in columns:
-        value = macro("relations.column", Identifier("shown"), Identifier(column.name))
-        if column.kind is Kind.TEXT:
-            keys.append(engine.render.macro("collate", value))
-        elif column.kind is Kind.FLOAT:
-            keys += exact(engine, column, value)
-        else:
-            keys.append(value)
-    return keys

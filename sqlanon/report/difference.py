@@ -95,6 +95,8 @@ def _published(catalog: Catalog, name: str) -> Run:
         raise PolicyError(f"Run {run.id} released noisy counts: it has no classes to compare.")
     if run.randomized is not None:
         raise PolicyError(f"Run {run.id} released rows with noise: it has no classes to compare.")
+    if run.hiding is not None:
+        raise PolicyError(f"Run {run.id} released rows with hidden rules: it has no classes to compare.")
     if run.result is None or not run.result.published:
         raise PolicyError(f"Run {run.id} published nothing (it is {run.status.value}); there is no release to compare.")
     return run

@@ -41,6 +41,8 @@ def render(material: Material, population: int | None = None) -> str:
         return render_private(material.run, material.run.private)
     if material.run.algorithm == "randomize":
         raise PolicyError(f"A run that randomizes columns has no page yet: `sqlanon show {material.run.id}` shows it.")
+    if material.run.algorithm == "hide-rules":
+        raise PolicyError(f"A run that hides rules has no page yet: `sqlanon show {material.run.id}` shows it.")
     if any(model["model"] == "differential-privacy" for model in material.policy.get("privacy", ())):
         raise PolicyError(f"Run {material.run.id} released nothing: `sqlanon show {material.run.id}` says why.")
     released = 0 if material.result is None else _released(material.result)

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 from sqlanon.errors import SqlanonError
 from sqlanon.results.codec import from_json
 from sqlanon.results.facts import AlgorithmResult, facts_of
+from sqlanon.results.hiding import HidingResult
 from sqlanon.results.private import PrivateResult
 from sqlanon.results.randomized import RandomizedResult
 from sqlanon.results.run_result import RunResult
 from sqlanon.results.upcasters import VERSION, upcast
 
-_Result = TypeVar("_Result", PrivateResult, RandomizedResult)
+_Result = TypeVar("_Result", PrivateResult, RandomizedResult, HidingResult)
 
 
 def write_record(result: RunResult) -> str:
@@ -56,6 +57,19 @@ def read_randomized_record(text: str) -> RandomizedResult | None:
     Raises SqlanonError where the text is damaged, or of a later version.
     """
     return _read_part(text, "randomized", RandomizedResult)
+
+
+def write_hiding_record(result: HidingResult) -> str:
+    """The text that the catalog keeps of a run that hid association rules."""
+    return json.dumps({"version": VERSION, "hiding": result.as_json()}, ensure_ascii=False)
+
+
+def read_hiding_record(text: str) -> HidingResult | None:
+    """Read the record of a run that hid association rules; None where it is of another run.
+
+    Raises SqlanonError where the text is damaged, or of a later version.
+    """
+    return _read_part(text, "hiding", HidingResult)
 
 
 def _read_part(text: str, key: str, kind: type[_Result]) -> _Result | None:

@@ -1,4 +1,4 @@
-"""Parts that the flows of runs share that draw at random: their sessions, who listens, and how they publish."""
+"""Parts that the flows of runs share that search for no classes: their sessions, who listens, and how they publish."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from sqlanon.catalog import Catalog, Released
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
+from sqlanon.plan.drawn_plan import DrawnPlan
 from sqlanon.plan.plan import Plan, check
 from sqlanon.plan.private import PrivatePlan
-from sqlanon.plan.randomized import RandomizedPlan
 from sqlanon.policy import Policy
 from sqlanon.work.session import open_existing_catalog, open_for_planning
 
@@ -67,7 +67,7 @@ def check_run(
             return plan, None if catalog is None else refusal_by_earlier(policy, plan, catalog)
 
 
-def refusal_by_earlier(policy: Policy, plan: Plan | PrivatePlan | RandomizedPlan, catalog: Catalog) -> str | None:
+def refusal_by_earlier(policy: Policy, plan: Plan | PrivatePlan | DrawnPlan, catalog: Catalog) -> str | None:
     """Find why earlier releases of the source refuse a run; None where they do not."""
     try:
         check_earlier_releases(catalog.released(plan.source_place), plan.source_name, policy.republish)

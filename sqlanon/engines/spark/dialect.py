@@ -58,6 +58,7 @@ class SparkSQL(Dialect):
         "clusters": Capability("clusters and condensation are not carried out on Spark; copy the table to DuckDB."),
         "cells": Capability("single cells are not suppressed on Spark; copy the table to DuckDB or PostgreSQL."),
         "noise": Capability("columns are not randomized on Spark; copy the table to DuckDB."),
+        "items": Capability("rules are not hidden on Spark; copy the table to DuckDB or PostgreSQL."),
     }
     counts_population = Capability("classes are not held against a population on Spark; copy both tables to DuckDB.")
     has_snapshots = Capability("Spark has no transactions: what is read more than once is copied first.")

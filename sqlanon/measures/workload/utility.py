@@ -74,6 +74,8 @@ def release_utility(
         )
     if policy.is_randomized:
         raise PolicyError("A release with noise is measured by `sqlanon loss`, and has no classes to predict by.")
+    if policy.hides_rules:
+        raise PolicyError("A release with hidden rules has no classes to predict by; its run counts what was lost.")
     _check(policy, target)
     held = _count_release(policy, target, options)
     with open_source(policy, options, read_only=True) as (engine, source):

@@ -248,6 +248,11 @@ def read_rules(catalog: Catalog, run: str) -> StoredRules:
                 f"Run {run} left no rules for other rows: it changed values at random. To treat new rows, run the"
                 " policy again (sqlanon run)."
             )
+        if recorded.hiding is not None:
+            raise PolicyError(
+                f"Run {run} left no rules for other rows: which items it took out follows from the rows that there"
+                " were. To treat new rows, run the policy again (sqlanon run)."
+            )
         if recorded.status is Status.PUBLISHED and parse_stored(recorded.policy).algorithm.recodes is Recodes.CLUSTERS:
             raise PolicyError(
                 f"Run {run} left no rules for other rows: its clusters are of the rows that there were. To treat new"

@@ -40,6 +40,11 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
             f"Run {run.id} released rows with noise, of which no record is exported yet: `sqlanon show {run.id}` shows"
             " what was changed and checked."
         )
+    if run.hiding is not None:
+        raise PolicyError(
+            f"Run {run.id} released rows with hidden rules, of which no record is exported yet: `sqlanon show {run.id}`"
+            " shows what was changed and checked."
+        )
     if run.status is not Status.PUBLISHED:
         raise PolicyError(f"Run {run.id} has no record: its status is {run.status.value}, not published.")
     if run.result is None:

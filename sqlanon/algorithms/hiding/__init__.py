@@ -1,0 +1,1 @@
+"""Hiding of association rules: which items are taken out of which transactions."""

@@ -1,0 +1,116 @@
+"""Rules between the keys of policies that hide association rules, and of those that don't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlanon.policy.attributes import Role
+from sqlanon.policy.document import Path
+from sqlanon.policy.grammar import Policy
+from sqlanon.policy.hiding_algorithms import HiddenRule, HideRules
+from sqlanon.policy.privacy import HiddenRulesParameters
+from sqlanon.support.suggest import did_you_mean
+
+_UNUSED = ("suppression", "remainder", "suppressed", "ranges", "subject", "budget")
+_UNUSED_OF_COLUMNS = ("hierarchy", "show", "key", "order", "bottom", "top", "domain", "values", "sets", "nulls")
+_PLACES = {
+    ("source", "file"): "columns of a file have the types that its rows look like; load it into a table first.",
+    ("release", "file"): "a table is released; export it afterwards.",
+    ("release", "url"): "write a table of the source's database; it can be copied afterwards.",
+}
+_DIGITS = 6  # after the point, of a confidence: so products of counts stay whole numbers of 64 bits
+
+
+def hiding_of(policy: Policy) -> tuple[HideRules, HiddenRulesParameters]:
+    """Return the search and the model of a policy that hides rules."""
+    (model,) = policy.privacy
+    assert isinstance(policy.algorithm, HideRules)
+    assert isinstance(model, HiddenRulesParameters)
+    return policy.algorithm, model
+
+
+def hiding_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
+    """Say what does not go with the hiding of rules, or only with it.
+
+    place: writes the path of a key for people.
+    """
+    asked = any(isinstance(model, HiddenRulesParameters) for model in policy.privacy)
+    if not policy.hides_rules:
+        if asked:
+            yield f"{place(('privacy',))}: hidden-rules needs algorithm: hide-rules, not {policy.algorithm.name}."
+        return
+    if not asked or len(policy.privacy) > 1:
+        yield (
+            f"{place(('privacy',))}: hide-rules makes no classes for models to judge; ask for {{model: hidden-rules}}"
+            " alone."
+        )
+        return
+    for key in _UNUSED:
+        if key in policy.model_fields_set:
+            yield f"{place((key,))}: hide-rules does not use it; leave it out."
+    for (part, key), reason in _PLACES.items():
+        given = getattr(getattr(policy, part), key)
+        if given is not None and not (key == "url" and given == policy.source.url):
+            yield f"{place((part, key))}: {reason}"
+    if policy.release.layout != "flat":
+        yield f"{place(('release', 'layout'))}: a release with hidden rules has no layout: star; leave it out."
+    yield from _role_problems(policy, place)
+    yield from _layout_problems(policy, place)
+    yield from _rule_problems(policy, place)
+
+
+def _role_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
+    for name, attribute in policy.attributes.items():
+        path = place(("attributes", name))
+        yield from (
+            f"{path}: hide-rules does not use {key}; leave it out."
+            for key in _UNUSED_OF_COLUMNS
+            if key in attribute.model_fields_set
+        )
+        if attribute.role is Role.QUASI_IDENTIFIER:
+            yield (
+                f"{path}: a quasi-identifier would be released as it is, as hide-rules hides rules and not people; hide"
+                " the rules of an anonymized table, or say that nobody can be recognized by it (role: insensitive)."
+            )
+
+
+def _layout_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
+    algorithm, _ = hiding_of(policy)
+    for key in ("transaction", "item"):
+        name, path = getattr(algorithm, key), place(("algorithm", key))
+        if name is None:
+            continue
+        yield from _released_problems(policy, name, path)
+        if algorithm.transaction is None or algorithm.item is None:
+            yield f"{path}: transaction and item go together; name both columns, or none where rows are transactions."
+        elif algorithm.transaction == algorithm.item:
+            yield f"{path}: transaction and item are two columns."
+
+
+def _released_problems(policy: Policy, name: str, path: str) -> Iterator[str]:
+    attribute = policy.attributes.get(name)
+    if attribute is None:
+        yield f"{path}: '{name}' is not among the attributes; {did_you_mean(name, policy.attributes)}"
+    elif attribute.role is Role.IDENTIFIER:
+        yield f"{path}: '{name}' is an identifier, which is left out of the release; give it another role."
+
+
+def _rule_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
+    algorithm, model = hiding_of(policy)
+    model_place = len(policy.privacy) - 1
+    shares: list[tuple[Path, float]] = [(("privacy", model_place, "confidence"), model.confidence)]
+    for number, rule in enumerate(model.rules):
+        path: Path = ("privacy", model_place, "rules", number)
+        shares.append(((*path, "confidence"), model.confidence if rule.confidence is None else rule.confidence))
+        if rule.names_columns is (algorithm.transaction is not None):
+            form = "lists of items" if algorithm.transaction is not None else "mappings of columns to values"
+            yield f"{place(path)}: sides must be {form} here."
+        for name in _columns_of(rule):
+            yield from _released_problems(policy, name, place(path))
+    for path, share in shares:
+        if round(share, _DIGITS) != share:
+            yield f"{place(path)} must have up to {_DIGITS} digits after the point."
+
+
+def _columns_of(rule: HiddenRule) -> tuple[str, ...]:
+    return (*rule.if_, *rule.then) if rule.names_columns else ()
