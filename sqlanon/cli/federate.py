@@ -12,6 +12,7 @@ from sqlanon.cli.deferred import federation_plan, loading, serving, summary
 from sqlanon.cli.deferred import progress as progressing
 
 if TYPE_CHECKING:
+    from sqlanon.federation.federation_plan import FederationPlan
     from sqlanon.policy import Policy
     from sqlanon.results.run_result import RunResult
 
@@ -51,12 +52,11 @@ def serve_command(
         if call.json:
             call.emit(result.as_json())
         else:
-            _tell(result, loaded, len(read.sites))
+            _tell(result, loaded, read)
 
 
-def _tell(result: RunResult, policy: Policy, sites: int) -> None:
+def _tell(result: RunResult, policy: Policy, plan: FederationPlan) -> None:
     release = result.release
+    what = "classes and models are" if plan.reveal == "counts" else "models are"
     print(summary.result_text(result, policy))
-    print(
-        f"\n{release.table}: {release.rows:,} rows of this site; classes and models are of all {sites} sites together."
-    )
+    print(f"\n{release.table}: {release.rows:,} rows of this site; {what} of all {len(plan.sites)} sites together.")

@@ -29,7 +29,7 @@ def describe(party: Party, plan: Plan) -> dict[str, str]:
     parts: dict[str, Any] = {
         "the version of sqlanon": __version__,
         "the plan's sites": list(party.plan.names),
-        "the plan's most_cells or patience": party.plan.model_dump(mode="json", exclude={"sites"}),
+        **{f"the plan's {name}": part for name, part in party.plan.model_dump(mode="json", exclude={"sites"}).items()},
         "privacy": [model.model_dump(mode="json") for model in policy.privacy],
         "algorithm": algorithm,
         "suppression": policy.suppression,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
@@ -54,6 +54,11 @@ class FederationPlan(Part):
     """The sites by name, in the same order everywhere; three or more."""
     most_cells: Whole = Field(default=10_000_000, ge=1)
     """The most cells that rows may be counted in: combinations of labels at the least levels of the policy's limits."""
+    reveal: Literal["counts", "decision"] = "counts"
+    """The figures that sites open to each other: `counts`, the rows that all of them have in each cell; or `decision`,
+    of each generalization that is asked the number of rows in classes that are too small, and the classes released."""
+    most_nodes: Whole = Field(default=40, ge=1)
+    """The most generalizations that are asked, with `reveal: decision`."""
     patience: Number = Field(default=600.0, gt=0)
     """Seconds to wait for another site."""
 

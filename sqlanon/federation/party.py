@@ -69,18 +69,24 @@ class Party:
         own = counts.astype(np.uint64)
         shares = [np.frombuffer(os.urandom(8 * len(own)), "<u8") for _ in range(len(self.plan.sites) - 1)]
         last = own - _sum(shares)
-        sent = [share.astype("<u8").tobytes() for share in (*shares, last)]
-        partial = self._sum_of(self._exchange(sent, doing), len(own))
-        opened = self._exchange([partial.astype("<u8").tobytes()] * len(self.plan.sites), doing)
-        return self._sum_of(opened, len(own))
+        sent = [*shares, last]
+        partial = self._sum_of(sent, doing)
+        return self._sum_of([partial] * len(self.plan.sites), doing)
 
-    def _sum_of(self, received: list[bytes], length: int) -> Counts:
+    def _sum_of(self, sent: list[Counts], doing: str) -> Counts:
+        """Send each site its counts; returns the sums of those that the sites sent here."""
+        received = self.exchange([one.astype("<u8").tobytes() for one in sent], sent[0].nbytes, doing)
+        return _sum([np.frombuffer(data, "<u8") for data in received])
+
+    def exchange(self, messages: list[bytes], length: int, doing: str) -> list[bytes]:
+        """Send each site its message; returns those of all sites, each of which must have as many bytes."""
+        received = self._exchange(messages, doing)
         for data, name in zip(received, self.plan.names, strict=True):
-            if len(data) != 8 * length:
+            if len(data) != length:
                 raise AccessError(
                     f"Site '{name}' sent another number of counts than was agreed; nothing was published."
                 )
-        return _sum([np.frombuffer(data, "<u8") for data in received])
+        return received
 
     def _exchange(self, messages: list[bytes], doing: str) -> list[bytes]:
         received: list[bytes] = self._runtime.carry_out(self._runtime.exchange(messages), doing)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlanon.errors import PolicyError
+from sqlanon.federation.federation_plan import FederationPlan
+from sqlanon.federation.thresholds import MOST_DEGREE
+from sqlanon.models import largest_k, models_of
 from sqlanon.policy import AttributeSection, Policy, Recodes, Role
 from sqlanon.policy.document import path_text
 
@@ -12,10 +15,35 @@ LEVELS_ALONE = ("loss", "precision", "height", "discernibility", "aecs")
 """The quality models that need nothing of what is below the least levels that are searched."""
 
 
-def require_scope(policy: Policy) -> None:
-    """Raise PolicyError with all that keeps a policy from being carried out by several owners."""
-    if problems := [*_problems(policy), *_problems_of_columns(policy)]:
+LEVELS_ALONE_DECIDE = ("precision", "height")
+"""The quality models that need no more of a generalization than its levels and how many rows it suppresses."""
+
+
+def require_scope(policy: Policy, plan: FederationPlan) -> None:
+    """Raise PolicyError with all that keeps a policy from being carried out by the owners of a plan."""
+    problems = [*_problems(policy), *_problems_of_columns(policy)]
+    if not problems and plan.reveal == "decision":
+        problems = [*_problems_of_decisions(policy, len(plan.sites))]
+    if problems:
         raise PolicyError(problems)
+
+
+def _problems_of_decisions(policy: Policy, sites: int) -> Iterator[str]:
+    """Say what goes beyond a search that learns nothing but decisions."""
+    algorithm = policy.algorithm
+    if algorithm.name != "optimal":
+        yield f"algorithm: with reveal: decision, few generalizations are asked; choose optimal, not {algorithm.name}."
+    if algorithm.quality not in LEVELS_ALONE_DECIDE:  # type: ignore[union-attr]
+        yield (
+            f"algorithm.quality: {algorithm.quality} needs counts, which reveal: decision does not open; choose from"  # type: ignore[union-attr]
+            f" {', '.join(LEVELS_ALONE_DECIDE)}."
+        )
+    k = largest_k(models_of(policy))
+    if k * sites > MOST_DEGREE:
+        yield (
+            f"privacy: with reveal: decision, k may be at most {MOST_DEGREE // sites:,} for {sites} sites: comparisons"
+            " take longer the larger it is."
+        )
 
 
 def _problems(policy: Policy) -> Iterator[str]:

@@ -13,7 +13,7 @@ from sqlanon.policy import Policy
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.work.journal import Observer
-from sqlanon.work.session import open_session
+from sqlanon.work.session import Session, open_session
 
 
 def serve(
@@ -34,11 +34,19 @@ def serve(
     Raises what `carry_out` raises; AccessError where another site can't be reached or leaves, PolicyError where the
     sites' policies differ. Nothing is published then, unless a note of the error says otherwise.
     """
-    require_scope(policy)
+    require_scope(policy, plan)
     with (
         interruptible(),
         open_session(policy, options or EngineOptions()) as session,
         Party(plan, site, key) as party,
     ):
-        search = SharedSearch(policy.algorithm, party)
-        return carry_out(session, policy, search, PublishTogether(replace, search), observer)
+        return release_together(session, policy, party, replace=replace, observer=observer)
+
+
+def release_together(
+    session: Session, policy: Policy, party: Party, *, replace: bool = False, observer: Observer | None = None
+) -> RunResult:
+    """Release the policy's source together with the other sites of a party, which do the same; raises as `serve`."""
+    require_scope(policy, party.plan)
+    search = SharedSearch(policy.algorithm, party)
+    return carry_out(session, policy, search, PublishTogether(replace, search), observer)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import socket
 import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from ruamel.yaml import YAML
 
 from sqlanon.errors import AccessError, PolicyError, VerificationError
 from sqlanon.federation.federation_plan import load_plan
-from sqlanon.results.run_result import RunResult
+from tests.federation.sites import AGES, CANARY, CITIES, Sites, attributes, random_rows
 from tests.federation.support import (
     NAMES,
     Federation,
@@ -29,101 +28,10 @@ from tests.federation.support import (
     end_all,
     make_certificate,
     needs_federation,
-    rows_of_sites,
     start_all,
 )
-from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
 pytestmark = needs_federation
-COLUMNS = {"age": "integer", "sex": "varchar(1)", "city": "varchar(9)", "disease": "varchar(20)", "id": "integer"}
-AGES = {str(age): [f"{age // 5 * 5}-{age // 5 * 5 + 4}", f"{age // 10 * 10}s"] for age in range(20, 50)}
-CITIES = {"Ulm": ["south"], "Linz": ["south"], "Kiel": ["north"], "Bonn": ["north"], "Riga": ["north"]}
-CANARY = "canary-7f3a91"
-
-
-def attributes() -> dict[str, Any]:
-    return {
-        "age": {"role": "quasi-identifier", "hierarchy": {"mapping": AGES}},
-        "sex": {"role": "quasi-identifier", "hierarchy": {"mapping": {"F": ["any"], "M": ["any"]}}},
-        "city": {"role": "quasi-identifier", "hierarchy": {"mapping": CITIES}},
-        "disease": {"role": "sensitive"},
-        "id": {"role": "insensitive"},
-    }
-
-
-def random_rows(seed: int, number: int) -> list[Row]:
-    """Rows of which ages and cities come in clumps; some sexes and cities are unknown."""
-    draw = random.Random(seed)
-    return [
-        (
-            draw.choice([21, 21, 22, 23, 37, 38, draw.randrange(20, 50)]),
-            draw.choice(["F", "M", "M", None]),
-            draw.choice(["Ulm", "Ulm", "Linz", "Kiel", "Bonn", "Riga", None]),
-            f"{CANARY}-{draw.randrange(5)}",
-            number,
-        )
-        for number in range(number)
-    ]
-
-
-class Sites:
-    """Three sites: two of DuckDB, one of PostgreSQL; and a database of DuckDB with all rows."""
-
-    def __init__(
-        self, directory: Path, urls: Mapping[str, str], rows: list[Row], few: int | None = None, **more: Any
-    ) -> None:
-        """`few`: how many rows the last site has, where the first has the others that it would have had."""
-        self.federation = Federation(directory)
-        self.urls = urls
-        self.rows = rows_of_sites(rows)
-        if few is not None:
-            self.rows[NAMES[0]] = sorted(self.rows[NAMES[0]] + self.rows[NAMES[-1]][few:], key=lambda row: row[-1])
-            del self.rows[NAMES[-1]][few:]
-        for name, own in {**self.rows, "union": rows}.items():
-            with self.opened(name) as database:
-                database.create(COLUMNS, own, "persons")
-        self.more = {"privacy": [{"model": "k-anonymity", "k": 3}], "algorithm": {"name": "optimal"}, **more}
-
-    def opened(self, name: str) -> contextlib.AbstractContextManager[Database]:
-        """A site's database; it must be closed while the site's process works in it."""
-        return open_database(self.urls[name])
-
-    def policies(self) -> dict[str, dict[str, Any]]:
-        """The policies of the sites, which differ in their databases alone."""
-        return {name: self.policy(name) for name in NAMES}
-
-    def policy(self, name: str, **changes: Any) -> dict[str, Any]:
-        place = {"source": {"url": self.urls[name], "table": "persons"}, "release": {"table": "released"}}
-        return {**place, "attributes": attributes(), **self.more, **changes}
-
-    def released(self, name: str) -> list[Row]:
-        with self.opened(name) as database:
-            assert database.leftovers() == []
-            return sorted(database.sql("SELECT * FROM released"), key=lambda row: row[-1])
-
-    def release_union(self) -> RunResult:
-        """Release the rows of all sites from one database."""
-        with self.opened("union") as database:
-            return anonymize(database.policy("persons", attributes(), release={"table": "released"}, **self.more))
-
-    def publish_old(self) -> None:
-        """Give every site a release that is to stay where nothing is published."""
-        for name in NAMES:
-            with self.opened(name) as database:
-                database.sql("CREATE TABLE released AS SELECT 'old' AS release, 1 AS id")
-
-    def require_old(self) -> None:
-        for name in NAMES:
-            with self.opened(name) as database:
-                assert database.sql("SELECT * FROM released") == [("old", 1)], name
-
-
-@pytest.fixture
-def urls(tmp_path: Path, postgres_url: str) -> dict[str, str]:
-    files = {name: duckdb_url(tmp_path / f"{name}.duckdb") for name in ("north", "west", "union")}
-    return {**files, "south": postgres_url}
-
-
 CASES: list[dict[str, Any]] = [
     {"suppression": 0.1},
     {"suppression": 0.3, "privacy": [{"model": "k-anonymity", "k": 6}], "algorithm": {"name": "optimal"}},
@@ -346,8 +254,11 @@ def local_counts(sites: Sites) -> bytes:
 
 
 def test_sites_are_commands(tmp_path: Path, urls: dict[str, str]) -> None:
-    """Each site is one command with a plan, a policy and a key."""
-    sites = Sites(tmp_path, urls, random_rows(2, 120), suppression=0.2)
+    """Each site is one command with a plan, a policy and a key; decisions alone are opened, too."""
+    algorithm = {"name": "optimal", "quality": "height"}
+    sites = Sites(
+        tmp_path, urls, random_rows(2, 120), plan={"reveal": "decision"}, suppression=0.2, algorithm=algorithm
+    )
     started = []
     for name in NAMES:
         file = tmp_path / f"{name}.yml"
@@ -359,7 +270,7 @@ def test_sites_are_commands(tmp_path: Path, urls: dict[str, str]) -> None:
     ended = [one.communicate(timeout=120) for one in started]
     assert [one.returncode for one in started] == [0, 0, 0], ended
     levels = [json.loads(output)["algorithm"]["levels"] for output, _ in ended]
-    assert levels[0] == levels[1] == levels[2]
+    assert levels[0] == levels[1] == levels[2] == sites.release_union().as_json()["algorithm"]["levels"]
 
 
 def test_fewer_than_three_sites_are_refused(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def check_node(sets: FrequencySets, node: Node) -> Verdict:
 
 def at_once(sets: FrequencySets) -> int:
     """Choose the number of generalizations that are worth checking together."""
-    if sets.base.tuples >= BUCKET_TUPLES:
+    if not sets.counts_together or sets.base.tuples >= BUCKET_TUPLES:
         return 1
     return max(1, min(TOGETHER, sets.engine.traits.stacked_tuples // max(sets.base.tuples, 1)))
 
@@ -69,7 +69,7 @@ def _count_suppressed(sets: FrequencySets, node: Node) -> Verdict:
 
 def _in_parts(sets: FrequencySets, node: Node) -> bool:
     """Tell whether tuples and classes are so many that checking some of the classes first pays."""
-    if sets.base.tuples < BUCKET_TUPLES:
+    if not sets.counts_together or sets.base.tuples < BUCKET_TUPLES:
         return False
     entropy = sum(marginal.levels[level].entropy for marginal, level in zip(sets.marginals, node, strict=True))
     return entropy > math.log(_FEW_CLASSES)

@@ -45,8 +45,7 @@ def _grid(problem: Problem) -> LevelGrid:
     if problem.sets.population is not None:
         every = (range(low, high + 1) for low, high in zip(lattice.bottom, lattice.top, strict=True))
         return LevelGrid(tuple(tuple(levels) for levels in every))
-    limits = zip(problem.sets.marginals, lattice.bottom, lattice.top, strict=True)
-    return LevelGrid(tuple(tuple(marginal.distinct_levels(low, high)) for marginal, low, high in limits))
+    return LevelGrid(problem.sets.distinct_levels(lattice.bottom, lattice.top))
 
 
 @dataclass

@@ -18,6 +18,7 @@ class Problem:
     """A lattice to search.
 
     deadline: the `time.monotonic()` at which a search that can stop early does; None for no limit.
+    most_checks: after so many generalizations a search that can stop early does; None for no limit.
     """
 
     sets: FrequencySets
@@ -25,10 +26,13 @@ class Problem:
     quality: Quality
     report: Callable[[LatticeProgress], None]
     deadline: float | None = None
+    most_checks: int | None = None
 
     @property
     def is_late(self) -> bool:
-        """Tell whether the time is up."""
+        """Tell whether the time is up, or no more generalizations may be checked."""
+        if self.most_checks is not None and self.sets.checked >= self.most_checks:
+            return True
         return self.deadline is not None and time.monotonic() >= self.deadline
 
 

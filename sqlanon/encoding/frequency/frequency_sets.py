@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from markupsafe import Markup
 
@@ -63,7 +63,10 @@ class FrequencySets:
 
     population: the frequency set `(k0, k1, …, n)` of the population table that models look at.
     numbers: those of the next work tables; sets of parts of one table share them, for tables of several may be in use.
+    counts_together: whether several generalizations, or some classes of one, may be counted in a statement.
     """
+
+    counts_together: ClassVar[bool] = True
 
     engine: Engine
     workspace: Workspace
@@ -147,6 +150,11 @@ class FrequencySets:
         out = self.task.leave_out(kept)
         if out.taken_from(kept) != kept:
             self.engine.run("lattice/add_smallest", size=out.size, classes=out.classes, **values)
+
+    def distinct_levels(self, low: Node, high: Node) -> tuple[tuple[int, ...], ...]:
+        """The levels of each attribute, between two generalizations, of which each merges groups of the one below."""
+        limits = zip(self.marginals, low, high, strict=True)
+        return tuple(tuple(marginal.distinct_levels(least, most)) for marginal, least, most in limits)
 
     @cached_property
     def marginals(self) -> tuple[Marginal, ...]:

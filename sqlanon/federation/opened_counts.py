@@ -1,0 +1,47 @@
+"""A release together for which the counts of all sites in cells are opened: each site searches on these by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sqlanon.algorithms.lattice.problem import Problem
+from sqlanon.errors import VerificationError
+from sqlanon.federation.cells import roll_up
+from sqlanon.federation.party import Counts
+from sqlanon.federation.pooled import search_pooled, verify_pooled
+from sqlanon.federation.revealing import Revealing, SharedDecision, count_kept
+from sqlanon.models import largest_k
+from sqlanon.runs.execution import RunExecution
+from sqlanon.staging.staging import Staged
+from sqlanon.verification.verdict import SharedClasses, Verification
+
+
+class OpenedCounts(Revealing):
+    """Opens how many rows all sites together have in each cell; `counts` are those of the classes of the release."""
+
+    counts: Counts
+
+    def search(self, run: RunExecution, problem: Problem) -> SharedDecision:
+        opened = self.party.add(self.count(problem.sets, self.base), "while rows were counted")
+        chosen = search_pooled(run.policy, self.hierarchies, self.base, opened)
+        cells = self.cells(chosen.node)
+        counts = roll_up(self.hierarchies, self.base, opened, cells)
+        kept = counts >= largest_k(run.models)
+        self.counts = counts[kept]
+        return SharedDecision(cells, tuple(np.flatnonzero(kept).tolist()), int(counts[~kept].sum()), chosen.facts)
+
+    def verify(
+        self, run: RunExecution, staged: Staged, columns: Sequence[str], decision: SharedDecision
+    ) -> Verification:
+        own = count_kept(staged, columns, decision)
+        counted = self.party.add(own, "while staged releases were verified")
+        verification = verify_pooled(run.models, counted)
+        if counted[-1] or (counted[:-1] != self.counts).any():
+            raise VerificationError(
+                "The staged releases of all sites together do not hold the rows that were decided on; nothing was"
+                " published. Please report this."
+            )
+        return replace(verification, shared=SharedClasses(int(own.sum()), decision.omitted))

@@ -1,0 +1,68 @@
+"""Sites of a federation as threads that exchange messages in memory, for what needs no network."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
+from typing import Any
+
+from sqlanon.errors import AccessError, SqlanonError
+from sqlanon.federation.federation_plan import FederationPlan
+from sqlanon.federation.party import Party
+from tests.federation.support import WAITING
+
+
+class Room:
+    """Sites that are connected by memory."""
+
+    def __init__(self, sites: int | Sequence[str], **plan: Any) -> None:
+        names = [f"site{number}" for number in range(sites)] if isinstance(sites, int) else sites
+        listed = {name: {"address": f"h:{7000 + n}", "certificate": name} for n, name in enumerate(names)}
+        self.plan = FederationPlan.model_validate({"sites": listed, **plan})
+        self.kept: dict[tuple[int, int], list[bytes]] = {}
+        self.places = range(len(names))
+        self.boxes: dict[tuple[int, int], Queue[bytes | None]] = defaultdict(Queue)
+
+    def run(self, work: Callable[[Party], Any]) -> list[Any]:
+        """Let every site do its part; what each came to, which may be an error."""
+        parties = [_Party(self, place) for place in self.places]
+        with ThreadPoolExecutor(len(parties)) as pool:
+            return list(pool.map(lambda party: party.work(work), parties))
+
+    @property
+    def sent(self) -> list[list[list[bytes]]]:
+        """The messages of each exchange, by sender and receiver."""
+        exchanges = len(self.kept) // len(self.places)
+        return [[self.kept[number, place] for place in self.places] for number in range(exchanges)]
+
+
+class _Party(Party):
+    def __init__(self, room: Room, place: int) -> None:
+        self.plan, self.place, self._room = room.plan, place, room
+        self.site = room.plan.names[place]
+        self._exchanges = itertools.count()
+
+    def work(self, work: Callable[[Party], Any]) -> Any:
+        try:
+            return work(self)
+        except SqlanonError as error:
+            return error
+        finally:
+            self._put([None for _ in self._room.places])
+
+    def _put(self, messages: Sequence[bytes | None]) -> None:
+        for place, message in enumerate(messages):
+            self._room.boxes[self.place, place].put(message)
+
+    def _exchange(self, messages: list[bytes], doing: str) -> list[bytes]:
+        self._put(messages)
+        received = [self._room.boxes[place, self.place].get(timeout=WAITING) for place in self._room.places]
+        for message, name in zip(received, self.plan.names, strict=True):
+            if message is None:
+                raise AccessError(f"Site '{name}' left {doing}.")
+        number = next(self._exchanges)
+        self._room.kept[number, self.place] = messages
+        return [message for message in received if message is not None]
