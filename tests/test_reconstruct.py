@@ -166,7 +166,6 @@ def small_release(url: str, **columns: str) -> Policy:
     return policy
 
 
-@pytest.mark.either_engine
 def test_a_table_that_can_not_be_written_leaves_nothing(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = small_release(database_url, Low="VARCHAR(9)")
     for match, given in {

@@ -15,14 +15,15 @@ from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.bins import Bins, spread, transitions
 from sqlanon.measures.reconstruction.estimate_table import place_of_estimate, write_estimate
 from sqlanon.measures.reconstruction.estimating import Estimate, estimate, invert
+from sqlanon.measures.reconstruction.numbers import number_of
 from sqlanon.models.randomization.changes import AddedNoise, RandomChange, Response, read_changes
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
 from sqlanon.policy import Policy
 from sqlanon.results.reconstruction import ReconstructedGroup, ReconstructedShare, Reconstruction
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Identifier, Relation
 from sqlanon.support.suggest import did_you_mean
-from sqlanon.values.expressions import double_of, text_of
+from sqlanon.values.expressions import text_of
 from sqlanon.work.publish.companion import NOISE, companion_of
 
 Method = Literal["em", "bayes", "inversion"]
@@ -89,13 +90,13 @@ def reconstruct(
 class _ReleasedColumn:
     """A column of a release, in groups."""
 
-    def __init__(self, engine: Engine, release: Relation, column: Column, group: Markup) -> None:
+    def __init__(self, engine: Engine, release: Relation, column: Column, group: Markup | None) -> None:
         self.engine, self.release, self.column, self.group = engine, release, column, group
 
     @property
     def number(self) -> Markup:
         """The value as a double."""
-        return double_of(self.engine.render, Markup(Identifier(self.column.name)), self.column.kind)
+        return number_of(self.engine, self.column)
 
     @property
     def text(self) -> Markup:
@@ -126,9 +127,9 @@ def read_released_changes(engine: Engine, release: Relation) -> dict[str, Random
     return read_changes([tuple(row) for row in engine.query("randomize/list_changes", noise=noise)])
 
 
-def _group_of(engine: Engine, release: Relation, by: str | None, changes: Mapping[str, RandomChange]) -> Markup:
+def _group_of(engine: Engine, release: Relation, by: str | None, changes: Mapping[str, RandomChange]) -> Markup | None:
     if by is None:
-        return macro("values.list", [None])
+        return None
     if by in changes:
         raise PolicyError(f"'{by}' was randomized too: groups are of a column that is released as it is.")
     column = next(one for one in engine.columns(release) if one.name == by)
