@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Start first what waits for a clock: under xdist the other workers go on meanwhile."""
+    """Start first what waits for a clock or a process: under xdist the other workers go on meanwhile."""
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
     if many(1) == 1:
         draws = [functools.partial(_of_another_engine, drawn=_drawn_engines()), _of_other_variants]

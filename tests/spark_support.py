@@ -86,6 +86,16 @@ class SparkTables:
         self.sql(f"CREATE TABLE {table} USING PARQUET AS SELECT {listed} FROM texts")
         return table
 
+    def drop_all(self) -> None:
+        """Drop all tables, views and schemas."""
+        for (schema,) in self.sql("SHOW SCHEMAS"):
+            if schema != "default":
+                self.sql(f"DROP SCHEMA {schema} CASCADE")
+        views = {name for _, name, is_temporary in self.sql("SHOW VIEWS IN default") if not is_temporary}
+        for _, name, is_temporary in self.sql("SHOW TABLES IN default"):
+            if not is_temporary:
+                self.sql(f"DROP {'VIEW' if name in views else 'TABLE'} default.{name}")
+
     def policy(self, source: str, **more: Any) -> Policy:
         """A policy from `source` to the table `<source>_r`."""
         places = {
@@ -98,6 +108,32 @@ class SparkTables:
 
 def _spark_type(kind: str) -> str:
     return "STRING" if kind.startswith("VARCHAR") else _TYPES.get(kind, kind)
+
+
+class SharedSpark:
+    """The session that tests of a process share: starting Spark takes longer than most of them do."""
+
+    def __init__(self, make_home: Callable[[], Path]) -> None:
+        self._make_home = make_home
+        self._opened = contextlib.ExitStack()
+        self._url: str | None = None
+
+    @contextlib.contextmanager
+    def lend(self, home: Path) -> Iterator[SparkTables]:
+        """Open a session of the one Spark, with a catalog in a directory; all tables are dropped afterwards."""
+        if self._url is None:
+            self._url = url_with_metastore(self._make_home())
+            self._opened.enter_context(connect(self._url))
+        with connect(self._url) as engine:
+            assert isinstance(engine, SparkEngine)
+            spark = SparkTables(engine, self._url, home)
+            yield spark
+            spark.drop_all()
+
+    def close(self) -> None:
+        """End Spark: a process has one at a time."""
+        self._url = None
+        self._opened.close()
 
 
 @contextlib.contextmanager

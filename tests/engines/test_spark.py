@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import importlib.util
-import os
 import random
-import shutil
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,12 +22,9 @@ from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
 from sqlanon.verification.verdict import Verification
 from tests.random_cases import many
+from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = pytest.mark.skipif(
-    "SQLANON_REQUIRE_SPARK" not in os.environ
-    and (importlib.util.find_spec("pyspark") is None or shutil.which("java") is None),
-    reason="takes the extra spark, and Java 17 or 21",
-)
+pytestmark = needs_spark
 COLUMNS = {
     "age": ("INT", "INTEGER"),
     "weight": ("DOUBLE", "DOUBLE"),
@@ -58,23 +51,14 @@ MODELS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of the session in which all tests work: starting Spark takes longer than they do."""
-    home = tmp_path_factory.mktemp("spark")
-    url = f"spark+local://2?spark.sql.warehouse.dir={home}&spark.sql.shuffle.partitions=2"
-    with connect(url):
-        yield url
-    from pyspark import SparkContext
-
-    assert SparkContext._active_spark_context is None, "the JVM that the program started has ended"
+@pytest.fixture
+def url(spark_tables: SparkTables) -> str:
+    return spark_tables.url
 
 
 @pytest.fixture
-def spark(url: str) -> Iterator[SparkEngine]:
-    with connect(url) as engine:
-        assert isinstance(engine, SparkEngine)
-        yield engine
+def spark(spark_tables: SparkTables) -> SparkEngine:
+    return spark_tables.engine
 
 
 def rows_of(seed: int, count: int) -> list[tuple[Any, ...]]:
@@ -131,14 +115,14 @@ def rounded(verification: Verification) -> Verification:
 
 
 @pytest.mark.variants(1)
-@pytest.mark.parametrize("seed", range(many(2)))
+@pytest.mark.parametrize("seed", range(many(4)))
 def test_every_model_is_verified_as_by_duckdb(spark: SparkEngine, url: str, tmp_path: Path, seed: int) -> None:
-    """Half of the models for each seed, as Spark takes half a minute to plan the statements of all."""
+    """A quarter of the models for each seed, as Spark reads the table many times for the statements of all."""
     name = f"people_{seed}"
     duckdb = create_tables(spark, tmp_path / "people.duckdb", name, rows_of(seed, 150))
     rng = random.Random(seed)
     shown = rng.sample(list(COLUMNS)[:7], 3)
-    judged = models(*MODELS[seed % 2 :: 2])
+    judged = models(*MODELS[seed % 4 :: 4])
     by_spark, by_duckdb = (
         check_table(one, name, shown, judged, sensitive=["illness"], suppressed_label="A") for one in (url, duckdb)
     )

@@ -1,32 +1,39 @@
-"""Runs on executors that are processes of their own, which are killed in the middle of each phase."""
+"""Work in executors that are processes of their own, and that are lost in the middle of it."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from sqlanon.engines.base import Engine
 from sqlanon.runs.runner import run
+from sqlanon.sql import Relation, Statement
 from tests.patience import wait_until
 from tests.run_support import Database, anonymize, open_database
-from tests.spark_support import SparkTables, needs_spark, open_spark
+from tests.spark_support import SharedSpark, SparkTables, needs_spark, open_spark
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from frozen_releases import COLUMNS, cases, patients
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.in_turns(4)]
 PHASES = ("encode", "search", "recode", "verify")
 CASE = "mondrian, hierarchies"
 
 
 @pytest.fixture(scope="module")
-def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, SparkTables]]:
+def databases(
+    tmp_path_factory: pytest.TempPathFactory, shared_spark: SharedSpark
+) -> Iterator[tuple[Database, SparkTables]]:
     """A database of DuckDB, and a cluster of two executors on this machine, each with the same table of patients."""
+    shared_spark.close()
     home = tmp_path_factory.mktemp("cluster")
     with (
         open_database(f"duckdb:///{home}/rows.duckdb") as duckdb,
@@ -92,3 +99,28 @@ def test_executors_that_are_killed_change_nothing(databases: tuple[Database, Spa
     assert len(set(killing.killed.values())) == len(PHASES)
     one, other = ([tuple(map(str, row)) for row in database.sql("SELECT * FROM patients_r")] for database in databases)
     assert one == other
+
+
+def test_a_task_that_is_lost_is_carried_out_again(databases: tuple[Database, SparkTables], tmp_path: Path) -> None:
+    from pyspark import cloudpickle
+
+    from sqlanon.engines.spark.executors import carry_out, pickled
+
+    mark = tmp_path / "tried"
+
+    def work(engine: Engine) -> list[tuple[Any, ...]]:
+        engine.execute(Statement("create", "CREATE TEMP TABLE made AS SELECT p0 FROM w_rows"))
+        if not mark.exists():
+            mark.touch()
+            os._exit(1)
+        return engine.fetch(Statement("read", "SELECT sum(p0) FROM made"))
+
+    session = databases[1].engine.driver_connection
+    numbers = session.sql("SELECT id * 7 % 13 AS p0 FROM range(1000)")
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors have no tests
+    try:
+        outcome = carry_out(session, {"w_rows": numbers}, {}, pickled(work), Relation("again"))
+    finally:
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+    assert mark.exists()
+    assert outcome.rows["made"].groupBy().sum("p0").collect() == outcome.value

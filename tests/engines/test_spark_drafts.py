@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from sqlanon.profile.profiling import profile
 from sqlanon.sql import Relation, Spelling, Statement
 from tests.cli.support import execute
 from tests.run_support import open_database
-from tests.spark_support import SparkTables, needs_spark, open_spark
+from tests.spark_support import SparkTables, needs_spark
 
 pytestmark = [needs_spark, pytest.mark.in_turns(3)]
 
@@ -58,14 +57,12 @@ def patients(rows: int = 1200) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(scope="module")
-def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, SparkTables]]:
+def databases(tmp_path_factory: pytest.TempPathFactory, spark_tables: SparkTables) -> tuple[str, SparkTables]:
     """The URL of a database of DuckDB, and a session with Spark, each with the same table of patients."""
-    home = tmp_path_factory.mktemp("spark")
-    with open_database(f"duckdb:///{home}/rows.duckdb") as duckdb:
+    with open_database(f"duckdb:///{tmp_path_factory.mktemp('rows')}/rows.duckdb") as duckdb:
         duckdb.create(COLUMNS, patients(), "patients")
-    with open_spark(home) as spark:
-        spark.create(COLUMNS, patients(), "patients")
-        yield duckdb.url, spark
+    spark_tables.create(COLUMNS, patients(), "patients")
+    return duckdb.url, spark_tables
 
 
 def test_the_draft_is_that_of_duckdb(databases: tuple[str, SparkTables]) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import os
 import pickle
-import shutil
 import sys
 import threading
 import time
@@ -19,43 +17,32 @@ import pytest
 from markupsafe import Markup
 
 from sqlanon.algorithms.placement import search_with_rows
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, EngineError, PolicyError, ProtectionError
 from sqlanon.sql import Relation, Statement
 from tests.carried_searches import PEOPLE, DividingEngine, facts_of, request_of, tables_of
+from tests.spark_support import SparkTables, needs_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.skipif(
-    "SQLANON_REQUIRE_SPARK" not in os.environ
-    and (importlib.util.find_spec("pyspark") is None or shutil.which("java") is None),
-    reason="takes the extra spark, and Java 17 or 21",
-)
+pytestmark = needs_spark
 T = TypeVar("T")
 _numbers = itertools.count()
 NUMBERS = "SELECT id * 7 % 13 AS p0, CAST(id % 3 AS INT) AS n FROM range(1000)"
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session in which all tests work; a task that is lost is tried three times, as on a cluster."""
+def session(spark_tables: SparkTables) -> Iterator[SparkSession]:
+    """The session in which all tests work."""
     from pyspark import cloudpickle
 
-    from sqlanon.engines.spark.session import close_session, open_session
-    from sqlanon.engines.spark.urls import SparkAddress
-
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors have no tests
-    settings = {
-        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark")),
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.catalogImplementation": "in-memory",  # the JVM keeps the settings of the first session in it
-    }
-    opened = open_session(SparkAddress("local[2,3]", settings))
-    yield opened
-    close_session(opened)
+    yield spark_tables.engine.driver_connection
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
 class ExecutingEngine(DividingEngine):
@@ -147,14 +134,12 @@ def test_sub_trees_grow_in_executors(engines: tuple[DuckDBEngine, ExecutingEngin
 
 
 @pytest.mark.in_turns(3)
-def test_a_tree_over_more_rows_than_a_task_holds(engines: tuple[DuckDBEngine, ExecutingEngine], tmp_path: Path) -> None:
-    from sqlanon.engines.spark.engine import SparkEngine
-    from sqlanon.engines.spark.urls import SparkAddress
-
+def test_a_tree_over_more_rows_than_a_task_holds(
+    engines: tuple[DuckDBEngine, ExecutingEngine], spark_tables: SparkTables, tmp_path: Path
+) -> None:
     path = tmp_path / "people.parquet"
     engines[0].execute(Statement("copy", f"COPY people TO '{path}'"))
-    with SparkEngine(SparkAddress("local[2,3]"), EngineOptions()) as spark:
-        assert isinstance(spark, SparkEngine)
+    with connect(spark_tables.url) as spark:
         spark.driver_connection.read.parquet(str(path)).write.saveAsTable("people")
         spark.prepare_work("sqlanon")
         spark.driver_connection.conf.set("spark.sqlanon.rows", "800")
@@ -268,21 +253,6 @@ def test_executors_without_the_program_are_named(session: SparkSession) -> None:
     error = statement_error(raised.value, "search")
     assert isinstance(error, EngineError)
     assert "lack the Python module sqlanon_missing" in str(error)
-
-
-def test_a_task_that_is_lost_is_carried_out_again(session: SparkSession, tmp_path: Path) -> None:
-    mark = tmp_path / "tried"
-
-    def work(engine: Engine) -> list[Any]:
-        engine.execute(Statement("create", "CREATE TEMP TABLE made AS SELECT p0, n FROM w_rows WHERE n = 1"))
-        if not mark.exists():
-            mark.touch()
-            os._exit(1)
-        return engine.fetch(Statement("read", "SELECT sum(p0) FROM made"))
-
-    outcome = carried(session, work, "again")
-    assert mark.exists()
-    assert outcome.rows["made"].groupBy().sum("p0").collect() == outcome.value
 
 
 def test_rows_are_divided_among_tasks(session: SparkSession) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import duckdb
 import pytest
 
 from sqlanon import build_policy, explore_tradeoff
-from tests.spark_support import needs_spark, open_spark
+from tests.spark_support import SparkTables, needs_spark
 
 pytestmark = [needs_spark, pytest.mark.in_turns(3)]
 
@@ -23,18 +22,12 @@ STAR = {"role": "quasi-identifier", "hierarchy": "suppress"}
 CLOSE = {"model": "t-closeness", "attribute": "job", "distance": "equal", "t": 0.2}
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with open_spark(tmp_path_factory.mktemp("spark")) as spark:
-        yield spark.url
-
-
 @pytest.mark.parametrize("models", [[], [CLOSE]], ids=["k alone", "suppression moves what others are checked by"])
-def test_candidates_are_those_of_duckdb(url: str, tmp_path: Path, models: list[Any]) -> None:
+def test_candidates_are_those_of_duckdb(spark_tables: SparkTables, tmp_path: Path, models: list[Any]) -> None:
     file = tmp_path / "people.parquet"
     duckdb.sql(f"COPY ({ROWS} FROM range(203) AS t(i)) TO '{file}' (FORMAT parquet)")
     measured = []
-    for place in ({"url": url}, {}):
+    for place in ({"url": spark_tables.url}, {}):
         policy = build_policy(
             {
                 "source": place | {"file": str(file)},

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import importlib.util
 import itertools
 import os
 import shutil
 import stat
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,22 +24,15 @@ from sqlanon.errors import EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 from sqlanon.values.digest import file_digest
 from sqlanon.work.publish.files import FileRelease, leftover_parts, open_file, put_back_or_remove, release_problems
+from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = pytest.mark.skipif(
-    "SQLANON_REQUIRE_SPARK" not in os.environ
-    and (importlib.util.find_spec("pyspark") is None or shutil.which("java") is None),
-    reason="takes the extra spark, and Java 17 or 21",
-)
+pytestmark = needs_spark
 READ = Relation("read_file")
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
-    home = tmp_path_factory.mktemp("spark")
-    url = f"spark+local://2?spark.sql.warehouse.dir={home}&spark.sql.shuffle.partitions=2"
-    with connect(url) as engine:
-        assert isinstance(engine, SparkEngine)
-        yield engine
+def spark(spark_tables: SparkTables) -> SparkEngine:
+    return spark_tables.engine
 
 
 def rows(spark: SparkEngine, path: Path | str, options: ReadOptions | None = None) -> list[tuple[Any, ...]]:

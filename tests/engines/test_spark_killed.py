@@ -23,15 +23,16 @@ from sqlanon.work.session import open_session
 from sqlanon.work.workspace import gc
 from tests.patience import PATIENCE
 from tests.spark_child import policy_of, released
-from tests.spark_support import SparkTables, needs_spark, open_spark
+from tests.spark_support import SharedSpark, SparkTables, needs_spark, open_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(5)]
+pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.in_turns(5)]
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module", params=["search", "recode", "verify"])
-def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, shared_spark: SharedSpark) -> Path:
     """A directory in which a run was killed in a phase."""
+    shared_spark.close()
     place = tmp_path_factory.mktemp("spark")
     _kill_in(request.param, place)
     return place

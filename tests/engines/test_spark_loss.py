@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from sqlanon.models import KAnonymity
 from sqlanon.results.codec import to_json
 from tests.cli.support import execute
 from tests.run_support import open_database
-from tests.spark_support import SparkTables, needs_spark, open_spark
+from tests.spark_support import SparkTables, needs_spark
 
 pytestmark = [needs_spark, pytest.mark.in_turns(3)]
 COLUMNS = {
@@ -46,17 +45,13 @@ def rows_of(rows: int, by: int) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(scope="module")
-def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, SparkTables]]:
+def databases(tmp_path_factory: pytest.TempPathFactory, spark_tables: SparkTables) -> tuple[str, SparkTables]:
     """The URL of a database of DuckDB, and a session with Spark, each with a table and what became of it."""
-    home = tmp_path_factory.mktemp("spark")
-    tables = {"people": rows_of(90, 1), "masked": rows_of(87, 3)}
-    with open_database(f"duckdb:///{home}/rows.duckdb") as duckdb:
-        for name, rows in tables.items():
-            duckdb.create(COLUMNS, rows, name)
-    with open_spark(home) as spark:
-        for name, rows in tables.items():
-            spark.create(COLUMNS, rows, name)
-        yield duckdb.url, spark
+    with open_database(f"duckdb:///{tmp_path_factory.mktemp('rows')}/rows.duckdb") as duckdb:
+        for database in (duckdb, spark_tables):
+            for name, rows in {"people": rows_of(90, 1), "masked": rows_of(87, 3)}.items():
+                database.create(COLUMNS, rows, name)
+    return duckdb.url, spark_tables
 
 
 def test_the_figures_are_those_of_duckdb(databases: tuple[str, SparkTables], tmp_path: Path) -> None:

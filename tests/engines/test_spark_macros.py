@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-import os
-import shutil
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
@@ -27,12 +24,9 @@ from sqlanon.sql import Renderer, Spelling, Text, template_directory
 from sqlanon.staging.label_grammar import MEMBER, OPEN_SPAN, PLAIN
 from sqlanon.values.expressions import double_of, text_of
 from tests.random_cases import many
+from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = pytest.mark.skipif(
-    "SQLANON_REQUIRE_SPARK" not in os.environ
-    and (importlib.util.find_spec("pyspark") is None or shutil.which("java") is None),
-    reason="takes the extra spark, and Java 17 or 21",
-)
+pytestmark = needs_spark
 V = Markup("v")
 Build = Callable[[Renderer], Markup]
 
@@ -73,12 +67,12 @@ class Session:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, Session]]:
+def both(spark_tables: SparkTables) -> Iterator[tuple[Session, Session]]:
     """A session of Spark and one of DuckDB, for the whole module."""
-    home = tmp_path_factory.mktemp("spark")
-    settings = f"spark.sql.warehouse.dir={home}&spark.sql.shuffle.partitions=1&spark.sql.adaptive.enabled=false"
-    with connect(f"spark+local://2?{settings}") as spark, connect("duckdb://") as duckdb:
-        by_spark, by_duckdb = spark.driver_connection, duckdb.driver_connection
+    with connect("duckdb://") as duckdb:
+        by_spark, by_duckdb = spark_tables.engine.driver_connection, duckdb.driver_connection
+        by_spark.conf.set("spark.sql.shuffle.partitions", "1")
+        by_spark.conf.set("spark.sql.adaptive.enabled", "false")
         yield (
             Session(SparkSQL, lambda text: [tuple(row) for row in by_spark.sql(text).collect()]),
             Session(DuckDB, lambda text: by_duckdb.execute(text).fetchall()),

@@ -7,7 +7,7 @@ and can't be interrupted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ import pytest
 from sqlanon.report.audit.auditing import audit_release
 from sqlanon.runs.runner import run
 from tests.private_support import draw
-from tests.spark_support import Sent, SparkTables, growing_plans, needs_spark, open_spark, watched
+from tests.spark_support import Sent, SparkTables, growing_plans, needs_spark, watched
 
 pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 COLUMNS = {"age": "INTEGER", "zip": "INTEGER", "pay": "INTEGER", "job": "VARCHAR"}
@@ -45,11 +45,10 @@ COUNTS = ("private/create_placed", "private/count_numbered", "private/count_cell
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkTables]:
+def spark(spark_tables: SparkTables) -> SparkTables:
     """A session with a table of people."""
-    with open_spark(tmp_path_factory.mktemp("spark")) as opened:
-        opened.create(COLUMNS, ROWS, "people")
-        yield opened
+    spark_tables.create(COLUMNS, ROWS, "people")
+    return spark_tables
 
 
 def jobs_of_a_round(sent: Sequence[Sent], prefix: str) -> float:

@@ -29,7 +29,7 @@ from sqlanon.work.workspace import TemporaryWorkspace
 from tests.cli.support import call
 from tests.private_support import DOMAINS, Ample, Known, draw, place_of, steps_of, values_near
 from tests.run_support import Database, open_database
-from tests.spark_support import SparkTables, needs_spark, open_spark
+from tests.spark_support import SparkTables, needs_spark
 
 pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 QUASI = {"role": "quasi-identifier"}
@@ -72,13 +72,14 @@ def rows(number: int = 300) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.fixture(scope="module")
-def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, SparkTables]]:
+def databases(
+    tmp_path_factory: pytest.TempPathFactory, spark_tables: SparkTables
+) -> Iterator[tuple[Database, SparkTables]]:
     """A database of DuckDB, and a session with Spark, each with the same table."""
-    home = tmp_path_factory.mktemp("spark")
-    with open_database(f"duckdb:///{home}/rows.duckdb") as duckdb, open_spark(home) as spark:
-        for database in (duckdb, spark):
+    with open_database(f"duckdb:///{tmp_path_factory.mktemp('rows')}/rows.duckdb") as duckdb:
+        for database in (duckdb, spark_tables):
             database.create(ROWS, list(rows()), "people")
-        yield duckdb, spark
+        yield duckdb, spark_tables
 
 
 @pytest.fixture

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import itertools
-import os
-import shutil
 import stat
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,44 +28,40 @@ from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.work.publish import publish, target_problems
 from sqlanon.work.publish.companion import companion_problems
 from sqlanon.work.workspace import Workspace, gc
+from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = pytest.mark.skipif(
-    "SQLANON_REQUIRE_SPARK" not in os.environ
-    and (importlib.util.find_spec("pyspark") is None or shutil.which("java") is None),
-    reason="takes the extra spark, and Java 17 or 21",
-)
+pytestmark = needs_spark
 ROWS = 1000
 _names = (f"visits_{number}" for number in itertools.count())
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("spark")
-
-
-@pytest.fixture(scope="module")
-def url(home: Path) -> Iterator[str]:
-    """The URL of the session in which all tests work, with a metastore of its own that keeps tables."""
-    settings = {
-        "spark.sql.warehouse.dir": str(home / "tables"),
-        "spark.sql.catalogImplementation": "hive",
-        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home / 'metastore'};create=true",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.catalog.elsewhere": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
-        "spark.sql.catalog.elsewhere.url": "jdbc:derby:memory:elsewhere;create=true",
-        "spark.sql.catalog.elsewhere.driver": "org.apache.derby.jdbc.EmbeddedDriver",
-    }
-    url = "spark+local://2?" + "&".join(f"{name}={value}" for name, value in settings.items())
-    with connect(url) as engine:
-        sql(engine, "CREATE SCHEMA clinic")
-        yield url
+def module_spark(spark_tables: SparkTables) -> SparkTables:
+    """The shared session, with a schema for releases and a catalog that can't hold any."""
+    for name, value in {
+        "": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        ".url": "jdbc:derby:memory:elsewhere;create=true",
+        ".driver": "org.apache.derby.jdbc.EmbeddedDriver",
+    }.items():
+        spark_tables.engine.driver_connection.conf.set(f"spark.sql.catalog.elsewhere{name}", value)
+    sql(spark_tables.engine, "CREATE SCHEMA clinic")
+    return spark_tables
 
 
 @pytest.fixture
-def spark(url: str) -> Iterator[SparkEngine]:
-    with connect(url) as engine:
-        assert isinstance(engine, SparkEngine)
-        yield engine
+def url(module_spark: SparkTables) -> str:
+    return module_spark.url
+
+
+@pytest.fixture
+def spark(module_spark: SparkTables) -> SparkEngine:
+    return module_spark.engine
+
+
+@pytest.fixture
+def tables(spark: SparkEngine) -> Path:
+    """The directory of the schema's tables."""
+    return Path(spark.driver_connection.conf.get("spark.sql.warehouse.dir").removeprefix("file:"))
 
 
 @pytest.fixture
@@ -101,7 +93,7 @@ def versions(spark: SparkEngine, release: Relation) -> int:
 
 
 def test_the_version_before_is_kept_and_older_ones_are_dropped(
-    spark: SparkEngine, release: Relation, home: Path
+    spark: SparkEngine, release: Relation, tables: Path
 ) -> None:
     assert put(spark, release, 0).how is PublishMethod.NEW
     for number in range(1, 4):
@@ -109,7 +101,7 @@ def test_the_version_before_is_kept_and_older_ones_are_dropped(
         assert shown(spark, release) == {(number, ROWS)}
         assert versions(spark, release) == 2
         assert publisher_of(spark).form(release) is Form.TABLE
-    written = list((home / "tables" / "clinic.db").glob(f"{release.name}_v_*"))
+    written = list((tables / "clinic.db").glob(f"{release.name}_v_*"))
     assert len(written) == 2
     assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o700}
     assert {stat.S_IMODE(file.stat().st_mode) for path in written for file in path.iterdir()} == {0o600}
@@ -360,7 +352,7 @@ def test_gc_drops_versions_that_no_release_shows(spark: SparkEngine, release: Re
 
 
 def test_gc_drops_tables_that_were_made_and_not_filled(
-    spark: SparkEngine, release: Relation, home: Path, tmp_path: Path
+    spark: SparkEngine, release: Relation, tables: Path, tmp_path: Path
 ) -> None:
     """A table is in the metastore before its first row is written, and what was written goes with it."""
     url = f"duckdb:///{tmp_path / 'catalog.duckdb'}"
@@ -377,7 +369,7 @@ def test_gc_drops_tables_that_were_made_and_not_filled(
                 spark.execute(
                     Statement("create", f'CREATE TABLE {table} USING PARQUET AS\nSELECT n FROM "clinic"."broken"')
                 )
-        directories = [home / "tables" / f"{one.parts[-2].replace('main', 'work')}.db" / one.name for one in made]
+        directories = [tables / f"{one.parts[-2].replace('main', 'work')}.db" / one.name for one in made]
         assert all(directory.exists() for directory in directories)
     with Catalog.open(spark, url=url) as catalog:
         done = gc(spark, catalog)

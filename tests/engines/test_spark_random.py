@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.run_support import Database, open_database
-from tests.spark_support import SparkTables, needs_spark, open_spark
+from tests.spark_support import SparkTables, needs_spark
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -39,10 +39,11 @@ DRAWN: dict[str, tuple[str, Draw]] = {
 
 
 @pytest.fixture(scope="module")
-def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, SparkTables]]:
-    home = tmp_path_factory.mktemp("spark")
-    with open_database(f"duckdb:///{home}/rows.duckdb") as duckdb, open_spark(home) as spark:
-        yield duckdb, spark
+def databases(
+    tmp_path_factory: pytest.TempPathFactory, spark_tables: SparkTables
+) -> Iterator[tuple[Database, SparkTables]]:
+    with open_database(f"duckdb:///{tmp_path_factory.mktemp('rows')}/rows.duckdb") as duckdb:
+        yield duckdb, spark_tables
 
 
 def models_for(rng: random.Random, sensitive: str) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from sqlanon.runs.runner import run
 from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.staging.recode import Recoding, create_regions
 from tests.run_support import Database, open_database
-from tests.spark_support import SparkTables, needs_spark, open_spark
+from tests.spark_support import SparkTables, needs_spark
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -49,13 +49,14 @@ CASES = (
 
 
 @pytest.fixture(scope="module")
-def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, SparkTables]]:
+def databases(
+    tmp_path_factory: pytest.TempPathFactory, spark_tables: SparkTables
+) -> Iterator[tuple[Database, SparkTables]]:
     """A database of DuckDB, and a session with Spark, each with the same table of patients."""
-    home = tmp_path_factory.mktemp("spark")
-    with open_database(f"duckdb:///{home}/rows.duckdb") as duckdb, open_spark(home) as spark:
-        for database in (duckdb, spark):
+    with open_database(f"duckdb:///{tmp_path_factory.mktemp('rows')}/rows.duckdb") as duckdb:
+        for database in (duckdb, spark_tables):
             database.create(COLUMNS, patients(), "patients")
-        yield duckdb, spark
+        yield duckdb, spark_tables
 
 
 @pytest.mark.parametrize("name", CASES)
