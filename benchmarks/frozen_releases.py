@@ -119,6 +119,10 @@ MODELS: dict[str, dict[str, Any]] = {
     "t-kl": {"model": "t-closeness", "attribute": "disease", "distance": "kl", "t": 0.5},
     "variance": {"model": "variance-diversity", "attribute": "days", "v": 150},
 }
+TABLE_MODELS = [
+    {"model": "average-risk", "risk": 0.3},
+    {"model": "population-uniqueness", "share": 0.02, "sample_of": 0.25, "estimator": "zayatz"},
+]
 SAMPLED = {"name": "rothko-s", "sample": 300, "exact_below": 100}
 GAIN = {"split": "information-gain", "target": "disease"}
 REGRESSION = {"split": "regression", "target": "days"}
@@ -167,6 +171,9 @@ def cases() -> dict[str, dict[str, Any]]:
     for name, algorithm in LATTICES.items():
         suppression = {} if algorithm["name"] == "top-down" else {"suppression": 0.05}
         found[name] = _case(LEVELED, algorithm=algorithm, **suppression)
+    found["optimal, whole release"] = _case(LEVELED, algorithm={"name": "optimal"}, suppression=0.02) | {
+        "privacy": TABLE_MODELS
+    }
     optimal = {"algorithm": {"name": "optimal"}, "suppression": 0.2}
     found["optimal, recode"] = _case(LEVELED, remainder="recode", **optimal)
     found["optimal, star unprotected"] = _case(LEVELED, suppressed={"star": "unprotected"}, **optimal)

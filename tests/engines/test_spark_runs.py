@@ -37,6 +37,7 @@ pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 CASES = (
     "mondrian, hierarchies",
     "optimal, recode",
+    "optimal, whole release",
     "gain-bins, hierarchies",
     "show mean",
     "optimal, t-ordered, star",
