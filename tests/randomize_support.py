@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import functools
+import base64
 import hashlib
+import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from sqlanon.models.randomization.draws import BOUND_BITS, SPREAD_BITS, Draws
+from sqlanon.models.randomization.draws import TAIL_BITS, Draws
 from sqlanon.policy import Policy
 from sqlanon.results.randomized import RandomizedResult
 from sqlanon.runs.randomizing import run_randomized
@@ -42,33 +43,44 @@ def line_of(row: Row) -> str:
     return ",".join(texts)
 
 
-def drawn(draws: Draws, key: str, column: int, turn: int, line: str) -> int:
-    """Draw the number of a column of a row, as the database is to do it."""
-    digest = int.from_bytes(hashlib.md5(f"{key}:{column}:{turn}:{line}".encode()).digest(), "little")
-    slot = digest & ((1 << draws.slot_bits) - 1)
-    bound = digest >> 16 & ((1 << BOUND_BITS) - 1)
-    return draws.value(slot, bound, digest >> 64 & ((1 << SPREAD_BITS) - 1))
-
-
 def released_rows(
-    rows: Sequence[Row], change: Callable[[int, Any, Callable[[Draws], int]], Any], key: str = KEY
+    rows: Sequence[Row], draws: Sequence[Draws | None], change: Callable[[int, Any, int], Any], key: str = KEY
 ) -> list[Row]:
     """Change every cell of rows that has a draw, sorted as a release is.
 
-    change: gives the released value of a column's place, value and draw.
+    draws: of each column; None of those that are kept. change: gives the released value of a column's place, value and
+    drawn number.
     """
     turns: Counter[Row] = Counter()
-    released = []
+    released, words = [], _first_words(draws)
     for row in rows:
         turns[row] += 1
         line, turn = line_of(row), turns[row]
-        draws = [functools.partial(_draw, key, place, turn, line) for place in range(len(row))]
-        released.append(tuple(change(place, value, draws[place]) for place, value in enumerate(row)))
+        released.append(
+            tuple(
+                value if of is None else change(place, value, drawn(of, key, place, words[place], turn, line))
+                for place, (value, of) in enumerate(zip(row, draws, strict=True))
+            )
+        )
     return sorted(released)
 
 
-def _draw(key: str, column: int, turn: int, line: str, draws: Draws) -> int:
-    return drawn(draws, key, column, turn, line)
+def _first_words(draws: Sequence[Draws | None]) -> list[int]:
+    """Number the first words of columns: a column that is drawn has one, and another one if a segment is wide."""
+    counts = [0 if one is None else 2 if one.is_wide else 1 for one in draws]
+    return list(itertools.accumulate(counts, initial=0))[:-1]
+
+
+def drawn(draws: Draws, key: str, column: int, first: int, turn: int, line: str) -> int:
+    """Draw the number of a column of a row by its words, as the database is to do it."""
+    word, spread = (_digest(key, number // 4, turn, line) >> 32 * (number % 4) for number in (first, first + 1))
+    tail = _digest(key, f"t{column}", turn, line) & ((1 << TAIL_BITS) - 1)
+    return draws.value(word & 0xFFFFFFFF, tail, spread & 0xFFFFFFFF)
+
+
+def _digest(key: str, name: int | str, turn: int, line: str) -> int:
+    secret = base64.b64encode(bytes.fromhex(key)).decode().rstrip("=")
+    return int.from_bytes(hashlib.md5(f"{secret}:{name}:{turn}:{line}".encode()).digest(), "little")
 
 
 def cents(value: Decimal) -> int:

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from sqlanon.models.randomization.draws import (
     CAPACITY,
+    TAIL_BITS,
     Draws,
     kept_or_moved,
     laplace_of,
     noise_draws,
     privacy_loss,
+    uniform_draws,
     weighted,
     widest_limit,
 )
@@ -38,7 +40,8 @@ NOISES = [GaussianNoise(10.0), GaussianNoise(2.0**20), LaplaceNoise(7.5), Laplac
 def masses_of(draws: Draws) -> dict[int, int]:
     """Add up what slots give to the segments, by their first numbers."""
     masses: dict[int, int] = defaultdict(int)
-    for _, bound, low, _, other, _ in draws.slots():
+    for _, head, tail, low, _, other, _ in draws.slots():
+        bound = (head << TAIL_BITS) + tail
         masses[low] += bound
         masses[other] += CAPACITY - bound
     return masses
@@ -53,6 +56,18 @@ def test_slots_have_the_masses_of_segments(weights: list[int]) -> None:
         assert masses[segment.first] == segment.mass
         share = Fraction(segment.mass, CAPACITY << draws.slot_bits)
         assert abs(share - Fraction(weight, sum(weights))) < Fraction(len(weights) + 1, 10**13)
+
+
+@pytest.mark.parametrize("greatest", [1, 500, 8191, 8192, 10**9 + 7])
+def test_uniform_numbers_are_equally_likely(greatest: int) -> None:
+    draws = uniform_draws(greatest)
+    total = CAPACITY << draws.slot_bits
+    assert (draws.least, draws.greatest) == (-greatest, greatest)
+    assert sum(masses_of(draws).values()) == total
+    assert all(one.first + one.width == next.first for one, next in itertools.pairwise(draws.segments))
+    for one in draws.segments:
+        assert one.width & (one.width - 1) == 0
+        assert abs(Fraction(one.mass, total) - Fraction(one.width, 2 * greatest + 1)) < Fraction(1, 2**45)
 
 
 @pytest.mark.parametrize("noise", NOISES[:4], ids=str)
@@ -86,7 +101,7 @@ def test_published_widths_of_gaussian_and_uniform_noise() -> None:
     assert [UniformNoise(1.0).width(confidence) for confidence in (0.5, 0.95, 0.999)] == [1.0, 1.9, 1.998]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(st.floats(0.01, 10.0), st.integers(1, 10**8))
 def test_no_outcome_tells_more_than_epsilon(epsilon: float, span: int) -> None:
     draws = noise_draws(laplace_of(epsilon, span, 1.0), 1.0)
@@ -117,11 +132,13 @@ def test_the_privacy_loss_is_that_of_every_pair_of_numbers() -> None:
         assert math.log(worst) <= epsilon
 
 
+@settings(max_examples=25)
 @given(st.floats(0.01, 10.0), st.integers(2, 1000))
 def test_a_response_tells_no_more_than_epsilon(epsilon: float, values: int) -> None:
     kept = math.exp(epsilon) / (math.exp(epsilon) + values - 1)
-    stays, moves = kept_or_moved(kept, values - 1).segments
-    ratio = Fraction(stays.mass) / Fraction(moves.mass, values - 1)
+    stays, *moves = kept_or_moved(kept, values - 1).segments
+    assert len({one.mass for one in moves}) == 1
+    ratio = Fraction(stays.mass, moves[0].mass)
     assert math.log(ratio) <= epsilon + 1e-12
     assert math.log(ratio) >= epsilon - 1e-6
 

@@ -11,7 +11,7 @@ import pytest
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, VerificationError
-from sqlanon.models.randomization.draws import kept_or_moved, noise_draws
+from sqlanon.models.randomization.draws import TAIL_BITS, kept_or_moved, noise_draws
 from sqlanon.models.randomization.noise import GaussianNoise, UniformNoise
 from sqlanon.work.journal import Silent
 from tests.randomize_support import KEY, cents, randomize, randomized_policy, released_rows
@@ -54,15 +54,13 @@ def expected(rows: list[tuple[Any, ...]], key: str = KEY) -> list[tuple[Any, ...
     age, pay = noise_draws(GaussianNoise(10.0), 1.0), noise_draws(UniformNoise(500.0), 0.01)
     kept = kept_or_moved(0.5761168847658291, 2)
 
-    def change(place: int, value: Any, draw: Any) -> Any:
+    def change(place: int, value: Any, number: int) -> Any:
         if place == 0:
-            return value + draw(age)
-        if place == 1:
-            return Decimal(cents(value) + draw(pay)) / 100
-        return JOBS[(JOBS.index(value) + draw(kept)) % 3] if place == 2 else value
+            return value + number
+        return Decimal(cents(value) + number) / 100 if place == 1 else JOBS[(JOBS.index(value) + number) % 3]
 
     shown = [(row[1], row[2], row[3], row[4] or "") for row in rows]
-    return released_rows(shown, change, key)
+    return released_rows(shown, [age, pay, kept, None], change, key)
 
 
 def test_a_key_decides_every_released_cell(database: Database) -> None:
@@ -73,6 +71,19 @@ def test_a_key_decides_every_released_cell(database: Database) -> None:
     assert result.rows == 400
     assert not any(check.violations for check in result.checks.values())
     assert database.leftovers() == []
+
+
+def test_the_tail_of_a_bound_decides_where_its_head_does_not(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Heads of two bits in place of sixteen are often equal to what is held against them."""
+    for module in ("sqlanon.models.randomization.draws", "sqlanon.releases.randomized"):
+        monkeypatch.setattr(f"{module}.HEAD_BITS", 2)
+    monkeypatch.setattr("sqlanon.models.randomization.draws.CAPACITY", 1 << 2 + TAIL_BITS)
+    rows = [(*row[:4], row[4] or "") for row in rows_of(200)]
+    table = database.create(COLUMNS, rows)
+    randomize(randomized_policy(database, table, ROLES, CHANGES))
+    assert database.sql(f"SELECT * FROM {table}_r") == expected(rows)
 
 
 def test_the_order_of_rows_and_further_identifiers_change_nothing(database: Database) -> None:
@@ -154,6 +165,11 @@ REFUSED: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]], str]] = {
         "age: 1 rows lie outside of the declared range",
     ),
     "noise that rounds to nothing": ({"age": {"noise": "gaussian", "deviation": 0.5}}, [], "rounds to nothing"),
+    "noise of too many units": (
+        {"pay": {"noise": "laplace", "scale": 1e10}},
+        [],
+        "is more than 5.49756e\\+11 multiples",
+    ),
     "noise of a text": ({"job": {"noise": "gaussian", "deviation": 1}}, [], "noise is added to numbers"),
     "responses of a decimal": ({"pay": {"response": "keep", "epsilon": 1, "values": [1, 2]}}, [], "response is for"),
     "numbers that don't fit": (

@@ -26,11 +26,12 @@ from sqlanon.policy.privacy import RandomizationParameters
 from sqlanon.policy.randomized import randomization_of
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.support.suggest import did_you_mean, quoted
-from sqlanon.values.expressions import double_of, is_single, text_of
+from sqlanon.values.expressions import is_single, text_of
 from sqlanon.work.publish.companion import NOISE, companion_problems
 
 _UNIT_BITS = 20  # of the size of noise, in units of a column of floats
 _MOST_UNITS = 2.0**51  # of a number and its noise, which doubles count exactly
+_MOST_NOISE = 2.0**39  # of the size of noise, in units: a segment is 2^32 wide at most then
 _MOST_DECIMALS = 9
 _BITS = {"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 62}
 _CATEGORIES = (Kind.TEXT, Kind.ENUM, Kind.BOOLEAN, Kind.INTEGER)
@@ -170,6 +171,11 @@ def _type_problems(column: Column, asked: ColumnNoise | RandomizedResponse) -> I
         )
         return
     size, unit = _size(asked), _unit(column, asked)
+    if size > unit * _MOST_NOISE:
+        yield (
+            f"{place}: noise of size {size:g} is more than {_MOST_NOISE:g} multiples of {unit:g}; ask for less, or cast"
+            " the column to fewer decimals, or divide it, in a view."
+        )
     if size < unit:
         yield (
             f"{place}: noise of size {size:g} mostly rounds to nothing in a column whose values are multiples of"
@@ -252,7 +258,7 @@ def _measured(engine: Engine, column: Column, asked: ColumnNoise | RandomizedRes
     return {
         "value": value,
         "texts": None,
-        "number": double_of(engine.render, value, column.kind),
+        "number": engine.render.macro("double", value),
         "is_finite": engine.render.macro("is_finite_number", value, column.kind.value),
         "range": asked.range,
     }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import itertools
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -12,7 +14,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.models.randomization.draws import BOUND_BITS, SPREAD_BITS
+from sqlanon.models.randomization.draws import HEAD_BITS, TAIL_BITS, WORD_BITS
 from sqlanon.plan.randomized import Randomized, RandomizedCategory, RandomizedPlan
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.staging.pair import StagedPair
@@ -24,12 +26,18 @@ from sqlanon.work.publish.companion import NOISE, companion_of
 from sqlanon.work.workspace import Workspace
 
 KEY_BYTES = 16  # as many as a digest has
-_DRAWS = ("attribute", "slot", "bound", "low", "width", "other_low", "other_width")
+_DRAWS = ("attribute", "slot", "head", "tail", "low", "mask", "other_low", "other_mask")
+_DIGEST_BITS = 128
 
 
 def secret_key() -> str:
     """Draw a key from the randomness of the operating system; nothing keeps it."""
     return secrets.token_hex(KEY_BYTES)
+
+
+def key_text(key: str) -> str:
+    """Write a key as the text that is hashed: 22 characters, which leave room for a row in the first block of MD5."""
+    return base64.b64encode(bytes.fromhex(key)).decode().rstrip("=")
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class RandomizedRows:
         keys = engine.temporary(workspace.table("keys").name)
         self._load(engine, draws, categories)
         engine.run("randomize/create_keys", keys=keys)
-        engine.load(keys, ["secret"], [(self.key(),)])
+        engine.load(keys, ["secret"], [(key_text(self.key()),)])
         stage_rows(engine, self.plan, self.plan.source, final, keys=keys, draws=draws, categories=categories)
         grants = guard_staging(engine, final)
         workspace.drop(keys, draws, categories)
@@ -86,7 +94,8 @@ class RandomizedRows:
 
 def stage_rows(engine: Engine, plan: RandomizedPlan, source: Relation, staging: Relation, **tables: Relation) -> None:
     """Create the table of changed rows, by draws that the key and every row's own values decide."""
-    columns = [_described(engine, plan, number, column) for number, column in enumerate(plan.columns)]
+    words = itertools.count()
+    columns = [_described(engine, plan, number, column, words) for number, column in enumerate(plan.columns)]
     values = [
         exact_text(engine.render, _with_scale(column), Identifier(f"v{number}"))
         for number, column in enumerate(plan.columns)
@@ -96,10 +105,12 @@ def stage_rows(engine: Engine, plan: RandomizedPlan, source: Relation, staging: 
         staging=staging,
         source=source,
         columns=columns,
-        line=macro("values.line", values),
+        line=engine.render.macro("line", values),
         order=released_order(engine, plan.columns),
-        bound_bits=BOUND_BITS,
-        spread_bits=SPREAD_BITS,
+        digests=-(-next(words) * WORD_BITS // _DIGEST_BITS),
+        word_bits=WORD_BITS,
+        head_bits=HEAD_BITS,
+        tail_bits=TAIL_BITS,
         **tables,
     )
 
@@ -110,8 +121,13 @@ def _with_scale(column: Column) -> Column:
     return Column(column.name, column.type, Kind.OTHER) if loose else column
 
 
-def _described(engine: Engine, plan: RandomizedPlan, number: int, column: Column) -> dict[str, Any]:
-    """A column of the release for the statement: its value and what equal rows are counted by, and its change."""
+def _described(
+    engine: Engine, plan: RandomizedPlan, number: int, column: Column, words: Iterator[int]
+) -> dict[str, Any]:
+    """A column of the release for the statement: its value and what equal rows are counted by, and its change.
+
+    words: gives the next word of the row's digests that no column has yet.
+    """
     value = Markup(Identifier(column.name))
     is_loose = column.kind is Kind.FLOAT or (column.kind is Kind.DECIMAL and column.decimals is None)
     described: dict[str, Any] = {
@@ -123,7 +139,14 @@ def _described(engine: Engine, plan: RandomizedPlan, number: int, column: Column
         "form": "kept",
     }
     change = plan.randomized.get(column.name)
-    return described if change is None else described | _change(engine, number, change)
+    if change is None:
+        return described
+    drawn = {
+        "slot_bits": change.draws.slot_bits,
+        "word": next(words),
+        "spread": next(words) if change.draws.is_wide else None,
+    }
+    return described | drawn | _change(engine, number, change)
 
 
 def _change(engine: Engine, number: int, one: Randomized) -> dict[str, Any]:
@@ -131,14 +154,12 @@ def _change(engine: Engine, number: int, one: Randomized) -> dict[str, Any]:
         value = macro("relations.column", Identifier("hashed"), Identifier(f"v{number}"))
         return {
             "form": "category",
-            "slot_bits": one.draws.slot_bits,
             "text": text_of(engine.render, value, one.column.kind, one.column.type),
             "places": len(one.change.values),
         }
     forms = {Kind.FLOAT: "float", Kind.DECIMAL: "decimal"}
     return {
         "form": forms.get(one.column.kind, "integer"),
-        "slot_bits": one.draws.slot_bits,
         "unit": one.change.unit,
         "decimals": one.decimals,
         "decimal_unit": Decimal(1).scaleb(-one.decimals),

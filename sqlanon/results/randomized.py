@@ -43,7 +43,7 @@ class RandomizedResult:
     """The result of a run that changed values at random.
 
     release, changes: the tables of the rows, and of what was added to them. epsilon: of a row, over all columns.
-    digest: of both tables.
+    digest: of both tables; None where the policy does not ask for one of the run.
     """
 
     run: str
@@ -52,7 +52,7 @@ class RandomizedResult:
     rows: int
     release: str
     changes: str
-    digest: str
+    digest: str | None = optional()
     algorithm: str
     columns: tuple[ChangedColumn, ...]
     epsilon: float | None = optional()

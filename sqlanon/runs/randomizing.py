@@ -113,7 +113,7 @@ class RandomizedRun(DrawnRun):
             with self.journal.during("verify"):
                 checks = check_randomized(self.engine, plan, figures, staged.final, staged.second)
                 require_passed(checks)
-                digest = staged.digest()
+                digest = staged.digest() if self.policy.digest == "run" else None
             with self.journal.during("publish"):
                 notes = self.publish(run, plan, _release_record(plan), staged, control)
         return RandomizedResult(

@@ -68,7 +68,7 @@ def rows_statement(engine: Engine, relation: Relation | Markup, columns: Sequenc
         is_loose = one.column.kind.equals_may_differ or one.column.type.startswith(_PADDED)
         keys.append(one.exact(value) if is_loose else comparable(engine, Markup(value), one.column.kind))
         parts.append(name if is_loose else one.exact(name))
-    line = macro("values.line", parts)
+    line = engine.render.macro("line", parts)
     return engine.render("publish/digest_rows", relation=relation, keys=keys, line=line)
 
 

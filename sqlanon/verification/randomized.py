@@ -12,17 +12,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.columns import Column, Kind
+from sqlanon.engines.columns import Kind
 from sqlanon.models.randomization.changes import AddedNoise, ChangeFact, Response
-from sqlanon.plan.randomized import Randomized, RandomizedNumber, RandomizedPlan
+from sqlanon.plan.randomized import Randomized, RandomizedCategory, RandomizedNumber, RandomizedPlan
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation
-from sqlanon.values.digest import digest_head, table_statement
-from sqlanon.values.expressions import double_of, text_of
+from sqlanon.values.expressions import exact, hashable, text_of
 
 _BINS = 256
 _FALSE_ALARM = 1e-9
@@ -41,53 +41,103 @@ class _Bins:
 class OriginalFigures:
     """The figures of the source that a release is held against, of the snapshot that the release is made of.
 
-    kept: digest of the columns that are released as they are. bins: of randomized numbers. counts: of categories.
+    kept: digest of the columns that are released as they are, None without any. bins: of randomized numbers. counts: of
+    categories.
     """
 
     rows: int
-    kept: str
+    kept: str | None
     bins: Mapping[str, _Bins]
     counts: Mapping[str, Mapping[str, int]]
 
 
 def measure_figures(engine: Engine, plan: RandomizedPlan) -> OriginalFigures:
-    """Measure the source by its raw values; call it in the transaction that stages the release."""
-    (rows,) = engine.query_one("count_rows", table=plan.source)
-    bins, counts = {}, {}
-    for name, one in plan.randomized.items():
-        if isinstance(one, RandomizedNumber):
-            bins[name] = _measure_bins(engine, plan.source, one.column, *_ends(engine, plan.source, one.column))
-        else:
-            counts[name] = _count_values(engine, plan.source, one.column)
-    return OriginalFigures(int(rows), _digest(engine, plan.source, plan.kept), bins, counts)
+    """Measure the source by its raw values, in two scans; call it in the transaction that stages the release."""
+    numbers = [name for name, one in plan.randomized.items() if isinstance(one, RandomizedNumber)]
+    rows, kept, *ends = engine.query_one(
+        "randomize/summarize_rows",
+        relation=plan.source,
+        kept=_hashed(engine, plan),
+        numbers=[_number(engine, name) for name in numbers],
+    )
+    pairs = zip(ends[::2], ends[1::2], strict=True)
+    spans = {name: (float(low), float(high)) for name, (low, high) in zip(numbers, pairs, strict=True)}
+    bins, counts = _count_values(engine, plan, plan.source, spans)
+    return OriginalFigures(int(rows), kept, bins, counts)
 
 
 def check_randomized(
     engine: Engine, plan: RandomizedPlan, figures: OriginalFigures, release: Relation, noise: Relation
 ) -> dict[str, Check]:
-    """Check a staged release and its table of changes, by the names of the checks."""
+    """Check a staged release and its table of changes, by the names of the checks; in two scans of the release."""
     columns = engine.columns(release)
     wanted = [(one.name, one.type) for one in plan.columns]
     differing = int([(one.name, one.type) for one in columns] != wanted)
     checks = {"columns_equal": Check(differing, len(wanted)), "changes_told": _check_facts(engine, plan, noise)}
     if differing:
         return checks
-    (rows,) = engine.query_one("count_rows", table=release)
-    checks["rows_equal"] = Check(abs(int(rows) - figures.rows), figures.rows)
-    kept = int(_digest(engine, release, plan.kept) != figures.kept)
-    checks["kept_columns_equal"] = Check(kept, len(plan.kept))
-    impossible = [_count_impossible(engine, release, one, figures) for one in plan.randomized.values()]
-    checks["values_possible"] = Check(sum(impossible), figures.rows * len(impossible))
-    unlike = [not _fits(engine, release, one, figures) for one in plan.randomized.values()]
-    checks["distributions_fit"] = Check(sum(unlike), len(unlike))
-    return checks
+    numbers = {name: one for name, one in plan.randomized.items() if isinstance(one, RandomizedNumber)}
+    spans = {name: _possible(one, figures.bins[name]) for name, one in numbers.items()}
+    rows, kept, *impossible = engine.query_one(
+        "randomize/summarize_released",
+        relation=release,
+        kept=_hashed(engine, plan),
+        numbers=[_bounded(engine, one, spans[name]) for name, one in numbers.items()],
+    )
+    bins, counts = _count_values(engine, plan, release, spans)
+    foreign = [_count_foreign(one, counts[name]) for name, one in plan.randomized.items() if name not in numbers]
+    unlike = [not _fits(one, figures, bins, counts) for one in plan.randomized.values()]
+    return checks | {
+        "rows_equal": Check(abs(int(rows) - figures.rows), figures.rows),
+        "kept_columns_equal": Check(int(kept != figures.kept), len(plan.kept)),
+        "values_possible": Check(sum(map(int, impossible)) + sum(foreign), figures.rows * len(unlike)),
+        "distributions_fit": Check(sum(unlike), len(unlike)),
+    }
 
 
-def _digest(engine: Engine, relation: Relation, columns: Sequence[Column]) -> str:
-    """Digest some columns of a relation, as a multiset of rows."""
-    if not columns:
-        return ""
-    return digest_head(columns) + " ".join(map(str, engine.fetch_one(table_statement(engine, relation, columns))))
+def _hashed(engine: Engine, plan: RandomizedPlan) -> list[Markup]:
+    """The columns that are released as they are, as a hash of a row takes them; see `digest_of_row`."""
+    names = [(column, Markup(Identifier(column.name))) for column in plan.kept]
+    return [part for column, name in names for part in (hashable(engine, column, name), *exact(engine, column, name))]
+
+
+def _number(engine: Engine, name: str) -> Markup:
+    """A randomized number as a double; those of a size that doubles don't hold exactly are refused before."""
+    return engine.render.macro("double", Markup(Identifier(name)))
+
+
+def _bounded(engine: Engine, one: RandomizedNumber, span: tuple[float, float]) -> dict[str, Any]:
+    """A column of released numbers for the statement, with what a number can be."""
+    return {
+        "value": Markup(Identifier(one.column.name)),
+        "number": _number(engine, one.column.name),
+        "low": RedactedValue(span[0]),
+        "high": RedactedValue(span[1]),
+        "unit": one.change.unit if one.column.kind is Kind.FLOAT else None,
+    }
+
+
+def _count_values(
+    engine: Engine, plan: RandomizedPlan, relation: Relation, spans: Mapping[str, tuple[float, float]]
+) -> tuple[dict[str, _Bins], dict[str, dict[str, int]]]:
+    """Count rows by the bins of numbers, over their spans, and by the values of categories; one scan."""
+    columns, described = list(plan.randomized.values()), []
+    widths = {name: max((high - low) / _BINS, 2.0**-1000) or 1.0 for name, (low, high) in spans.items()}
+    for one in columns:
+        name, value = one.column.name, Markup(Identifier(one.column.name))
+        if isinstance(one, RandomizedNumber):
+            low, width = RedactedValue(spans[name][0]), RedactedValue(widths[name])
+            described.append({"text": None, "number": _number(engine, name), "low": low, "width": width})
+        else:
+            described.append({"text": text_of(engine.render, value, one.column.kind, one.column.type)})
+    counted: list[dict[Any, int]] = [{} for _ in columns]
+    for place, *values, rows in engine.query(
+        "randomize/count_values", relation=relation, columns=described, last=_BINS
+    ):
+        counted[int(place)][values[int(place)]] = int(rows)
+    by_name = {one.column.name: counts for one, counts in zip(columns, counted, strict=True)}
+    bins = {name: _Bins(span[0], widths[name], by_name.pop(name)) for name, span in spans.items()}
+    return bins, by_name
 
 
 def _check_facts(engine: Engine, plan: RandomizedPlan, noise: Relation) -> Check:
@@ -108,32 +158,6 @@ def _comparable(row: Sequence[object]) -> ChangeFact:
     )
 
 
-def _ends(engine: Engine, relation: Relation, column: Column) -> tuple[float, float]:
-    value = double_of(engine.render, Markup(Identifier(column.name)), column.kind)
-    low, high = engine.query_one("randomize/measure_ends", relation=relation, number=value)
-    return float(low), float(high)
-
-
-def _measure_bins(engine: Engine, relation: Relation, column: Column, low: float, high: float) -> _Bins:
-    width = max((high - low) / _BINS, 2.0**-1000) or 1.0
-    counts = engine.query(
-        "randomize/count_bins",
-        relation=relation,
-        number=double_of(engine.render, Markup(Identifier(column.name)), column.kind),
-        low=RedactedValue(low),
-        width=RedactedValue(width),
-        last=_BINS,
-    )
-    return _Bins(low, width, {int(place): int(rows) for place, rows in counts})
-
-
-def _count_values(engine: Engine, relation: Relation, column: Column) -> dict[str, int]:
-    text = text_of(engine.render, Markup(Identifier(column.name)), column.kind, column.type)
-    return {
-        str(value): int(rows) for value, rows in engine.query("randomize/count_values", relation=relation, text=text)
-    }
-
-
 def _reach(one: RandomizedNumber) -> float:
     """The greatest change of a number: noise that is drawn, and the rounding of floats to units."""
     rounding = 0.5 if one.column.kind is Kind.FLOAT else 0.0
@@ -149,35 +173,23 @@ def _possible(one: RandomizedNumber, bins: _Bins) -> tuple[float, float]:
     return low - slack, high + slack
 
 
-def _count_impossible(engine: Engine, release: Relation, one: Randomized, figures: OriginalFigures) -> int:
-    """Count the released values that the change can't give: too far off, between the units, or not declared."""
-    value = Markup(Identifier(one.column.name))
-    if not isinstance(one, RandomizedNumber):
-        counts = _count_values(engine, release, one.column)
-        return sum(rows for text, rows in counts.items() if text not in one.change.released)
-    low, high = _possible(one, figures.bins[one.column.name])
-    (count,) = engine.query_one(
-        "randomize/count_impossible",
-        release=release,
-        value=value,
-        number=double_of(engine.render, value, one.column.kind),
-        low=RedactedValue(low),
-        high=RedactedValue(high),
-        unit=one.change.unit if one.column.kind is Kind.FLOAT else None,
-    )
-    return int(count)
+def _count_foreign(one: Randomized, counts: Mapping[str, int]) -> int:
+    """Count the released values of a category that are not declared."""
+    assert isinstance(one, RandomizedCategory)
+    return sum(rows for text, rows in counts.items() if text not in one.change.released)
 
 
-def _fits(engine: Engine, release: Relation, one: Randomized, figures: OriginalFigures) -> bool:
+def _fits(
+    one: Randomized,
+    figures: OriginalFigures,
+    bins: Mapping[str, _Bins],
+    counts: Mapping[str, Mapping[str, int]],
+) -> bool:
     """Tell whether released values are distributed as those of the source and their change say."""
     name = one.column.name
     if isinstance(one, RandomizedNumber):
-        bins = figures.bins[name]
-        low, high = _possible(one, bins)
-        released = _measure_bins(engine, release, one.column, low, high)
-        return numbers_fit(bins, released, one.change, figures.rows)
-    counts = _count_values(engine, release, one.column)
-    return categories_fit(figures.counts[name], counts, one.change, figures.rows)
+        return numbers_fit(figures.bins[name], bins[name], one.change, figures.rows)
+    return categories_fit(figures.counts[name], counts[name], one.change, figures.rows)
 
 
 def numbers_fit(source: _Bins, released: _Bins, change: AddedNoise, rows: int) -> bool:

@@ -3,11 +3,16 @@
 A distribution is a list of segments of whole numbers, each with a whole mass; within a segment all numbers are as
 likely. By the alias method (Walker, ACM TOMS 1977; Vose, IEEE TSE 1991) it becomes as many slots as a power of two:
 some bits choose a slot, others, held against the bound of the slot, one of its two segments, and further ones a number
-of this. Masses are exact: they add up to the slots times `CAPACITY`.
+of this. Masses are exact: they add up to the slots times `CAPACITY`. Segments are as wide as powers of two, so that
+bits choose a number of one exactly.
+
+A word of 32 bits is enough for a column in nearly all rows: bits that are held against a bound are drawn only as far as
+they differ from it, the first 16 at once, the others where these are equal.
 """
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -15,19 +20,26 @@ from dataclasses import dataclass
 
 from sqlanon.models.randomization.noise import LaplaceNoise, NoiseDistribution
 
-BOUND_BITS = 46  # of a digest, that are held against the bound of a slot
+WORD_BITS = 32  # of a digest, that are drawn for a column at once
+SLOT_BITS = 16  # of a word, of which as many choose a slot as there are slots
+HEAD_BITS = WORD_BITS - SLOT_BITS  # of a word, that are held against the head of a bound
+TAIL_BITS = 30  # of a bound, that further bits are held against where the head does not decide
+BOUND_BITS = HEAD_BITS + TAIL_BITS
 CAPACITY = 1 << BOUND_BITS
-MOST_SLOT_BITS = 13
-SPREAD_BITS = 62  # that choose a number of a segment
+MOST_SLOT_BITS = 14
 _SLACK = 2.0**-16  # a share of an epsilon, for what masses are rounded by
 
-Slot = tuple[int, int, int, int, int, int]
-"""The number of a slot, its bound, and the first number and the width of the segment below and of that above it."""
+Slot = tuple[int, int, int, int, int, int, int]
+"""The number of a slot, head and tail of its bound, and the first number and the mask of the segment below and of that
+above it: a number of a segment is its first one plus the masked bits of a word."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Neighbouring whole numbers that are equally likely: the first one, how many, and the mass of all."""
+    """Neighbouring whole numbers that are equally likely: the first one, how many, and the mass of all.
+
+    They are as many as a power of two.
+    """
 
     first: int
     width: int
@@ -55,14 +67,20 @@ class Draws:
         """The greatest number that is drawn."""
         return self.segments[-1].first + self.segments[-1].width - 1
 
+    @property
+    def is_wide(self) -> bool:
+        """True where a segment has several numbers, which a word of its own chooses among."""
+        return any(one.width > 1 for one in self.segments)
+
     def slots(self) -> list[Slot]:
         """Write the table of slots."""
         return list(_alias(self.segments, 1 << self.slot_bits))
 
-    def value(self, slot: int, bound: int, spread: int) -> int:
-        """Draw the number that the bits of a digest stand for; the statement of the database does the same."""
-        _, most, first, width, other, other_width = self.slots()[slot]
-        return first + spread % width if bound < most else other + spread % other_width
+    def value(self, word: int, tail: int, spread: int = 0) -> int:
+        """Draw the number that words of digests stand for; the statement of the database does the same."""
+        _, *most, first, mask, other, other_mask = self.slots()[word & ((1 << self.slot_bits) - 1)]
+        is_below = [word >> SLOT_BITS & ((1 << HEAD_BITS) - 1), tail] < most
+        return first + (spread & mask) if is_below else other + (spread & other_mask)
 
 
 def slot_bits(segments: int) -> int:
@@ -86,7 +104,8 @@ def _alias(segments: Sequence[Segment], slots: int) -> Iterator[Slot]:
     for place in places:
         own = segments[place] if place < len(segments) else segments[others[place]]
         other = segments[others[place]]
-        yield place, bounds[place], own.first, own.width, other.first, other.width
+        head, tail = divmod(bounds[place], 1 << TAIL_BITS)
+        yield place, head, tail, own.first, own.width - 1, other.first, other.width - 1
 
 
 def weighted(weights: Sequence[float]) -> Draws:
@@ -99,51 +118,59 @@ def weighted(weights: Sequence[float]) -> Draws:
 
 def kept_or_moved(kept: float, others: int) -> Draws:
     """Draw 0 with a probability, rounded down, and else a number from 1 to `others`, each as likely."""
-    total = CAPACITY << 1
-    mass = math.floor(kept * total)
-    return Draws((Segment(0, 1, mass), Segment(1, others, total - mass)))
+    total = CAPACITY << slot_bits(others + 1)
+    mass = -(-(total - math.floor(kept * total)) // others)
+    moved = [Segment(place, 1, mass) for place in range(1, others + 1)]
+    return Draws((Segment(0, 1, total - others * mass), *moved))
 
 
 def uniform_draws(greatest: int) -> Draws:
-    """Draw a number from `-greatest` to `greatest`, each as likely."""
-    return Draws((Segment(-greatest, 2 * greatest + 1, CAPACITY), Segment(-greatest, 2 * greatest + 1, CAPACITY)))
+    """Draw a number from `-greatest` to `greatest`, each as likely; what rounding leaves goes to the first ones."""
+    count, width = 2 * greatest + 1, 1
+    while count // width + width.bit_length() > 1 << MOST_SLOT_BITS:
+        width *= 2
+    widths = [width] * (count // width) + [1 << bit for bit in range(width.bit_length()) if count % width >> bit & 1]
+    total = CAPACITY << slot_bits(len(widths))
+    masses = [total * one // count for one in widths]
+    masses[0] += total - sum(masses)
+    firsts = itertools.accumulate(widths[:-1], initial=-greatest)
+    return Draws(tuple(itertools.starmap(Segment, zip(firsts, widths, masses, strict=True))))
 
 
 def noise_draws(distribution: NoiseDistribution, unit: float) -> Draws:
     """Draw noise in multiples of a unit, rounded to the nearest; what is beyond the reach counts as the last segment.
 
-    Neighbouring multiples share a segment where there are more than slots; its width is 1/500 of the deviation then.
+    Neighbouring multiples share a segment where there are more than slots: it is 1/500 of the deviation at most then.
     """
     if distribution.name == "uniform":
         return uniform_draws(int(distribution.size / unit))
     reach = math.ceil(distribution.reach / unit)
     width = _width(reach)
-    count = math.ceil((2 * reach + 1 - width) / (2 * width))
-    half = width / 2
+    count = -(-reach // width)
 
     def share(place: int) -> float:
-        if place == count:
-            return distribution.tail((place * width - half) * unit)
-        return distribution.between((place * width - half) * unit, (place * width + half) * unit)
+        if place == 0:
+            return distribution.between(-unit / 2, unit / 2)
+        low = ((place - 1) * width + 0.5) * unit
+        return distribution.tail(low) if place == count else distribution.between(low, low + width * unit)
 
     return _symmetric(share, count, width)
 
 
 def _width(reach: int) -> int:
-    """Return the odd width of segments by which numbers up to `reach` and their negatives fit into the slots."""
-    return -(-(2 * reach + 1) // ((1 << MOST_SLOT_BITS) - 2)) | 1
+    """Return the power of two by which segments of numbers up to `reach` and their negatives fit into the slots."""
+    return 1 << (-(-reach // ((1 << MOST_SLOT_BITS - 1) - 1)) - 1).bit_length()
 
 
 def _symmetric(share: Callable[[int], float], count: int, width: int) -> Draws:
-    """Make segments around 0 of their shares; what rounding leaves goes to the one in the middle."""
+    """Make segments on both sides of 0 of their shares; 0 has its own, and what rounding leaves."""
     total = CAPACITY << slot_bits(2 * count + 1)
     shares = [share(place) for place in range(1, count + 1)]
     whole = share(0) + 2.0 * math.fsum(shares)
     masses = [int(one / whole * total) for one in shares]
-    half = (width - 1) // 2
-    right = [Segment(place * width - half, width, mass) for place, mass in enumerate(masses, 1)]
+    right = [Segment(place * width + 1, width, mass) for place, mass in enumerate(masses)]
     left = [Segment(-one.first - width + 1, width, one.mass) for one in reversed(right)]
-    return Draws((*left, Segment(-half, width, total - 2 * sum(masses)), *right))
+    return Draws((*left, Segment(0, 1, total - 2 * sum(masses)), *right))
 
 
 def laplace_of(epsilon: float, span: int, unit: float) -> LaplaceNoise:
@@ -170,11 +197,35 @@ def widest_limit(draws: Draws) -> int:
 def privacy_loss(draws: Draws, span: int) -> float:
     """Measure by how much two numbers at most `span` apart can differ in the logarithm of any outcome's probability.
 
-    Outcomes are single numbers, or all those that the release moves to a limit (see `widest_limit`). The segments must
-    have the same width, and masses that fall off from the middle on both sides but for the last ones.
+    Outcomes are single numbers, or all those that the release moves to a limit (see `widest_limit`). The masses must
+    be symmetric around 0, and those of single numbers fall off from it, but for the last segments.
     """
-    masses, width = [one.mass for one in draws.segments], draws.segments[0].width
-    steps = (span + width - 1) // width
-    single, tails = masses[1:-1], list(itertools.accumulate(masses))
-    pairs = itertools.chain(zip(single, single[steps:], strict=False), zip(tails, tails[steps:], strict=False))
-    return math.log(max((max(pair) / min(pair) for pair in pairs), default=1.0))
+    return math.log(max(_ratio_of_numbers(draws, span), _ratio_of_tails(draws, span), 1.0))
+
+
+def _ratio_of_numbers(draws: Draws, span: int) -> float:
+    """The greatest ratio of the probabilities of two numbers within the limits: the farther is the first of one."""
+    right = draws.segments[len(draws.segments) // 2 :]
+    firsts = [one.first for one in right]
+    densities = [one.mass / one.width for one in right]
+    nearest = [bisect.bisect_right(firsts, max(0, first - span)) - 1 for first in firsts[:-1]]
+    pairs = zip(nearest, densities[:-1], strict=True)
+    return max((densities[near] / density for near, density in pairs), default=1.0)
+
+
+def _ratio_of_tails(draws: Draws, span: int) -> float:
+    """The greatest ratio of the probabilities of all below two numbers.
+
+    These are linear within segments, so their ratio is greatest where one of the numbers is the end of a segment.
+    """
+    ends = [one.first for one in draws.segments[1:]]
+    masses = list(itertools.accumulate(one.mass for one in draws.segments))
+
+    def below(end: int) -> float:
+        place = bisect.bisect_right(ends, end)
+        segment = draws.segments[place]
+        inside = min(end - segment.first, segment.width)
+        return (masses[place] - segment.mass) + segment.mass * inside / segment.width
+
+    pairs = [(end, end + span) for end in ends] + [(end - span, end) for end in ends if end - span >= ends[0]]
+    return max((below(far) / below(near) for near, far in pairs), default=1.0)

@@ -334,7 +334,7 @@ def table_digests(
 
 def _part(engine: Engine, table: Relation, columns: Sequence[Identifier]) -> dict[str, Any]:
     texts = [engine.render.macro("exact_text", macro("values.text", column)) for column in columns]
-    return {"table": table, "line": macro("values.line", texts)}
+    return {"table": table, "line": engine.render.macro("line", texts)}
 
 
 def _hierarchy(attribute: Attribute) -> dict[str, Any] | None:
