@@ -25,7 +25,7 @@ _Epsilon = Annotated[
     str | None,
     typer.Option(
         metavar="NUMBER",
-        help="Answer a count with noise, of a policy of differential privacy, and charge its budget so much.",
+        help="Answer a count or a sum with noise, of a policy of differential privacy, and charge its budget so much.",
     ),
 ]
 
@@ -52,7 +52,8 @@ def ask_command(call: Call, policy: PolicyFile, question: _Text, epsilon: _Epsil
 
 def _noisy_text(answer: NoisyAnswer) -> str:
     return (
-        f"{answer.question} = {answer.value} {answer.unit}, with noise of at most {answer.within} in 95 of 100 cases\n"
+        f"{answer.question} = {answer.value}, of {answer.unit},"
+        f" with noise of at most {answer.within} in 95 of 100 cases\n"
         f"  {answer.epsilon} of budget {answer.ledger} consumed, {answer.left} left"
     )
 

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from sqlanon.algorithms.output.auditing import AskedTable
 from sqlanon.algorithms.output.axes import TypedCondition, spans_of
+from sqlanon.algorithms.output.noisy_sums import BoundedColumn, bounded_column
 from sqlanon.algorithms.output.question import Aggregate, Question, parse_question
 from sqlanon.algorithms.private.accounting import NOISE, Schedule
 from sqlanon.algorithms.private.mechanisms import Mechanisms, OpenDP
@@ -34,22 +35,24 @@ from sqlanon.work.session import catalog_place, open_catalog
 
 ASKED = "ask"  # in place of a run, in the ledger
 _LEAST_EPSILON = Fraction(1, 2**50)  # so that numbers of 64 bits hold the noise
+_MOST_TOTAL = 2**61  # of a sum in units, as the noise is added to numbers of 64 bits
+_MOST_SCALE = 2**50  # of noise in units
 _ONE = 1  # a row, or a person, adds to a count at most
 
 
 @dataclass(frozen=True)
 class NoisyAnswer:
-    """A count with noise.
+    """A count or a sum with noise, in full.
 
-    unit: what was counted, `rows` or `persons`. epsilon: what it cost of the budget `ledger`, of which `left` is left.
-    within: what the noise does not exceed in 95 of 100 cases.
+    unit: what is protected and counted, `rows` or `persons`. epsilon: what it cost of the budget `ledger`, of which
+    `left` is left. within: what the noise does not exceed in 95 of 100 cases.
     """
 
     question: str
-    value: int
+    value: int | str
     unit: str
     epsilon: str
-    within: int
+    within: int | str
     ledger: str
     left: str
 
@@ -62,14 +65,16 @@ def ask_with_noise(
     *,
     mechanisms: Mechanisms | None = None,
 ) -> NoisyAnswer:
-    """Answer a question about the source of a policy that asks for differential privacy, by a count with noise.
+    """Answer a question about the source of a policy that asks for differential privacy, by a number with noise.
 
     epsilon: what it may cost; a text such as `0.1` is exact.
 
-    Where persons are the unit, distinct persons are counted, and rows of nobody known are not.
+    Where persons are the unit, distinct persons are counted, and rows of nobody known are not. Sums are of values
+    between the bounds that the policy declares.
 
     Raises:
-        PolicyError: the question can't be read or is no count, or the policy names no budget or no such source.
+        PolicyError: the question can't be read, or is neither a count nor a sum between declared bounds; the policy
+            names no budget or no such source.
         BudgetError: the budget does not cover epsilon; then nothing was looked at.
         AccessError, EngineError, ConflictError: the ledger can't be written, or the source can't be read.
     """
@@ -81,19 +86,23 @@ def ask_with_noise(
         with open_source_table(engine, policy) as source:  # whatever is wrong shall be said before anything is spent
             spans = _spans(engine, source, policy, question)
             person = _person(engine, source, asked)
-        after = _spend(catalog, source, budget, asked.persons, question, share)
-        with open_source_table(engine, policy) as source:
-            table = AskedTable(engine, source, person, k=1)
-            (count,) = engine.query_one(
-                "output/count_asked", source=source, person=person, spans=table.span_values(spans)
+            summed = _summed(engine, source, policy, question, asked)
+        sensitivity = _ONE if summed is None else summed.sensitivity
+        if sensitivity > _MOST_SCALE * share:
+            raise PolicyError(
+                f"The noise of '{question.column}' would be too large for so small an epsilon; ask for more."
             )
-    (value,) = drawing.add_noise([int(count)], share, _ONE)
+        after = _spend(catalog, source, budget, asked.persons, question, share, sensitivity)
+        with open_source_table(engine, policy) as source:
+            value = _value(engine, source, person, spans, summed)
+    (noisy,) = drawing.add_noise([value], share, sensitivity)
+    within = Schedule(0, Fraction(0), share, sensitivity).likely_noise
     return NoisyAnswer(
         question=str(question),
-        value=value,
+        value=noisy if summed is None else summed.written(noisy),
         unit="rows" if asked.persons is None else "persons",
         epsilon=amount(share),
-        within=Schedule(0, Fraction(0), share, _ONE).likely_noise,
+        within=within if summed is None else summed.written(within),
         ledger=budget.ledger,
         left=remainder(after.allowed(budget.limit) - after.consumed),
     )
@@ -111,10 +120,10 @@ def _require(policy: Policy, question: Question) -> tuple[DifferentialPrivacy, P
     if policy.source.table is None:
         raise PolicyError("source.file: questions are asked of a table; load the file into one.")
     catalog_place(policy)
-    if question.aggregate is not Aggregate.COUNT:
+    if question.aggregate not in (Aggregate.COUNT, Aggregate.SUM):
         raise PolicyError(
-            f"{question.aggregate.value} is not answered with noise: nothing bounds what one row adds to it. Ask"
-            " how many rows there are."
+            f"{question.aggregate.value} is not answered with noise: ask for a sum of a column with a declared domain,"
+            " or how many rows there are."
         )
     return asked, policy.budget
 
@@ -141,9 +150,53 @@ def _person(engine: Engine, source: Relation, asked: DifferentialPrivacy) -> Mar
     return comparable(engine, Markup(Identifier(column.name)), column.kind)
 
 
+def _summed(
+    engine: Engine, source: Relation, policy: Policy, question: Question, asked: DifferentialPrivacy
+) -> BoundedColumn | None:
+    """Find the column of a sum with its bounds; None of a count."""
+    if question.column is None:
+        return None
+    column = next((one for one in engine.columns(source) if one.name == question.column), None)
+    return bounded_column(policy, question.column, column, asked.contribution)
+
+
+def _value(
+    engine: Engine,
+    source: Relation,
+    person: Markup | None,
+    spans: tuple[TypedCondition, ...],
+    summed: BoundedColumn | None,
+) -> int:
+    """Work out the answer without noise, a sum in units."""
+    span_values = AskedTable(engine, source, person, k=1).span_values(spans)
+    if summed is None:
+        (count,) = engine.query_one("output/count_asked", source=source, person=person, spans=span_values)
+        return int(count)
+    (total,) = engine.query_one(
+        "output/sum_asked",
+        source=source,
+        person=person,
+        spans=span_values,
+        value=Markup(Identifier(summed.column.name)),
+        decimals=summed.decimals,
+        low=summed.literal(summed.low),
+        high=summed.literal(summed.high),
+        low_units=summed.low,
+        high_units=summed.high,
+        limits=None if person is None else summed.limits,
+    )
+    return max(-_MOST_TOTAL, min(_MOST_TOTAL, int(total)))
+
+
 def _spend(
-    catalog: Catalog, source: Relation, budget: PrivacyBudget, unit: str | None, question: Question, epsilon: Fraction
+    catalog: Catalog,
+    source: Relation,
+    budget: PrivacyBudget,
+    unit: str | None,
+    question: Question,
+    epsilon: Fraction,
+    sensitivity: int,
 ) -> Budget:
-    use = MechanismUse(NOISE, epsilon, Fraction(_ONE), _ONE / epsilon)
+    use = MechanismUse(NOISE, epsilon, Fraction(sensitivity), sensitivity / epsilon)
     spending = Spending(budget.ledger, budget.limit, unit, ASKED, str(question), (use,))
     return catalog.spend(spending, catalog.identities(str(source), source))

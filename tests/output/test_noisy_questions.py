@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,58 @@ def test_counts_are_right_but_for_the_noise(database: Database, unit: dict[str, 
         assert (told.epsilon, told.left, told.ledger) == ("0.25", str(2 - number / 4).removesuffix(".0"), "people")
 
 
+@pytest.mark.parametrize("unit", [None, {"column": "who", "rows": 2}])
+def test_sums_are_right_but_for_the_noise(database: Database, unit: dict[str, Any] | None) -> None:
+    """Of values between bounds; of a person as much as two rows within the bounds come to."""
+    draw = random.Random(4)
+    table = [
+        (draw.choice([None, *range(9)]), draw.choice([None, 20, 31, 44]), draw.randint(-900, 3000)) for _ in range(60)
+    ]
+    attributes = {
+        "who": {"role": "identifier"},
+        "age": ATTRIBUTES["age"],
+        "pay": {"role": "quasi-identifier", "domain": {"from": -2.5, "below": 20, "step": 0.5}},
+    }
+    name = database.create(
+        {"who": "INTEGER", "age": "INTEGER", "pay": "DECIMAL(9,2)"},
+        [(who, age, Decimal(pay).scaleb(-2)) for who, age, pay in table],
+    )
+    policy = database.policy(
+        name,
+        attributes,
+        privacy=[{"model": "differential-privacy", "epsilon": 1, **({} if unit is None else {"unit": unit})}],
+        algorithm={"name": "contingency"},
+        budget={"ledger": "people"},
+    )
+    grant_budget(policy, 2, "a test", options=OPTIONS)
+    known = Known(noise=lambda totals: [total + 1 for total in totals])
+    told = ask_with_noise(policy, "sum(pay) where age > 30", "0.5", OPTIONS, mechanisms=known)
+    limited = [(who, min(2000, max(-250, pay))) for who, age, pay in table if age is not None and age > 30]
+    right = sum(pay for _, pay in limited)
+    if unit is not None:
+        of_each = {who: sum(pay for other, pay in limited if other == who) for who, _ in limited if who is not None}
+        right = sum(min(4000, max(-500, total)) for total in of_each.values())
+        assert max(of_each.values()) > 4000
+    assert known.counted == [([right], Fraction(1, 2), 2000 if unit is None else 4000)]
+    assert told.value == f"{Decimal(right + 1).scaleb(-2):f}"
+    assert (told.unit, consumed(policy)) == ("rows" if unit is None else "persons", Fraction(1, 2))
+
+
+def test_one_row_changes_a_sum_by_no_more_than_what_is_charged(database: Database) -> None:
+    """Whatever the row holds, and though its value is beyond every bound."""
+    policy = policy_of(database)
+    grant_budget(policy, 3, "a test", options=OPTIONS)
+    known = Known()
+    for age in (None, 2**31 - 1, -(2**31)):
+        database.sql("DELETE FROM people")
+        for rows_there in ([], [(1, age, "cook", 1)]):
+            database.insert("people", rows_there)
+            ask_with_noise(policy, "sum(age)", "0.25", OPTIONS, mechanisms=known)
+    totals = [counts[0] for counts, _, _ in known.counted]
+    assert totals == [0, 0, 0, 100, 0, 0]
+    assert {sensitivity for _, _, sensitivity in known.counted} == {100}
+
+
 def test_noise_has_the_scale_of_the_charge(database: Database) -> None:
     policy = policy_of(database)
     grant_budget(policy, 3, "a test", options=OPTIONS)
@@ -139,7 +192,9 @@ def test_a_failing_answer_has_consumed(database: Database, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("question", "epsilon", "message"),
     [
-        ("sum(income)", "0.1", "nothing bounds what one row adds"),
+        ("sum(income)", "0.1", "nothing else bounds what one row adds"),
+        ("avg(age)", "0.1", "avg is not answered with noise"),
+        ("sum(job)", "0.1", "'job' has no declared domain"),
         ("min(income)", "0.1", "min is not answered with noise"),
         ("count(*) where income = 3", "0.1", "income"),
         ("count(*) where years = 3", "0.1", "years"),
