@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from datetime import date
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, combinations
 from typing import Any
 
 import pytest
@@ -130,6 +130,71 @@ def items_of(row: Any) -> set[tuple[str, str]]:
 
 def roles_of(roles: dict[str, str]) -> dict[str, Any]:
     return {name: {"role": role} for name, role in roles.items()}
+
+
+EXACT = BASKETS | {"method": "exact", "most": 1}
+few = st.sets(st.sampled_from("abc"), min_size=1, max_size=2)
+few_rules = st.lists(st.tuples(few, few), min_size=1, max_size=2).map(
+    lambda rules: [(left, right - left or set(sorted(set("abc") - left)[:1])) for left, right in rules]
+)
+
+
+def fewest(baskets: list[frozenset[Any]], rules: list[Any], support: int, confidence: float) -> int:
+    """Try all sets of cells, the smallest first."""
+    cells = [(place, item) for place, basket in enumerate(baskets) for item in sorted(basket & set("abc"))]
+    for size in range(len(cells) + 1):
+        for chosen in combinations(cells, size):
+            left = [basket - {item for at, item in chosen if at == place} for place, basket in enumerate(baskets)]
+            if not any(is_mined(counts_of(left, rule), support, confidence) for rule in rules):
+                return size
+    raise AssertionError
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.sets(st.sampled_from("abcd"), min_size=2), min_size=3, max_size=5),
+    few_rules,
+    st.integers(1, 2),
+    st.sampled_from([0.4, 0.5, 0.75, 1.0]),
+)
+def test_as_few_items_as_there_can_be(
+    database: Database, drawn: Any, rules: Any, support: int, confidence: float
+) -> None:
+    baskets = [frozenset("abc"), *map(frozenset, drawn)]
+    table = database.create(COLUMNS, [(place, item) for place, one in enumerate(baskets) for item in sorted(one)])
+    policy = hiding_policy(database, table, COLUMNS, written(rules), support, confidence, algorithm=EXACT)
+    plain = [(frozenset(left), frozenset(right)) for left, right in rules]
+    result = hide(policy)
+    after = baskets_of(database.sql(f"SELECT * FROM {table}_r"))
+    assert not any(is_mined(counts_of(after.values(), rule), support, confidence) for rule in plain)
+    assert result.removed == fewest(baskets, plain, support, confidence)
+
+
+def test_exact_chooses_what_hides_several_rules(database: Database) -> None:
+    """One a hides both rules; taking right sides out needs two items."""
+    table = database.create(COLUMNS, [(basket, item) for basket in (1, 2) for item in "abc"])
+    rules = [{"if": ["a"], "then": ["b"]}, {"if": ["a"], "then": ["c"]}]
+    removed = [
+        hide(hiding_policy(database, table, COLUMNS, rules, 2, 0.6, algorithm=EXACT | {"method": method}), replace=True)
+        for method in ("shortest", "exact")
+    ]
+    assert [one.removed for one in removed] == [2, 1]
+
+
+def test_exact_takes_several_items_out_of_one_transaction(database: Database) -> None:
+    table = database.create(COLUMNS, [(1, item) for item in "abcd"])
+    rules = [{"if": ["a"], "then": ["b"]}, {"if": ["c"], "then": ["d"]}]
+    result = hide(hiding_policy(database, table, COLUMNS, rules, 1, 0.5, algorithm=EXACT))
+    assert (result.removed, result.changed) == (2, 1)
+
+
+def test_a_program_that_is_too_large_is_refused(database: Database) -> None:
+    names = [f"i{place:02}" for place in range(14)]
+    table = database.create(COLUMNS, [(basket, item) for basket in (1, 2) for item in names])
+    rules = [{"if": names[:7], "then": names[7:]}]
+    with pytest.raises(PolicyError, match="exact takes 12; use method: shortest"):
+        hide(hiding_policy(database, table, COLUMNS, rules, algorithm=EXACT))
+    assert database.leftovers() == []
 
 
 def test_the_shortest_transactions_lose_items(database: Database) -> None:

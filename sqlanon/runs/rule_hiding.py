@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlanon.algorithms.hiding.shortest import Counts, count_rules, hide_shortest
+from sqlanon.algorithms.hiding.counting import Counts, count_rules
+from sqlanon.algorithms.hiding.methods import METHODS
 from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status, Step
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.measures.rule_mining import MinedTable, RuleDifference, RuleMining, RuleThresholds
@@ -162,7 +163,7 @@ class HidingRun(DrawnRun):
             held = create_rule_transactions(engine, workspace, plan)
         with self.journal.during("search"):
             before = count_rules(engine, held, plan.rules)
-            rounds = hide_shortest(engine, held, self.journal.progress)
+            rounds = METHODS[hiding_of(self.policy)[0].method](engine, held, self.journal.progress)
         with self.journal.during("recode"):
             removed = held.create_removed(engine, workspace)
             staged = held.stage(engine, workspace, removed, replace=self.replace)

@@ -9,26 +9,12 @@ item out of all of them. The item is that of the right side which the most trans
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from sqlanon.algorithms.hiding.counting import HidingProgress, count_rules
 from sqlanon.engines.base import Engine
 from sqlanon.plan.hiding import RuleItem, SensitiveRule
 from sqlanon.releases.hidden_rules import RuleTransactions, masks_of
 from sqlanon.work.journal import Progress
-
-Counts = tuple[int, int]  # transactions with all items of a rule, and with those of its left side
-
-
-@dataclass(frozen=True)
-class HidingProgress:
-    """Rules that can be mined still, after so many rounds."""
-
-    rounds: int
-    rules: int
-
-    @property
-    def text(self) -> str:
-        return f"round {self.rounds:,}, {self.rules:,} rules left"
 
 
 def hide_shortest(engine: Engine, held: RuleTransactions, report: Callable[[Progress], None]) -> int:
@@ -45,13 +31,6 @@ def hide_shortest(engine: Engine, held: RuleTransactions, report: Callable[[Prog
             _hide(engine, held, rule)
         rounds += 1
     return rounds
-
-
-def count_rules(engine: Engine, held: RuleTransactions, rules: tuple[SensitiveRule, ...]) -> list[Counts]:
-    """Count the transactions of rules, as they are left."""
-    masks = [{"both": masks_of(rule.items), "left": masks_of(rule.left)} for rule in rules]
-    counts = [int(n) for n in engine.query_one("hiding/count_rules", transactions=held.transactions, rules=masks)]
-    return list(zip(counts[::2], counts[1::2], strict=True))
 
 
 def _mined(engine: Engine, held: RuleTransactions, rules: tuple[SensitiveRule, ...]) -> list[SensitiveRule]:

@@ -1,0 +1,16 @@
+"""The searches that hide rules, by the method that a policy names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlanon.algorithms.hiding.exact import hide_exactly
+from sqlanon.algorithms.hiding.shortest import hide_shortest
+from sqlanon.engines.base import Engine
+from sqlanon.releases.hidden_rules import RuleTransactions
+from sqlanon.work.journal import Progress
+
+Hide = Callable[[Engine, RuleTransactions, Callable[[Progress], None]], int]
+
+METHODS: Mapping[str, Hide] = {"shortest": hide_shortest, "exact": hide_exactly}
+"""Each takes items out of the transactions in work tables until no rule can be mined, and returns its rounds."""
