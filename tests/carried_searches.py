@@ -45,6 +45,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
         "attributes": PLAIN,
         "privacy": DIVERSE,
     },
+    "ordered-sets": {"algorithm": {"name": "ordered-sets", "cuts": 4}, "attributes": PLAIN, "privacy": DIVERSE},
     "top-down": {"algorithm": {"name": "top-down"}, "attributes": LEVELED, "privacy": DIVERSE},
     **{
         name: {"algorithm": {"name": name}, "attributes": LEVELED, "privacy": [K], "suppression": 0.02}

@@ -107,6 +107,14 @@ POLICIES: list[dict[str, Any]] = [
         "privacy": DIVERSE[:1],
         "algorithm": {"name": "top-down", "quality": "information-gain", "target": "disease"},
     },
+    *(
+        {
+            "attributes": KEPT | dict.fromkeys(("age", "job"), QUASI),
+            "privacy": DIVERSE[:1],
+            "algorithm": {"name": "ordered-sets", **more},
+        }
+        for more in ({}, {"search": "exact", "cuts": 3, "quality": "classification", "target": "disease"})
+    ),
     {"attributes": KEPT | SHOWN, "privacy": [*DIVERSE, *SHARES]},
     *(
         {

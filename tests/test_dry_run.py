@@ -291,6 +291,16 @@ def test_searches_for_clusters_parse(database: Database, algorithm: dict[str, An
     assert _wrong(run_dry(database.policy(table, attributes, algorithm=algorithm), OPTIONS), database.engine) == []
 
 
+@pytest.mark.parametrize("search", ["greedy", "exact"])
+def test_the_searches_for_intervals_parse(database: Database, search: str) -> None:
+    algorithm = {"name": "ordered-sets", "search": search}
+    diverse = {"model": "distinct-l-diversity", "attribute": "disease", "l": 2}
+    policy = database.policy("people", PLAIN, privacy=[K, diverse], algorithm=algorithm)
+    script = run_dry(policy, OPTIONS)
+    assert _wrong(script, database.engine) == []
+    assert any(one.name == "ordered/move_rows" for one in script.steps)
+
+
 def test_the_search_for_cells_parses(database: Database) -> None:
     attributes = {**PLAIN, **dict.fromkeys(list(COLUMNS)[:1], "insensitive")}
     algorithm = {"name": "local-suppression", "subsets": {1: 2}}

@@ -21,6 +21,7 @@ OWN: Mapping[str, str] = {
     "rothko-t": "sqlanon.algorithms.partitions:TreeSearch",
     "rothko-s": "sqlanon.algorithms.partitions:SampledTree",
     "top-down": "sqlanon.algorithms.top_down:TopDownSpecialization",
+    "ordered-sets": "sqlanon.algorithms.ordered:OrderedSetSearch",
     "incognito": _FULL_DOMAIN,
     "samarati": _FULL_DOMAIN,
     "bottom-up": _FULL_DOMAIN,

@@ -173,6 +173,8 @@ def _algorithm_problems(subject: PlanSubject) -> Iterator[str]:
     if algorithm.suppresses and subject.policy.stars and not any(a.show is Show.LABEL for _, a in quasi):
         yield "suppressed: star needs a quasi-identifier with show: label, which can show `*`; or use omit."
     yield from algorithm.problems([name for name, _ in quasi])
+    if algorithm.shows_cuts and subject.policy.ranges == "observed" and "ranges" in subject.policy.model_fields_set:
+        yield f"ranges: {algorithm.name} shows ranges from cut to cut, the same for all rows; leave `ranges` out."
     if algorithm.regions_overlap:
         yield from (f"algorithm.partitioning: relaxed {problem}" for problem in _relaxed_problems(subject))
 

@@ -16,6 +16,7 @@ class Recodes(StrEnum):
     REGIONS = "regions"  # of a partition tree, which may overlap in any one column
     LEVELS = "levels"  # one level of its hierarchy for each column; rows may be suppressed
     CUTS = "cuts"  # each branch of a hierarchy at a level of its own
+    INTERVALS = "intervals"  # of single columns, the same for all rows
     CLUSTERS = "clusters"  # groups of similar rows, shown by their centres
     CELLS = "cells"  # single cells shown as `*`, or generalized
     COUNTS = "counts"  # noisy counts of the cells of a public domain
@@ -49,6 +50,9 @@ class AlgorithmParameters(Part):
     """True if single items are taken out, so that association rules can't be mined."""
     draws_numbers: ClassVar[bool] = False
     """True if the release has synthetic rows, which need quasi-identifiers that are numbers."""
+
+    shows_cuts: ClassVar[bool] = False
+    """True if the release shows ranges from cut to cut, whatever the policy says of `ranges`."""
 
     has_wildcards: ClassVar[bool] = False
     """True if `*` in the release fits any value, so that models judge the rows that fit each row."""

@@ -11,6 +11,7 @@ from sqlanon.policy.algorithm_parameters import AlgorithmParameters
 from sqlanon.policy.cell_algorithms import LocalSuppression
 from sqlanon.policy.cluster_algorithms import Condensation, Microaggregation, RGather
 from sqlanon.policy.hiding_algorithms import HideRules
+from sqlanon.policy.interval_algorithms import OrderedSets
 from sqlanon.policy.lattice_algorithms import BottomUp, Datafly, Incognito, Optimal, Samarati, TopDown
 from sqlanon.policy.noise_algorithms import Randomize
 from sqlanon.policy.private_algorithms import Contingency, DiffGen, Marginals, Mst
@@ -25,6 +26,7 @@ _Own = Annotated[
     | RothkoT
     | RothkoS
     | TopDown
+    | OrderedSets
     | FullDomain
     | Microaggregation
     | RGather

@@ -62,6 +62,11 @@ class Policy(Part):
     """The database and schema in which runs are recorded."""
 
     @property
+    def from_cut_to_cut(self) -> bool:
+        """Tell whether ranges are shown from cut to cut of a tree, and not over the values of classes."""
+        return self.ranges == "cuts" or self.algorithm.shows_cuts
+
+    @property
     def person(self) -> str | None:
         """The attribute whose values are the persons that models count; None where they count rows."""
         return None if self.subject == "none" else self.subject

@@ -12,6 +12,7 @@ from sqlanon.catalog import Catalog, RulesKind, Run, same_recoding
 from sqlanon.catalog.sources import SourceIdentity, identify_recorded
 from sqlanon.errors import PolicyError
 from sqlanon.policy.facts import flattened_both
+from sqlanon.policy.loading import parse_stored
 from sqlanon.results.codec import to_json
 
 
@@ -165,7 +166,7 @@ def _labels(catalog: Catalog, run: Run) -> str:
         return "levels"
     if run.result.algorithm.applied is not None:
         return "cuts"
-    return str(json.loads(run.policy).get("ranges", "observed"))
+    return "cuts" if parse_stored(run.policy).from_cut_to_cut else "observed"
 
 
 def _label_warnings(labels: Change) -> Iterator[str]:

@@ -105,6 +105,23 @@ class TopDownFacts(Facts):
 
 
 @dataclass(frozen=True)
+class IntervalFacts(Facts):
+    """Intervals of single columns: how many of each (`intervals`), the same for all rows.
+
+    quality: as the policy says. places: where columns could be cut. tried: the cuts of a greedy search that were tried,
+        or the sets of cuts that an exact one measured. proven: whether no set of cuts at these places costs less.
+    """
+
+    kind = "ordered-sets"
+
+    quality: str
+    intervals: Mapping[str, int]
+    places: int
+    tried: int
+    proven: bool
+
+
+@dataclass(frozen=True)
 class ClusterFacts(Facts):
     """Clusters of similar rows.
 
@@ -244,6 +261,7 @@ KINDS: dict[str, type[Facts]] = {
         SampledTreeFacts,
         LatticeFacts,
         TopDownFacts,
+        IntervalFacts,
         ClusterFacts,
         GatheredFacts,
         CondensedFacts,
@@ -265,6 +283,7 @@ def kind_of(data: Mapping[str, Any]) -> str:
         "samplings": "sampled-tree",
         "levels": "lattice",
         "specializations": "top-down",
+        "intervals": "ordered-sets",
         "clusters": "clusters",
         "gathered": "gathered",
         "starred_rows": "cells",

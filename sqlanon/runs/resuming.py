@@ -86,8 +86,8 @@ def _remains_of(catalog: Catalog, run: Run) -> Remains:
     rules = stored_rules(catalog, checkpoint.rules, checkpoint.digest)
     if any(catalog.store.resolve(table) is None for table in rules.relations):
         return Remains(run.id, reason="its tables are gone")
-    if parse_stored(run.policy).ranges == "cuts" and checkpoint.rules.has_boxes:
-        return Remains(run.id, reason="its policy says `ranges: cuts`, which shows ranges by the tree of the search")
+    if parse_stored(run.policy).from_cut_to_cut and checkpoint.rules.has_boxes:
+        return Remains(run.id, reason="it shows ranges from cut to cut, by the tree of the search")
     return Remains(run.id, checkpoint, rules)
 
 

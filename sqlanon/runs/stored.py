@@ -239,7 +239,7 @@ def _holds(run: RunExecution, release: Relation) -> bool:
 
 def ranges_warnings(stored: StoredRules, policy: Policy, run: str) -> tuple[str, ...]:
     """The sentence about labels that differ from those of the run whose rules they are, where they do."""
-    if policy.ranges == "cuts" or not stored.record.has_boxes:
+    if policy.from_cut_to_cut or not stored.record.has_boxes:
         return ()
     changed = quoted(a.name for a in stored.attributes if not a.keeps_stand_in)
     if not changed:

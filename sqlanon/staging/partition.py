@@ -24,6 +24,7 @@ class Partition:
     suppressed: how many rows are suppressed, left out or not.
     suppressed_leaf: the leaf of suppressed rows that the release shows, all `*`; None where they are left out.
     facts: of the search, for people and programs.
+    has_empty_leaves: whether leaves of the tree may have no rows.
     divides_equal_rows: whether rows with the same words may have several leaves.
     tree: the partition tree of a search that grows one (see `forest.Grown`).
     """
@@ -37,6 +38,7 @@ class Partition:
     facts: Facts = field(default_factory=TreeFacts)
     tree: Relation | Markup | None = None
     divides_equal_rows: bool = False
+    has_empty_leaves: bool = False
 
     @property
     def levels(self) -> tuple[frozenset[int], ...] | None:

@@ -77,10 +77,20 @@ def test_a_catalog_has_to_be_elsewhere(tmp_path: Path, monkeypatch: pytest.Monke
     assert "Spark cannot keep the catalog" in result.output
 
 
-@pytest.mark.parametrize("algorithm", ["microaggregation", "condensation", "r-gather"])
+CLUSTERS = "clusters and condensation are not carried out on Spark"
+INTERVALS = "ordered sets are not searched on Spark"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "reason"),
+    [
+        *((name, CLUSTERS) for name in ("microaggregation", "condensation", "r-gather")),
+        ("ordered-sets", INTERVALS),
+    ],
+)
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_recodings_that_spark_lacks_are_refused_before_it_starts(
-    algorithm: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    algorithm: str, reason: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("policy.yml").write_text(
@@ -90,7 +100,7 @@ def test_recodings_that_spark_lacks_are_refused_before_it_starts(
     )
     result = call(command, "policy.yml")
     assert result.exit_code == 2, result.output
-    assert "clusters and condensation are not carried out on Spark" in result.output
+    assert reason in result.output
 
 
 def test_limits_that_are_the_clusters_are_refused() -> None:

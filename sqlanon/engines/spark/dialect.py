@@ -56,6 +56,9 @@ class SparkSQL(Dialect):
 
     lacks_recodings: ClassVar[Mapping[str, Capability]] = {
         "clusters": Capability("clusters and condensation are not carried out on Spark; copy the table to DuckDB."),
+        "intervals": Capability(
+            "ordered sets are not searched on Spark; copy the table to DuckDB or PostgreSQL, or choose mondrian."
+        ),
         "cells": Capability("single cells are not suppressed on Spark; copy the table to DuckDB or PostgreSQL."),
         "noise": Capability("columns are not randomized on Spark; copy the table to DuckDB."),
         "items": Capability("rules are not hidden on Spark; copy the table to DuckDB or PostgreSQL."),

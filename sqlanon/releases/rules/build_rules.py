@@ -132,6 +132,7 @@ class _Boxes:
         self.engine, self.workspace, self.attributes, self.segments = engine, workspace, attributes, segments
         self.names = names
         self.regions = recoding.regions
+        self.has_empty_leaves = recoding.partition.has_empty_leaves
         self.nodes, self.leaves = workspace.table("rule_nodes"), workspace.table("rule_leaves")
         self.stand_ins = _stand_ins(recoding, attributes)
         self.depth = 0
@@ -149,6 +150,8 @@ class _Boxes:
         self.engine.run("rules/add_nodes", nodes=self.nodes, boxes=boxes, attributes=self.attributes)
         values = {"leaves": self.leaves, "boxes": boxes, "regions": self.regions}
         self.engine.run("rules/add_leaves", attributes=self.attributes, stand_ins=self.stand_ins, **values)
+        if self.has_empty_leaves:
+            self.engine.run("rules/add_empty_leaves", attributes=self.attributes, stand_ins=self.stand_ins, **values)
         if self.names is not None:
             self.engine.run("rules/name_leaves", names=self.names, boxes=boxes, regions=self.regions)
             self.engine.analyze(self.names)

@@ -106,7 +106,7 @@ class _Holding:
         suppressed_leaf = self._suppressed_leaf(shown, classes)
         if boxed is None:
             boxed = any(open_ends(self.engine, classes, one) for one in shown)
-        boxed = boxed or self.plan.policy.ranges == "cuts"
+        boxed = boxed or self.plan.policy.from_cut_to_cut
         reaches = create_reaches(self.engine, self.workspace, self.coded, shown, classes, boxed)
         placed = place_rows(self.engine, self.workspace, self.coded, shown, classes, reaches)
         if placed.undecided and reaches.vague:

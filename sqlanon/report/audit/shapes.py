@@ -18,9 +18,12 @@ def count_misshapen(engine: Engine, policy: Policy, shown: list[ShownField], cla
     """The rows, over all quasi-identifiers with a hierarchy, whose label is none that the algorithm gives them.
 
     Trees show the lowest group that holds a class's values (unless they are `boxed`); full-domain generalization all
-    values at one level; top-down specialization each value in one way.
+    values at one level; top-down specialization each value in one way, as ordered-set partitioning does without
+    hierarchies.
     """
     labelled = [one for one in shown if one.show is Show.LABEL]
+    if policy.algorithm.shows_cuts:
+        return sum(_count_several(engine, one, claims) for one in labelled)
     return sum(
         _count(engine, policy, one, one.field.coding.hierarchy, claims, boxed)
         for one in labelled
@@ -31,10 +34,10 @@ def count_misshapen(engine: Engine, policy: Policy, shown: list[ShownField], cla
 def _count(
     engine: Engine, policy: Policy, shown: ShownField, hierarchy: HierarchyTable, claims: Claims, boxed: bool
 ) -> int:
+    if policy.algorithm.recodes is Recodes.CUTS:
+        return _count_several(engine, shown, claims)
     (cell,) = shown.cells
     named = {"witness": claims.witness, "cell": cell, "x": shown.x, "suppressed_leaf": claims.starred}
-    if policy.algorithm.recodes is Recodes.CUTS:
-        return int(*engine.query_one("audit/count_several_labels", **named))
     texts = {"everything": Text(EVERYTHING), "null": Text(NULL), "dictionary": hierarchy.table}
     if policy.algorithm.recodes is Recodes.LEVELS:
         if policy.remainder == "recode":
@@ -44,3 +47,10 @@ def _count(
     if boxed:
         return 0
     return int(*engine.query_one("audit/count_wide_groups", **named, **texts, shifts=hierarchy.shifts))
+
+
+def _count_several(engine: Engine, shown: ShownField, claims: Claims) -> int:
+    """The rows with values that are shown in more than one way."""
+    (cell,) = shown.cells
+    named = {"witness": claims.witness, "cell": cell, "x": shown.x, "suppressed_leaf": claims.starred}
+    return int(*engine.query_one("audit/count_several_labels", **named))

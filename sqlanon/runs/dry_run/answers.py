@@ -91,6 +91,17 @@ def _count_settled(answers: FakeAnswers, _statement: Statement) -> list[tuple[An
     return [(1, answers.plan.rows) if episodes == 1 else (0, 0)]
 
 
+def _scored_cuts(answers: FakeAnswers, _statement: Statement) -> list[tuple[Any, ...]]:
+    """The first round makes a cut, the second one finds none."""
+    return [(0, 1)] if answers.script.count("ordered/score_cuts") == 1 else []
+
+
+def _cut_sets(answers: FakeAnswers, statement: Statement) -> list[tuple[Any, ...]]:
+    """All sets of cuts satisfy the models, and none costs less than another."""
+    heads = re.findall(r"CAST\((\d+) AS BIGINT\) AS head", statement.text)
+    return [(int(head), answers.plan.rows, 1, 0) for head in heads]
+
+
 def _gain_nodes(answers: FakeAnswers, _statement: Statement) -> list[tuple[Any, ...]]:
     answers.gains = answers.gains or [1, 0]  # for the next tree
     return [(answers.gains.pop(0),)]
@@ -230,6 +241,9 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     "tree/decide/sampling/count_settled": _count_settled,
     "tree/scan/sampling/count_short": lambda *_: [(0,)],
     "tree/decide/sampling/measure_tree": lambda *_: [(2, 5, 5)],
+    "ordered/list_points": lambda *_: [(0, 1)],
+    "ordered/measure_sets": _cut_sets,
+    "ordered/score_cuts": _scored_cuts,
     "specialization/count_nulls": lambda *_: [(0,)],
     "specialization/measure_gains": _gains,
     "verify/compare_multisets": lambda answers, _: [(0, answers.omitted)],
