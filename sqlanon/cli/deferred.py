@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from sqlanon.engines import files as files
     from sqlanon.engines import session_limits as session_limits
     from sqlanon.federation import federation_plan as federation_plan
+    from sqlanon.federation import lacking as lacking
     from sqlanon.federation import serving as serving
+    from sqlanon.federation import support as support
     from sqlanon.jobs import cron as cron
     from sqlanon.jobs import environment as environment
     from sqlanon.jobs import forms as forms
@@ -158,7 +160,9 @@ MODULES = {
     "running": "sqlanon.jobs.running",
     "schedulers": "sqlanon.jobs.schedulers",
     "schema": "sqlanon.policy.schema",
+    "lacking": "sqlanon.federation.lacking",
     "serving": "sqlanon.federation.serving",
+    "support": "sqlanon.federation.support",
     "session": "sqlanon.work.session",
     "sql": "sqlanon.sql",
     "store_rules": "sqlanon.releases.rules.store_rules",

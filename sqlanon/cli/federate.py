@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sqlanon.cli.call import Call, Follow, Panel, PolicyFile, Quiet, command
-from sqlanon.cli.deferred import federation_plan, loading, serving, summary
+from sqlanon.cli.deferred import federation_plan, lacking, loading, serving, summary, support
 from sqlanon.cli.deferred import progress as progressing
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(help="Releases of several owners together.", no_args_is_help=True)
     command(group, "serve", limits=True)(serve_command)
+    command(group, "union", limits=True)(union_command)
+    command(group, "support", limits=True)(support_command)
     app.add_typer(group, name="federate", rich_help_panel=Panel.RELEASE)
 
 
@@ -60,3 +64,45 @@ def _tell(result: RunResult, policy: Policy, plan: FederationPlan) -> None:
     what = "classes and models are" if plan.reveal == "counts" else "models are"
     print(summary.result_text(result, policy))
     print(f"\n{release.table}: {release.rows:,} rows of this site; {what} of all {len(plan.sites)} sites together.")
+
+
+def union_command(
+    call: Call,
+    plan: PlanFile,
+    policy: PolicyFile,
+    site: Site,
+    key: Key,
+    column: Annotated[str, typer.Option("--column", help="The column, which has a hierarchy in the policy.")],
+) -> None:
+    """List the values of a column, at all sites together, that its hierarchy lacks, one a line, as CSV.
+
+    All sites run the command at the same time. Nobody learns which site has a value, or how many have it.
+    """
+    read, loaded = federation_plan.load_plan(plan), loading.load_policy(policy)
+    values = lacking.unite_lacking(read, loaded, site, key, column, call.options)
+    if call.json:
+        call.emit({"column": column, "values": values})
+    else:
+        csv.writer(sys.stdout, lineterminator="\n").writerows([value] for value in values)
+
+
+def support_command(
+    call: Call,
+    plan: PlanFile,
+    site: Site,
+    key: Key,
+    policy: Annotated[Path | None, typer.Option("--policy", help="The policy of this site's table, if any.")] = None,
+    person: Annotated[str | None, typer.Option("--id", help="The column that identifies persons.")] = None,
+    where: Annotated[str, typer.Option("--where", help="Conditions, such as \"age < 30 and job = 'nurse'\".")] = "",
+) -> None:
+    """Count the persons of whom the conditions of all sites hold, where the sites have columns of the same persons.
+
+    All sites run the command at the same time, each with conditions on its own columns; at least two have a table.
+    """
+    read = federation_plan.load_plan(plan)
+    loaded = None if policy is None else loading.load_policy(policy)
+    counted = support.count_support(read, loaded, site, key, person=person, where=where, options=call.options)
+    if call.json:
+        call.emit({"support": counted})
+    else:
+        print(f"{counted:,}")

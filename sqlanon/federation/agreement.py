@@ -16,7 +16,12 @@ from sqlanon.plan.plan import Plan
 
 def require_agreement(party: Party, plan: Plan) -> None:
     """Raise PolicyError, at every site, where the sites' plans or policies differ; it names parts and no values."""
-    described = party.tell(describe(party, plan), "while policies were compared")
+    require_same_parts(party, describe(party, plan))
+
+
+def require_same_parts(party: Party, parts: Mapping[str, str]) -> None:
+    """Raise PolicyError, at every site, where digests of parts differ between the sites."""
+    described = party.tell(dict(parts), "while policies were compared")
     problems = compare(dict(zip(party.plan.names, described, strict=True)))
     if problems:
         raise PolicyError(problems)
@@ -27,9 +32,6 @@ def describe(party: Party, plan: Plan) -> dict[str, str]:
     policy = plan.policy
     algorithm = policy.algorithm.model_dump(mode="json")
     parts: dict[str, Any] = {
-        "the version of sqlanon": __version__,
-        "the plan's sites": list(party.plan.names),
-        **{f"the plan's {name}": part for name, part in party.plan.model_dump(mode="json", exclude={"sites"}).items()},
         "privacy": [model.model_dump(mode="json") for model in policy.privacy],
         "algorithm": algorithm,
         "suppression": policy.suppression,
@@ -41,7 +43,17 @@ def describe(party: Party, plan: Plan) -> dict[str, str]:
         parts[f"the role of column '{one.name}'"] = [section.role.value, section.show.value, section.nulls]
         if one.hierarchy is not None:
             parts[f"the hierarchy of column '{one.name}'"] = hierarchy_digest(one.name, one.hierarchy)
-    return {name: _digest(part) for name, part in parts.items()}
+    return {**describe_plan(party), **{name: digest_part(part) for name, part in parts.items()}}
+
+
+def describe_plan(party: Party) -> dict[str, str]:
+    """Digest the version and the parts of the plan that must be the same everywhere."""
+    parts: dict[str, Any] = {
+        "the version of sqlanon": __version__,
+        "the plan's sites": list(party.plan.names),
+        **{f"the plan's {name}": part for name, part in party.plan.model_dump(mode="json", exclude={"sites"}).items()},
+    }
+    return {name: digest_part(part) for name, part in parts.items()}
 
 
 def compare(described: Mapping[str, Any]) -> list[str]:
@@ -70,5 +82,6 @@ def _sentence(name: str, first: str, differing: Sequence[str]) -> str:
     return f"Site{'' if len(differing) == 1 else 's'} {sites} {verb} from site '{first}' in {name}; make them the same."
 
 
-def _digest(part: Any) -> str:
+def digest_part(part: Any) -> str:
+    """Digest a part, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(part, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

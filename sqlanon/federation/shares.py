@@ -36,8 +36,11 @@ class Sharing:
 
     def share_sum(self, own: Numbers, doing: str) -> Numbers:
         """Share the sums, over the sites, of numbers that none shows; every site passes as many."""
-        received = self._send(self._split(own % _MODULUS), doing)
-        return np.asarray(np.sum(received, axis=0, dtype=np.uint64)) % _MODULUS
+        return np.asarray(np.sum(self.share_each(own, doing), axis=0, dtype=np.uint64)) % _MODULUS
+
+    def share_each(self, own: Numbers, doing: str) -> list[Numbers]:
+        """Share the numbers of each site, in the order of the plan; every site passes as many."""
+        return self._send(self._split(own % _MODULUS), doing)
 
     def multiply(self, left: Numbers, right: Numbers, doing: str) -> Numbers:
         """Share the products of numbers of which this site has shares."""

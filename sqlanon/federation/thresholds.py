@@ -21,14 +21,44 @@ _NUMBERS = 1_000_000  # that are held at once
 _MODULUS = np.uint64(PRIME)
 
 
+class Polynomial:
+    """The polynomial that has given values at 0, 1, 2, …, computed with shares."""
+
+    def __init__(self, values: list[int]) -> None:
+        self._coefficients = interpolate(values)
+        self.step = max(1, math.isqrt(len(values) - 1))
+
+    def at(self, sharing: Sharing, numbers: Numbers, doing: str) -> Numbers:
+        """Compute shares of the values at numbers, given shares of these.
+
+        Its parts, of as many coefficients as there are powers, follow one another, the highest first.
+        """
+        powers = self._powers(sharing, numbers, doing)
+        starts = range(0, len(self._coefficients), self.step)
+        *parts, highest = (self._coefficients[start : start + self.step] for start in starts)
+        value = _linear(highest, powers)
+        for part in reversed(parts):
+            value = (sharing.multiply(value, powers[-1], doing) + _linear(part, powers)) % _MODULUS
+        return value
+
+    def _powers(self, sharing: Sharing, numbers: Numbers, doing: str) -> list[Numbers]:
+        """Compute shares of the powers of numbers, from the first, twice as many in each round of messages."""
+        powers = [numbers]
+        while len(powers) < self.step:
+            factors = powers[: self.step - len(powers)]
+            products = sharing.multiply(np.concatenate(factors), np.tile(powers[-1], len(factors)), doing)
+            powers += np.split(products, len(factors))
+        return powers
+
+
 class Threshold:
     """Compares counts of cells, which are those of all sites together, with k; every site passes its own counts."""
 
     def __init__(self, sharing: Sharing, k: int) -> None:
         self._sharing, self._k = sharing, k
-        degree = sharing.sites * k
-        self._is_small = interpolate([1 if rows < k else 0 for rows in range(degree + 1)])
-        self._small_rows = interpolate([rows if rows < k else 0 for rows in range(degree + 1)])
+        counts = range(sharing.sites * k + 1)
+        self._is_small = Polynomial([1 if rows < k else 0 for rows in counts])
+        self._small_rows = Polynomial([rows if rows < k else 0 for rows in counts])
 
     def sum_small(self, own: Counts, doing: str) -> int:
         """Open the number of rows in cells of fewer than k rows."""
@@ -43,38 +73,19 @@ class Threshold:
         opened = [self._sharing.open(shares, doing) for shares in self._evaluate(self._is_small, own, doing)]
         return np.flatnonzero(np.concatenate(opened) == 0).tolist()
 
-    def _open_sum(self, coefficients: Numbers, own: Counts, doing: str) -> int:
+    def _open_sum(self, polynomial: Polynomial, own: Counts, doing: str) -> int:
         total = np.zeros(1, np.uint64)
-        for shares in self._evaluate(coefficients, own, doing):
+        for shares in self._evaluate(polynomial, own, doing):
             total = (total + shares.sum(dtype=np.uint64)) % _MODULUS
         return int(self._sharing.open(total, doing)[0])
 
-    def _evaluate(self, coefficients: Numbers, own: Counts, doing: str) -> Iterator[Numbers]:
+    def _evaluate(self, polynomial: Polynomial, own: Counts, doing: str) -> Iterator[Numbers]:
         """Compute shares of a polynomial's value at the count of each cell, some cells after the others."""
-        step = max(1, math.isqrt(len(coefficients) - 1))
-        most = max(1, _NUMBERS // step)
+        most = max(1, _NUMBERS // polynomial.step)
         capped = np.minimum(own.astype(np.uint64), np.uint64(self._k))
         for start in range(0, len(capped), most):
             counts = self._sharing.share_sum(capped[start : start + most], doing)
-            yield self._value(coefficients, self._powers(counts, step, doing), doing)
-
-    def _powers(self, counts: Numbers, most: int, doing: str) -> list[Numbers]:
-        """Compute shares of the powers of counts, from the first, twice as many in each round of messages."""
-        powers = [counts]
-        while len(powers) < most:
-            factors = powers[: most - len(powers)]
-            products = self._sharing.multiply(np.concatenate(factors), np.tile(powers[-1], len(factors)), doing)
-            powers += np.split(products, len(factors))
-        return powers
-
-    def _value(self, coefficients: Numbers, powers: list[Numbers], doing: str) -> Numbers:
-        """Compute shares of the polynomial, in parts of as many coefficients as there are powers, the highest first."""
-        step = len(powers)
-        parts = [coefficients[start : start + step] for start in range(0, len(coefficients), step)]
-        value = _linear(parts[-1], powers)
-        for part in reversed(parts[:-1]):
-            value = (self._sharing.multiply(value, powers[-1], doing) + _linear(part, powers)) % _MODULUS
-        return value
+            yield polynomial.at(self._sharing, counts, doing)
 
 
 def _linear(coefficients: Numbers, powers: list[Numbers]) -> Numbers:

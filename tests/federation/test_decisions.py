@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from sqlanon.policy.loading import build_policy
 from sqlanon.work.session import open_session
 from tests.federation.sites import Sites, random_rows
 from tests.federation.support import NAMES
-from tests.federation.threads import Room
+from tests.federation.threads import Room, record
 from tests.run_support import OPTIONS, duckdb_url
 
 DECISION = {"reveal": "decision", "most_nodes": 100}
@@ -97,17 +96,6 @@ def test_no_more_is_asked_than_the_plan_allows(tmp_path: Path) -> None:
     released = {row[-1]: row for row in sites.released("union")}
     for name in NAMES:
         assert sites.released(name) == [released[row[-1]] for row in sites.rows[name] if row[-1] in released]
-
-
-def record(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, into: list[tuple[str, Any]]) -> None:
-    called: Callable[..., Any] = getattr(owner, name)
-
-    def recording(*arguments: Any) -> Any:
-        result = called(*arguments)
-        into.append((name, result))
-        return result
-
-    monkeypatch.setattr(owner, name, recording)
 
 
 def test_staged_releases_are_compared_without_opening_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from queue import Queue
 from typing import Any
 
+import pytest
+
 from sqlanon.errors import AccessError, SqlanonError
 from sqlanon.federation.federation_plan import FederationPlan
 from sqlanon.federation.party import Party
@@ -66,3 +68,15 @@ class _Party(Party):
         number = next(self._exchanges)
         self._room.kept[number, self.place] = messages
         return [message for message in received if message is not None]
+
+
+def record(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, into: list[tuple[str, Any]]) -> None:
+    """Keep what a method returns, each time that it is called."""
+    called: Callable[..., Any] = getattr(owner, name)
+
+    def recording(*arguments: Any) -> Any:
+        result = called(*arguments)
+        into.append((name, result))
+        return result
+
+    monkeypatch.setattr(owner, name, recording)

@@ -1,0 +1,96 @@
+"""Support across tables of the same persons, against counting their join."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sqlanon.engines import connect
+from sqlanon.errors import PolicyError
+from sqlanon.federation.party import Party
+from sqlanon.federation.support import Marks, multiply_marks, read_marks
+from sqlanon.policy.loading import build_policy
+from sqlanon.sql import Relation
+from tests.federation.threads import Room
+from tests.run_support import Database
+
+COLUMNS = {"person id": "varchar(9)", "age": "integer", "job": "varchar(9)"}
+THREE = np.ones(3, np.uint64)
+ROLES = {"person id": "identifier", "age": "quasi-identifier", "job": "sensitive"}
+
+
+@pytest.mark.parametrize("sites", [3, 5])
+def test_the_support_is_that_of_the_join(sites: int) -> None:
+    """Of two to five sites with marks; the others hold shares only."""
+    draw = random.Random(sites)
+    for having in range(2, sites + 1):
+        marks = [np.array([draw.random() < 0.7 for _ in range(40)], np.uint64) for _ in range(having)]
+        given = [Marks("same", one) for one in marks] + [None] * (sites - having)
+        counted = Room(sites).run(lambda party, given=given: multiply_marks(party, given[party.place]))
+        assert counted == [int(np.prod(marks, axis=0).sum())] * sites
+
+
+def test_only_the_support_is_opened() -> None:
+    """The last exchange alone is the same for all sites, and is one number."""
+    room = Room(3)
+    marks = Marks("same", np.ones(30, np.uint64))
+    room.run(lambda party: multiply_marks(party, marks if party.place else None))
+    later = room.sent[2:]  # after digests of the plan, and of persons
+    assert [len(set(sent[1])) == 1 for sent in later] == [False] * (len(later) - 1) + [True]
+    assert len(later[-1][1][0]) == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ([Marks("a", THREE), None, None], "of two sites at least"),
+        (
+            [Marks("a", THREE), Marks("b", THREE), None],
+            "'site1' are not those at 'site0'",
+        ),
+    ],
+)
+def test_other_persons_are_refused(given: list[Marks | None], sentence: str) -> None:
+    def part(party: Party) -> Any:
+        return multiply_marks(party, given[party.place])
+
+    for error in Room(3).run(part):
+        assert isinstance(error, PolicyError)
+        assert sentence in str(error)
+
+
+def test_marks_are_in_the_order_of_identifiers(database: Database) -> None:
+    """Whatever the order of the rows; NULL satisfies no condition, and identifiers must be a row's own."""
+    rows = [("b", 30, "nurse"), ("a", 25, "nurse"), ("é", None, "nurse"), ("c", 28, "O'Hara")]
+    table, again = database.create(COLUMNS, rows), database.create(COLUMNS, rows[::-1])
+    doubled = database.create(COLUMNS, [*rows, ("a", 1, "x")])
+    policy = build_policy(
+        {
+            "source": {"url": database.url, "table": table},
+            "release": {"table": "r"},
+            "attributes": {name: {"role": role} for name, role in ROLES.items()},
+            "privacy": [{"model": "k-anonymity", "k": 2}],
+        }
+    )
+    with connect(database.url) as engine:
+
+        def read(name: str, where: str) -> Marks:
+            source = engine.resolve(Relation(name))
+            assert source is not None
+            return read_marks(engine, source, policy, "person id", where)
+
+        marks = read(table, "age between 25 and 28")
+        assert marks.numbers.tolist() == [1, 0, 1, 0]
+        assert read(again, "age between 25 and 28").persons == marks.persons
+        assert read(table, "job = 'nurse' and age >= 25").numbers.tolist() == [1, 1, 0, 0]
+        assert read(table, "").numbers.tolist() == [1, 1, 1, 1]
+        for name, where, sentence in (
+            (doubled, "", "some value in several rows"),
+            (table, "\"person id\" = 'a'", "'person id' is no quasi-identifier"),
+            (table, "salary > 3", "'salary' is no quasi-identifier"),
+        ):
+            with pytest.raises(PolicyError, match=sentence):
+                read(name, where)
