@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from sqlanon.api.calls import check_policy, check_table, draft_policy, profile_table, table_loss
+    from sqlanon.api.classifying import compare_classifiers
     from sqlanon.api.frames.anonymizing import anonymize
     from sqlanon.api.frames.result import Anonymized
     from sqlanon.api.granting import close_budget, grant_budget, list_budgets
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from sqlanon.report.queries import diff_runs, run_record, run_report
     from sqlanon.report.risk_page import render_risk
     from sqlanon.report.run_record.check import RecordCheck, check_record, read_record
+    from sqlanon.results.classification import Classification
     from sqlanon.results.hiding import HidingResult
     from sqlanon.results.masking import Masking
     from sqlanon.results.private import PrivateResult
@@ -114,6 +116,7 @@ _HOMES = {
     "report.explore_page": ("render_explore",),
     "report.risk_page": ("render_risk",),
     "api.frames.anonymizing": ("anonymize",),
+    "api.classifying": ("compare_classifiers",),
     "api.reconstructing": ("reconstruct",),
     "api.granting": ("close_budget", "grant_budget", "list_budgets"),
     "catalog.budget_records": ("Budget",),
@@ -142,6 +145,7 @@ _HOMES = {
     "policy.loading": ("build_policy", "load_policy", "parse_policy"),
     "profile.facts": ("Profile",),
     "report.queries": ("diff_runs", "run_record", "run_report"),
+    "results.classification": ("Classification",),
     "results.hiding": ("HidingResult",),
     "results.masking": ("Masking",),
     "results.run_result": ("RunResult",),
@@ -173,6 +177,7 @@ __all__ = [
     "Budget",
     "BudgetError",
     "Cancelled",
+    "Classification",
     "ConfidenceBound",
     "ConflictError",
     "DeltaDisclosure",
@@ -224,6 +229,7 @@ __all__ = [
     "check_record",
     "check_table",
     "close_budget",
+    "compare_classifiers",
     "connect",
     "diff_runs",
     "draft_policy",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sqlanon.algorithms.private import units as units
     from sqlanon.api import associations as associations
     from sqlanon.api import calls as calls
+    from sqlanon.api import classifying as classifying
     from sqlanon.api import demo as demo
     from sqlanon.api import granting as granting
     from sqlanon.api import reconstructing as reconstructing
@@ -104,6 +105,7 @@ MODULES = {
     "sample": "sqlanon.report.sample",
     "box_labels": "sqlanon.releases.rules.box_labels",
     "calls": "sqlanon.api.calls",
+    "classifying": "sqlanon.api.classifying",
     "catalog": "sqlanon.catalog",
     "check": "sqlanon.report.run_record.check",
     "codec": "sqlanon.results.codec",

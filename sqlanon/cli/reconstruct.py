@@ -11,11 +11,12 @@ import typer
 
 from sqlanon.cli import layout
 from sqlanon.cli.call import HERE, Call, Panel, PolicyFile, command
-from sqlanon.cli.deferred import distribution, loading, reconstructing
+from sqlanon.cli.deferred import classifying, distribution, loading, reconstructing
 from sqlanon.cli.writing import give, require_writable, write
 from sqlanon.errors import PolicyError
 
 if TYPE_CHECKING:
+    from sqlanon.results.classification import Classification
     from sqlanon.results.reconstruction import ReconstructedGroup, ReconstructedShare, Reconstruction
 
 _ENDED = {
@@ -32,8 +33,16 @@ def register(app: typer.Typer) -> None:
 
 def reconstruct_command(
     call: Call,
-    column: Annotated[str, typer.Option(help="The randomized column.", show_default=False)],
     policy: PolicyFile = HERE,
+    column: Annotated[str | None, typer.Option(help="The randomized column.")] = None,
+    classify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TARGET",
+            help="In place of a column: train classifiers for this one, which is released as it is, from reconstructed"
+            " distributions, and show how often they are right.",
+        ),
+    ] = None,
     by: Annotated[
         str | None, typer.Option(help="A column that is released as it is: a distribution for each of its values.")
     ] = None,
@@ -61,6 +70,13 @@ def reconstruct_command(
 
     docs/randomization.md says how, and how near it comes.
     """
+    if (column is None) == (classify is None):
+        raise PolicyError("Name a randomized column by --column, or a column to predict by --classify.")
+    if classify is not None:
+        given = {"by": by, "method": method, "from": least, "to": most, "output": output, "table": table, "svg": svg}
+        _classify(call, policy, classify, bins, [f"--{name}" for name, value in given.items() if value is not None])
+        return
+    assert column is not None
     for path in (output, svg):
         require_writable(path)
     if (least is None) != (most is None) or (least is not None and most is not None and not least < most):
@@ -86,6 +102,46 @@ def reconstruct_command(
         call.emit(result.as_json())
     elif table is None:
         print(reconstruction_text(result))
+
+
+def _classify(call: Call, policy: Path, target: str, bins: int, unused: list[str]) -> None:
+    """Show the accuracies of classifiers for a target."""
+    if unused:
+        raise PolicyError(f"{', '.join(unused)}: not with --classify, which prints accuracies alone; leave it out.")
+    result = classifying.compare_classifiers(loading.load_policy(policy), target, bins=bins, options=call.options)
+    if call.json:
+        call.emit(result.as_json())
+    else:
+        print(classification_text(result))
+
+
+def classification_text(result: Classification) -> str:
+    """The accuracies, for people."""
+    named = [
+        ("rows without noise", result.noise_free),
+        ("rows with noise, as they are", result.as_is),
+        ("reconstructed distributions", result.reconstructed),
+    ]
+    rows = [
+        [name, layout.percent(one.naive_bayes), layout.percent(one.tree), one.leaves]
+        for name, one in named
+        if one is not None
+    ]
+    tested = "the source" if result.tested_on == "source" else "the release, with their noise"
+    parts = [
+        f"{result.target} of {result.release}, predicted from {', '.join(result.features)}: {result.trained:,} rows for"
+        f" training, {result.tested:,} rows of {tested} for testing. The most frequent class alone is right in"
+        f" {layout.percent(result.baseline)}.",
+        layout.table(["right, trained on", "naive Bayes", "decision tree", "leaves"], rows),
+    ]
+    if result.omitted:
+        parts.append(f"Not predicted from, as they have too many values: {', '.join(result.omitted)}.")
+    if result.unread is not None:
+        parts.append(
+            f"Rows without noise can't be compared: {result.unread} What is tested on rows with noise says less: rows"
+            " without it would be predicted better."
+        )
+    return "\n\n".join(parts)
 
 
 def reconstruction_csv(result: Reconstruction) -> str:
