@@ -13,6 +13,7 @@ from sqlanon.hierarchies.open_ends import open_groups
 from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.values.expressions import comparable
 from sqlanon.work.workspace import Workspace
 
 NARROW = 2**31 - 2  # a range of whole numbers that needs no dictionary
@@ -139,5 +140,5 @@ def _order(engine: Engine, attribute: Attribute, keyed: bool) -> Markup:
     if attribute.column.kind is Kind.TEXT:
         return engine.render.macro("collate", value)
     if attribute.column.kind is Kind.OTHER:
-        return Markup(Identifier("key")) if keyed else engine.render.macro("collate", macro("values.text", value))
+        return Markup(Identifier("key")) if keyed else comparable(engine, value, Kind.OTHER)
     return macro("codes.order", keyed)

@@ -48,6 +48,8 @@ class Column:
     """A column of a live table: its exact name, the engine's type as text, and its kind.
 
     compares: whether its values can be grouped and sorted as they are; not all types of kind OTHER can.
+    has_exact_text: whether the texts of values that differ do, by the macro `text_of_other` where the kind is OTHER.
+    field: an expression of a field of a nested type, such as a view may have as a column.
     """
 
     name: str
@@ -55,6 +57,8 @@ class Column:
     kind: Kind
     nullable: bool = True
     compares: bool = True
+    has_exact_text: bool = True
+    field: str = ""
 
     @property
     def decimals(self) -> int | None:

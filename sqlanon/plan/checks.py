@@ -50,12 +50,12 @@ def problems(subject: PlanSubject) -> Iterator[str]:
     for column, attribute in subject.attributes:
         place = _place(column.name)
         if attribute.role is Role.QUASI_IDENTIFIER and column.kind is Kind.OTHER:
-            collated, remedy = "", subject.recast
+            collated, remedy = "", subject.recast_of(column)
             if column.type.partition("(")[0] in _TEXTS:
                 collated, remedy = " with this collation", 'give it COLLATE "C" in a view'
             yield f"{place}: values of type {column.type}{collated} cannot be generalized; {remedy}."
         known = subject.dialect.tells_other_types_apart
-        if column.kind is Kind.OTHER and attribute.role in (Role.SENSITIVE, Role.INSENSITIVE) and not known:
+        if attribute.role in (Role.SENSITIVE, Role.INSENSITIVE) and not column.has_exact_text and not known:
             yield f"{place}: {known.lacking}"
         if attribute.hierarchy is not None:
             yield from _hierarchy_problems(place, column, attribute.hierarchy)

@@ -91,6 +91,12 @@ class PlanSubject:
             return "cast the column in a view"
         return "write it into the file as numbers, texts, dates or times, or name its type (source.types)"
 
+    def recast_of(self, column: Column) -> str:
+        """The way in which values get a column of another type: of nested types, a field of theirs."""
+        if not column.field:
+            return self.recast
+        return f"use a view that has a field of it as a column of its own, such as {column.field}"
+
     @property
     def released_as_they_are(self) -> list[Column]:
         """The columns that the release has values of, in their own type."""

@@ -55,7 +55,7 @@ def exact_text(render: Renderer, column: Column, name: Identifier) -> Markup:
     if column.kind is Kind.FLOAT:
         return render.macro("exact_single" if column.type in _SINGLE else "exact_double", name)
     if column.kind is Kind.OTHER or column.type in _FINER:
-        return render.macro("exact_text", macro("values.text", name))
+        return render.macro("exact_text", render.macro("text_of_other", name))
     return render.macro(_EXACT[column.kind], name)
 
 

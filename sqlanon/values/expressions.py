@@ -52,7 +52,9 @@ def double_of(render: Renderer, value: Markup, kind: Kind) -> Markup:
 
 def comparable(engine: Engine, value: Markup, kind: Kind) -> Markup:
     """`value` as verification groups it: text by its bytes, types that may lack an equality as text."""
-    if kind in (Kind.TEXT, Kind.OTHER):
+    if kind is Kind.OTHER:
+        return engine.render.macro("collate", engine.render.macro("text_of_other", value))
+    if kind is Kind.TEXT:
         return engine.render.macro("collate", macro("values.text", value))
     return value
 
@@ -85,7 +87,7 @@ def text_of_sensitive(engine: Engine, column: Column) -> Markup:
 
 def _as_distinct(engine: Engine, column: Column, value: Markup) -> Markup:
     """`value` as `comparable` gives it; raises PolicyError where texts of the column's type don't tell values apart."""
-    if column.kind is Kind.OTHER:
+    if not column.has_exact_text:
         engine.traits.tells_other_types_apart.require(f"column {column.name}: ")
     return comparable(engine, value, column.kind)
 

@@ -180,20 +180,6 @@ def test_labels_that_were_exchanged_at_home_are_found(
     assert spark.sql("SELECT * FROM patients_r") == before
 
 
-def test_columns_of_nested_types_are_refused_by_name(databases: tuple[Database, SparkTables]) -> None:
-    spark = databases[1]
-    spark.sql("CREATE TABLE nested USING PARQUET AS SELECT 1 AS age, array(1, 2) AS visits, map('a', 1) AS notes")
-    attributes = {
-        "age": {"role": "quasi-identifier"},
-        "visits": {"role": "insensitive"},
-        "notes": {"role": "identifier"},
-    }
-    policy = spark.policy("nested", attributes=attributes, privacy=[{"model": "k-anonymity", "k": 1}])
-    with pytest.raises(PolicyError, match=r"attributes\.visits: Spark writes different arrays") as caught:
-        run(policy)
-    assert "notes" not in str(caught.value)
-
-
 def test_columns_whose_names_spark_cannot_read_are_refused_by_name(databases: tuple[Database, SparkTables]) -> None:
     spark = databases[1]
     spark.engine.driver_connection.createDataFrame([(1, 2)], "`age\\` INT, `pay\\scale` INT").write.saveAsTable(

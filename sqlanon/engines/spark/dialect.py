@@ -68,8 +68,8 @@ class SparkSQL(Dialect):
     keeps_order = Capability("tables of Spark have no order in which rows are stored.")
     has_locks = Capability("Spark has no locks; those of the catalog's database stand in.")
     tells_other_types_apart = Capability(
-        "Spark writes different arrays, structs and maps as the same text, and bytes or collated texts that differ may"
-        " look alike; use a view that has their fields as columns of simple types."
+        "Spark writes different values of this type as the same text: intervals, variants, and maps whose keys are of a"
+        " nested type; use a view that has their fields as columns of simple types."
     )
     makes_pseudonyms = Capability(
         "pseudonyms are not made on Spark, whose plans, event logs and files of tables would hold the key; copy the"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlanon.engines.base import BLOCK, Engine, MadeRelation, RelationType
-from sqlanon.engines.columns import Column, Kind
+from sqlanon.engines.columns import Column
 from sqlanon.engines.duckdb.exchange import read_table
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
@@ -21,6 +21,7 @@ from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
 from sqlanon.engines.spark.new_tables import create_empty, create_filled, ends_its_quotes, table_and_query
 from sqlanon.engines.spark.session import FILE_MASK, close_session, open_session
 from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
+from sqlanon.engines.spark.types import column_of
 from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.spark.work_tables import (
     COMES_HOME,
@@ -39,28 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _T = TypeVar("_T")
-_KINDS = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Kind.INTEGER),
-    **dict.fromkeys(("float", "double"), Kind.FLOAT),
-    **dict.fromkeys(("string", "varchar", "char"), Kind.TEXT),
-    "decimal": Kind.DECIMAL,
-    "boolean": Kind.BOOLEAN,
-    "date": Kind.DATE,
-    "timestamp_ntz": Kind.TIMESTAMP,
-    "timestamp_ltz": Kind.TIMESTAMPTZ,
-}
-_SPELLED = {
-    "int": "INTEGER",
-    "string": "VARCHAR",
-    "varchar": "VARCHAR",
-    "char": "VARCHAR",
-    "timestamp_ntz": "TIMESTAMP",
-    "timestamp_ltz": "TIMESTAMP WITH TIME ZONE",
-}
-"""Types as the database at home calls them, where this is not the same word."""
-_BY_BYTES = "UTF8_BINARY"  # the collation by which different texts are different
-
-
 _DROPS = ("drop_table", "drop_tables")
 
 
@@ -456,18 +435,6 @@ class SparkEngine(Engine):
         if known is None:
             raise PolicyError(f"There is no table {relation}.")
         return known
-
-
-def column_of(described: dict[str, Any]) -> Column:
-    """Read a column as `DESCRIBE … AS JSON` tells it; nested types, and texts of a lax collation, are OTHER."""
-    kind_name: str = described["type"]["name"]
-    kind = _KINDS.get(kind_name, Kind.OTHER)
-    if kind is Kind.TEXT and described["type"].get("collation", _BY_BYTES) != _BY_BYTES:
-        kind = Kind.OTHER
-    spelled = _SPELLED.get(kind_name, kind_name.upper())
-    if kind is Kind.DECIMAL:
-        spelled = f"DECIMAL({described['type']['precision']},{described['type']['scale']})"
-    return Column(described["name"], spelled, kind, described.get("nullable", True), compares=kind_name != "map")
 
 
 def _is_at_home(statement: Statement) -> bool:

@@ -261,7 +261,8 @@ def _double(engine: Engine, alias: Identifier, column: Column) -> Markup:
 def _text(engine: Engine, alias: Identifier, column: Column) -> Markup:
     """A value as the text that every engine writes alike, compared by its bytes."""
     if column.kind is Kind.OTHER:
-        engine.traits.tells_other_types_apart.require(f"column {column.name}: ")
+        if not column.has_exact_text:
+            engine.traits.tells_other_types_apart.require(f"column {column.name}: ")
         return comparable(engine, _named(alias, column), column.kind)
     text = text_of(engine.render, _named(alias, column), column.kind, column.type)
     return engine.render.macro("collate", macro("values.text", text))
