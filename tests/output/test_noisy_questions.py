@@ -82,7 +82,7 @@ def test_counts_are_right_but_for_the_noise(database: Database, unit: dict[str, 
 
 @pytest.mark.parametrize("unit", [None, {"column": "who", "rows": 2}])
 def test_sums_are_right_but_for_the_noise(database: Database, unit: dict[str, Any] | None) -> None:
-    """Of values between bounds; of a person as much as two rows within the bounds come to."""
+    """Of values between bounds; of a person as much as two rows within the bounds come to. NULL adds nothing."""
     draw = random.Random(4)
     table = [
         (draw.choice([None, *range(9)]), draw.choice([None, 20, 31, 44]), draw.randint(-900, 3000)) for _ in range(60)
@@ -94,7 +94,12 @@ def test_sums_are_right_but_for_the_noise(database: Database, unit: dict[str, An
     }
     name = database.create(
         {"who": "INTEGER", "age": "INTEGER", "pay": "DECIMAL(9,2)"},
-        [(who, age, Decimal(pay).scaleb(-2)) for who, age, pay in table],
+        [
+            *((who, age, Decimal(pay).scaleb(-2)) for who, age, pay in table),
+            (9, 44, None),
+            (1, 44, None),
+            (None, 44, None),
+        ],
     )
     policy = database.policy(
         name,
