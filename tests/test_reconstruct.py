@@ -186,6 +186,26 @@ def test_a_table_that_can_not_be_written_leaves_nothing(database_url: str, monke
     assert not query(database_url, "SELECT 1 FROM information_schema.tables WHERE table_name = 'new_one'")
 
 
+def test_what_no_distribution_comes_of_is_refused(database_url: str) -> None:
+    """A range that is none, or that nothing released came from; a release that was emptied, or holds NULL."""
+    with open_database(database_url) as database:
+        table = database.create({"age": "INTEGER"}, [(n % 9,) for n in range(150)])
+        age = {"age": {"noise": "uniform", "half-width": 3}}
+        policy = randomized_policy(database, table, {"age": "quasi-identifier"}, age)
+    randomize(policy)
+    for range_ in ((0.0, float("inf")), (float("nan"), 9.0), (9.0, 0.0)):
+        with pytest.raises(PolicyError, match="two finite numbers"):
+            reconstruct(policy, "age", range_=range_)
+    with pytest.raises(PolicyError, match="No number in the range becomes"):
+        reconstruct(policy, "age", range_=(500.0, 600.0))
+    execute(database_url, f"UPDATE {table}_r SET age = NULL WHERE age > 4")
+    with pytest.raises(PolicyError, match="age is NULL in"):
+        reconstruct(policy, "age")
+    execute(database_url, f"DELETE FROM {table}_r")
+    with pytest.raises(PolicyError, match="holds no numbers in age"):
+        reconstruct(policy, "age")
+
+
 def test_nobody_else_may_read_the_table(postgres_url: str) -> None:
     """Whatever default privileges give."""
     policy = small_release(postgres_url)

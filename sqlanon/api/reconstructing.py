@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -61,6 +62,8 @@ def reconstruct(
         raise PolicyError("reconstruct is for releases of algorithm: randomize.")
     if not 1 <= bins <= MOST_BINS:
         raise PolicyError(f"There are 1 to {MOST_BINS:,} bins, not {bins:,}.")
+    if range_ is not None and not (range_[0] < range_[1] and all(map(math.isfinite, range_))):
+        raise PolicyError("The range must be two finite numbers, the lesser one first.")
     with open_release(policy, options=options, keeps=table is not None) as (engine, release):
         place = None if table is None else place_of_estimate(engine, table, by)
         changes = read_released_changes(engine, release)
@@ -146,14 +149,24 @@ def _numbers(
     source: _ReleasedColumn, change: AddedNoise, count: int, method: Method, range_: tuple[float, float] | None
 ) -> list[ReconstructedGroup]:
     ends = range_ or source.engine.query_one("randomize/measure_ends", relation=source.release, number=source.number)
+    if ends[0] is None:
+        raise PolicyError(f"{source.release} holds no numbers in {change.column}.")
     bins = Bins.over(float(ends[0]), float(ends[1]), count, change.unit)
     counted = source.count("reconstruction/count_bins", number=source.number, low=bins.low, width=bins.width)
+    if unknown := sum(counts.get(None, 0) for counts in counted.values()):
+        raise PolicyError(f"{change.column} is NULL in {unknown:,} released rows, which no noise makes of a number.")
     shown = spread({place: 1 for counts in counted.values() for place in counts})
     if len(shown) > _MOST_SHOWN:
         raise PolicyError(
             f"The noise is so large that released numbers are in {len(shown):,} bins; ask for fewer bins."
         )
     probabilities = list(transitions(bins, change, shown, at_middles=method == "bayes"))
+    reached = {released for _, released, _ in probabilities}
+    if any(reached.isdisjoint(counts) for counts in counted.values()):
+        raise PolicyError(
+            f"No number in the range becomes, with the noise, what was released of {change.column}: give the range of"
+            " its originals (--from, --to)."
+        )
     estimates = estimate(list(counted.values()), range(bins.count), probabilities)
     return [
         ReconstructedGroup(

@@ -159,7 +159,7 @@ def reconstruction_text(result: Reconstruction) -> str:
 
 
 def _group_text(result: Reconstruction, group: ReconstructedGroup) -> str:
-    where = "" if result.by is None else f", {result.by} {group.group}"
+    where = "" if result.by is None else f", {result.by} {'NULL' if group.group is None else group.group}"
     how = "by the inverse matrix" if group.rounds is None else f"{group.rounds} rounds, {_ENDED[group.ended or '']}"
     rows = [[_place(share), layout.percent(share.share), layout.percent(share.released)] for share in group.shares]
     head = f"{result.column} of {result.release}{where}: {group.rows:,} rows; {result.method}, {how}."
