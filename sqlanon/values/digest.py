@@ -17,7 +17,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.written_files import sha256_of
-from sqlanon.sql import Identifier, Relation, Renderer, Statement, macro
+from sqlanon.sql import Identifier, Relation, Renderer, Statement
 from sqlanon.values.expressions import comparable
 
 ROWS, FILE = "rows-1:", "sha256:"  # what digests begin with, which says how they are made
