@@ -235,6 +235,27 @@ def test_each_round_takes_the_same_statements(database: Database, monkeypatch: p
     assert asked.count("ordered/score_cuts") == sum(facts.intervals.values()) - len(facts.intervals) + 1
 
 
+EVENLY = {1: {50}, 2: {33, 67}, 3: {25, 50, 75}}  # where a hundred values are cut
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("cuts", EVENLY)
+def test_few_cuts_divide_the_rows_evenly(database: Database, cuts: int) -> None:
+    rows: list[Row] = [(n, "x", 0, "flu") for n in range(100)]
+    _, facts, table = run_on(database, rows, algorithm=ordered(cuts=cuts))
+    assert facts.places == cuts
+    shown = {row[0] for row in database.sql(f"SELECT * FROM {table}")}
+    assert {int(label[1:].split("-")[0]) for label in shown if label[1] != "*"} == EVENLY[cuts]
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("least", [True, False])
+def test_a_column_of_which_most_rows_have_one_value_is_cut_where_it_can_be(database: Database, least: bool) -> None:
+    rows: list[Row] = [(n if n < 3 else 9 * (not least), "x", 0, "flu") for n in [0, 0, 1, 1, 2, 2, *[3] * 60]]
+    _, facts, _ = run_on(database, rows, algorithm=ordered(cuts=1))
+    assert facts.intervals["a"] == 2
+
+
 @pytest.mark.either_engine
 @pytest.mark.parametrize("model", ["k-anonymity", "distinct-l-diversity"])
 def test_a_search_that_cuts_too_far_is_caught(database: Database, monkeypatch: pytest.MonkeyPatch, model: str) -> None:

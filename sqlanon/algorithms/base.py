@@ -49,7 +49,7 @@ class SearchRequest:
         return replace(self, tuples=algorithm.distinct_tuples(self))
 
 
-_ANY_SHARE = 1 - 1e-12  # of rows suppressed, where whoever asks counts them
+_ANY_SHARE = 1.0  # of rows suppressed, where whoever asks counts them; also of a single one
 
 
 class Algorithm(ABC, Generic[Decision]):

@@ -44,6 +44,7 @@ def release(sites: Sites, room: Room | None = None, **policies: Any) -> dict[str
 CASES: list[dict[str, Any]] = [
     {"suppression": 0.1, "algorithm": PRECISION},
     {
+        "few": 1,  # rows of a site
         "suppression": 0.3,
         "privacy": [{"model": "k-anonymity", "k": 6}],
         "algorithm": {"name": "optimal", "quality": "height", "limits": {"age": [1, 3]}, "weights": {"age": 2}},
