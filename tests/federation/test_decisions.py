@@ -99,8 +99,11 @@ def test_no_more_is_asked_than_the_plan_allows(tmp_path: Path) -> None:
         assert sites.released(name) == [released[row[-1]] for row in sites.rows[name] if row[-1] in released]
 
 
-def test_staged_releases_are_compared_without_opening_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nobody publishes if a site leaves out a class that it should keep, large as the class may stay."""
+@pytest.mark.parametrize("keeps", [False, True])
+def test_staged_releases_are_compared_without_opening_them(
+    keeps: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nobody publishes if a site leaves out a class that it should keep, large as it may stay, or keeps a small one."""
     fixed = {**PRECISION, "limits": {"age": [1, 1], "sex": [1, 1], "city": [0, 0]}}  # with small classes
     sites = sites_of(tmp_path, 3, plan=DECISION, suppression=0.5, algorithm=fixed)
     sites.publish_old()
@@ -108,7 +111,9 @@ def test_staged_releases_are_compared_without_opening_them(monkeypatch: pytest.M
 
     def tampering(self: SharedSearch, classes: Any) -> Any:
         failed = failing(self, classes)
-        if self.party.site == "west":
+        if self.party.site == "west" and keeps:
+            failed.pop()
+        elif self.party.site == "west":
             failed.append(min((one for one in classes if one not in failed), key=lambda one: one.rows))
         return failed
 
