@@ -9,7 +9,7 @@ from collections import defaultdict
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.models.randomization.draws import (
@@ -47,6 +47,7 @@ def masses_of(draws: Draws) -> dict[int, int]:
     return masses
 
 
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=70).filter(any))
 def test_slots_have_the_masses_of_segments(weights: list[int]) -> None:
     draws = weighted([float(weight) for weight in weights])
