@@ -170,7 +170,10 @@ SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         ATTRIBUTES | {"age": ATTRIBUTES["age"] | {"top": 55}},
         {"algorithm": {"name": "optimal"}, "suppression": 0.05},
     ),
-    "intervals": (PLAIN, {"algorithm": {"name": "ordered-sets"}}),
+    "intervals": (
+        PLAIN | dict.fromkeys(("zip", "job"), "quasi-identifier"),
+        {"algorithm": {"name": "ordered-sets"}},
+    ),
     "subtrees": (ATTRIBUTES, {"algorithm": {"name": "top-down"}}),
 }
 
