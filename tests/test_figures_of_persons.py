@@ -84,6 +84,7 @@ def test_summary_page_and_json_name_persons_as_what_is_counted(tmp_path: Path) -
         run_report(result.run, policy=policy, population=15)
 
 
+@pytest.mark.in_turns(2)
 @ORACLE
 @given(rows=changing_tables(), k=st.integers(1, 3))
 def test_bars_of_distributions_are_of_k_persons(database: Database, rows: list[Row], k: int) -> None:

@@ -34,6 +34,7 @@ def test_a_procedure_refuses_persons_by_name(database: Database) -> None:
         frozen(database, made.run)
 
 
+@pytest.mark.in_turns(2)
 @ORACLE
 @given(rows=changing_tables(), later=changing_tables(), name=st.sampled_from(["mondrian", "optimal", "top-down"]))
 def test_rules_are_applied_to_persons(database: Database, rows: list[Row], later: list[Row], name: str) -> None:
