@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlanon.catalog import ReleaseRecord, Status, Step
+from sqlanon.catalog import ReleaseRecord, RunStart, Status, Step
 from sqlanon.engines import redacted
 from sqlanon.engines.base import Engine, StatementListener
 from sqlanon.errors import SqlanonError, VerificationError
 from sqlanon.plan.drawn_plan import DrawnPlan
 from sqlanon.policy import Policy
-from sqlanon.policy.writer import put_back
+from sqlanon.policy.writer import policy_text, put_back
 from sqlanon.results.measures import Check
 from sqlanon.results.run_result import CatalogPlace
 from sqlanon.runs.linking import check_earlier_releases
@@ -79,6 +80,42 @@ class DrawnRun:
             self.published = True
             record.make_up_for()
         return notes
+
+    @contextlib.contextmanager
+    def recorded(self, plan: DrawnPlan, rows: int) -> Iterator[str]:
+        """Record that a run starts, and how it ends if it fails inside, with its statements; gives the run's id.
+
+        rows: of the source.
+        """
+        run = self.session.catalog.start_run(
+            RunStart(
+                source=plan.source_name,
+                release=plan.release_name,
+                policy=policy_text(self.policy),
+                algorithm=self.policy.algorithm.name,
+                engine_version=self.engine.version,
+                source_rows=rows,
+            )
+        )
+        self.observer.started(run)
+        try:
+            yield run
+        except BaseException as error:
+            if self.published:
+                error.add_note("The release WAS published; a step after publishing failed.")
+            self.end(run, error, error, self._steps())
+            raise
+
+    def finish(self, run: str, result: str, rows: int) -> None:
+        """Record that a run published, its statements and its result."""
+        self.session.catalog.add_steps(run, self._steps())
+        self.session.catalog.finish_run(run, Status.PUBLISHED, result=result, source_rows=rows)
+
+    def _steps(self) -> list[Step]:
+        """The statements so far, with the names of files as the policy writes them."""
+        return [
+            dataclasses.replace(step, statement=put_back(step.statement, self.policy)) for step in self.journal.steps
+        ]
 
     def end(self, run: str, error: BaseException, kept: BaseException, steps: Sequence[Step] = ()) -> None:
         """Record how a run ended that failed; `kept` is the error as the record has it, `steps` what it did."""

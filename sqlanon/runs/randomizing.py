@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status, Step
+from sqlanon.catalog import ReleaseKind, ReleaseRecord
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models.randomization.changes import AddedNoise, RandomChange
 from sqlanon.models.randomization.noise import CONFIDENCES
@@ -17,7 +17,6 @@ from sqlanon.plan.randomized import RandomizedPlan, resolve_randomized
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import ColumnNoise, Policy
 from sqlanon.policy.randomized import randomization_of
-from sqlanon.policy.writer import policy_text, put_back
 from sqlanon.releases.randomized import RandomizedRows, secret_key
 from sqlanon.results.randomized import ChangedColumn, HiddenInterval, RandomizedResult
 from sqlanon.results.records import write_randomized_record
@@ -74,32 +73,14 @@ class RandomizedRun(DrawnRun):
         self.engine.require_writable()
         with self.journal.during("plan"):
             plan = resolve_randomized(self.policy, self.engine, replace=self.replace)
-        catalog = self.session.catalog
-        earlier = catalog.released(plan.source_place)
+        earlier = self.session.catalog.released(plan.source_place)
         check_earlier_releases(earlier, plan.source_name, self.policy.republish)
         if earlier:
             warning = noise_warning(earlier[0].run, plan.source_name)
             plan = dataclasses.replace(plan, warnings=(*plan.warnings, warning))
-        run = catalog.start_run(
-            RunStart(
-                source=plan.source_name,
-                release=plan.release_name,
-                policy=policy_text(self.policy),
-                algorithm=self.policy.algorithm.name,
-                engine_version=self.engine.version,
-                source_rows=plan.rows,
-            )
-        )
-        self.observer.started(run)
-        try:
+        with self.recorded(plan, plan.rows) as run:
             result = self._work(run, plan)
-        except BaseException as error:
-            if self.published:
-                error.add_note("The release WAS published; a step after publishing failed.")
-            self.end(run, error, error, self._steps())
-            raise
-        catalog.add_steps(run, self._steps())
-        catalog.finish_run(run, Status.PUBLISHED, result=write_randomized_record(result), source_rows=result.rows)
+        self.finish(run, write_randomized_record(result), result.rows)
         return result
 
     def _work(self, run: str, plan: RandomizedPlan) -> RandomizedResult:
@@ -133,11 +114,6 @@ class RandomizedRun(DrawnRun):
             warnings=plan.warnings,
             notes=notes,
         )
-
-    def _steps(self) -> list[Step]:
-        """The statements so far, with the names of files as the policy writes them."""
-        steps = self.journal.steps
-        return [dataclasses.replace(step, statement=put_back(step.statement, self.policy)) for step in steps]
 
 
 def changed_column(plan: RandomizedPlan, change: RandomChange) -> ChangedColumn:

@@ -13,14 +13,13 @@ from fractions import Fraction
 
 from sqlanon.algorithms.hiding.counting import Counts, count_rules
 from sqlanon.algorithms.hiding.methods import METHODS
-from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status, Step
+from sqlanon.catalog import ReleaseKind, ReleaseRecord
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.measures.rule_mining import MinedTable, RuleDifference, RuleMining, RuleThresholds
 from sqlanon.plan.hiding import HidingPlan, SensitiveRule, resolve_hiding
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy
 from sqlanon.policy.hiding import hiding_of
-from sqlanon.policy.writer import policy_text, put_back
 from sqlanon.releases.hidden_rules import (
     RuleTransactions,
     create_rule_transactions,
@@ -97,31 +96,13 @@ class HidingRun(DrawnRun):
         self.engine.require_writable()
         with self.journal.during("plan"):
             plan = resolve_hiding(self.policy, self.engine, replace=self.replace)
-        catalog = self.session.catalog
-        earlier = catalog.released(plan.source_place)
+        earlier = self.session.catalog.released(plan.source_place)
         check_earlier_releases(earlier, plan.source_name, self.policy.republish)
         if earlier:
             plan = dataclasses.replace(plan, warnings=(*plan.warnings, _earlier_warning(earlier[0].run, plan)))
-        run = catalog.start_run(
-            RunStart(
-                source=plan.source_name,
-                release=plan.release_name,
-                policy=policy_text(self.policy),
-                algorithm=self.policy.algorithm.name,
-                engine_version=self.engine.version,
-                source_rows=plan.rows,
-            )
-        )
-        self.observer.started(run)
-        try:
+        with self.recorded(plan, plan.rows) as run:
             result = self._work(run, plan)
-        except BaseException as error:
-            if self.published:
-                error.add_note("The release WAS published; a step after publishing failed.")
-            self.end(run, error, error, self._steps())
-            raise
-        catalog.add_steps(run, self._steps())
-        catalog.finish_run(run, Status.PUBLISHED, result=write_hiding_record(result), source_rows=result.rows)
+        self.finish(run, write_hiding_record(result), result.rows)
         return result
 
     def _work(self, run: str, plan: HidingPlan) -> HidingResult:
@@ -228,11 +209,6 @@ class HidingRun(DrawnRun):
         texts = [numbered_text(self.engine, plan, column) for column in plan.columns]
         aliased = macro("relations.aliased", relation, Identifier("r"))
         return MinedTable(aliased, number, [{"place": place, "text": text} for place, text in enumerate(texts)])
-
-    def _steps(self) -> list[Step]:
-        """The statements so far, with the names of files as the policy writes them."""
-        steps = self.journal.steps
-        return [dataclasses.replace(step, statement=put_back(step.statement, self.policy)) for step in steps]
 
 
 def _figures(rule: SensitiveRule, before: Counts, after: Counts) -> HiddenRuleFigures:
