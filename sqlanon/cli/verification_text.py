@@ -26,6 +26,10 @@ _OUTCOMES = {
     "pseudonyms_distinct": "each value of an identifier has a pseudonym of its own",
     "labels_fit": "labels are no wider than the algorithm makes them",
 }
+_COSTS_CHANGED = (
+    "The costs have changed since the run that made the release ({files}): distances are measured by them as they are"
+    " now."
+)
 UNKNOWN = "Rows are counted. The source can't be read here, so whether a person has several rows was not looked at."
 
 
@@ -52,6 +56,7 @@ def audit_object(audit: Audit, what: str, repetition: Repetition | None) -> dict
         "run": audit.run,
         "same_source": audit.same_source,
         "left_out": audit.omitted,
+        "changed_costs": list(audit.costs),
         "satisfied": audit.satisfied,
     }
 
@@ -98,6 +103,8 @@ def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:
     ]
     if audit.omitted:
         lines.append(f"Rows of the source that are not in the release: {audit.omitted:,}.")
+    if audit.costs:
+        lines.append(_COSTS_CHANGED.format(files=", ".join(audit.costs)))
     if audit.columns:
         lines.append(f"Not as the policy says: {', '.join(audit.columns)}.")
     if audit.failed and not audit.same_source and audit.failed != ("columns_equal",):

@@ -11,6 +11,7 @@ from typing import Any
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy import Hierarchy, Policy
 from sqlanon.policy.privacy import costs_of
+from sqlanon.results.run_result import CostsUse
 from sqlanon.support.environment import named, require_set
 from sqlanon.values.digest import FILE, file_digest
 
@@ -75,19 +76,36 @@ def describe_costs(policy: Policy) -> dict[int, str]:
     return {place: _digest_of_costs(place, costs.csv) for place, costs in costs_of(policy.privacy).items()}
 
 
-def require_unchanged_costs(policy: Policy, described: Mapping[int, str], cause: Exception | None = None) -> None:
-    """Raise ConflictError if a file of costs is not what it was when it was described; `cause` is what came of that."""
+def costs_used(policy: Policy, described: Mapping[int, str]) -> tuple[CostsUse, ...]:
+    """The files of costs as a run records them: what they were when they were described, without secrets of paths."""
     costs = costs_of(policy.privacy)
+    return tuple(
+        CostsUse(place, str(getattr(policy.privacy[place], "attribute", "")), named(costs[place].csv), digest)
+        for place, digest in described.items()
+    )
+
+
+def changed_costs(policy: Policy, described: Mapping[int, str]) -> dict[int, str]:
+    """The files of costs that are not what they were when they were described, by the places of their models."""
+    costs = costs_of(policy.privacy)
+    changed = {}
     for place, was in described.items():
         try:
-            digest = _digest_of_costs(place, costs[place].csv)
+            digest = _digest_of_costs(place, costs[place].csv) if place in costs else was
         except PolicyError:
             digest = None
         if digest != was:
-            raise ConflictError(
-                f"The file '{costs[place].csv}', the costs of privacy[{place}], changed during the run; nothing was"
-                " published. Run again."
-            ) from cause
+            changed[place] = costs[place].csv
+    return changed
+
+
+def require_unchanged_costs(policy: Policy, described: Mapping[int, str], cause: Exception | None = None) -> None:
+    """Raise ConflictError if a file of costs is not what it was when it was described; `cause` is what came of that."""
+    for place, file in changed_costs(policy, described).items():
+        raise ConflictError(
+            f"The file '{file}', the costs of privacy[{place}], changed during the run; nothing was published. Run"
+            " again."
+        ) from cause
 
 
 def _digest_of_costs(place: int, file: str) -> str:

@@ -160,6 +160,16 @@ class HierarchyUse:
 
 
 @dataclass(frozen=True)
+class CostsUse:
+    """A file of costs that a model measured by: the model's place in the policy, its attribute, the file's digest."""
+
+    place: int
+    attribute: str
+    file: str
+    file_digest: str
+
+
+@dataclass(frozen=True)
 class MinimalNode:
     """A minimal generalization and the rows that it suppresses; None where these were not counted."""
 
@@ -258,6 +268,7 @@ class RunResult:
     distributions: Distributions | None = optional()
     combinations: Combinations | None = optional()
     hierarchies: tuple[HierarchyUse, ...] | None = optional()
+    costs: tuple[CostsUse, ...] | None = optional()
     algorithm: AlgorithmResult
     lattice: LatticeResult | None = optional()
     checks: Mapping[str, Check] | None = optional()

@@ -18,7 +18,7 @@ from sqlanon.encoding.pseudonyms import pseudonymized, without_pseudonyms
 from sqlanon.encoding.source_copy import unchanging
 from sqlanon.engines import redacted
 from sqlanon.errors import Cancelled, SqlanonError
-from sqlanon.hierarchies.digests import describe_costs, describe_hierarchies
+from sqlanon.hierarchies.digests import costs_used, describe_costs, describe_hierarchies
 from sqlanon.measures.coded_figures import CodedMeasurement
 from sqlanon.plan.population import hold_population
 from sqlanon.plan.trust import hold_trusted, origin_of
@@ -173,6 +173,7 @@ def _snapshot(run: RunExecution, source: ReleaseSource, sink: Sink, version: tup
     engine, plan, outcome = run.engine, run.plan, run.outcome
     hierarchies = describe_hierarchies(run.policy)
     run.files = FilesRead(engine, run.policy, version, hierarchies, describe_costs(run.policy))
+    outcome.costs = costs_used(run.policy, run.files.costs)
     with run.files.must_stay(), engine.transaction():
         hold_trusted(run.policy, engine, plan.source, source.pinned)
         hold_population(run.policy, engine)

@@ -17,6 +17,7 @@ from sqlanon.results.measures import Check, Combinations, Distributions, Starred
 from sqlanon.results.run_result import (
     NULL_CHOICE,
     CatalogPlace,
+    CostsUse,
     HierarchyUse,
     LatticeResult,
     QuasiIdentifier,
@@ -44,7 +45,7 @@ class ResultBuilder:
     subject: what the policy declares as its subject; repetition: of the source's identifiers.
     most_rows: where persons are counted, no one of the source has more rows.
     facts: of the recoding; lattice: what is known of the lattice that was searched, if one was.
-    hierarchies: the hierarchies that were used, with their digests.
+    hierarchies: the hierarchies that were used, with their digests; costs: the files of costs.
     digest: that of what was released.
     is_dry: whether nothing was to be published, and so nothing was verified.
     masking: what was measured of a release without labels beside its source.
@@ -74,6 +75,7 @@ class ResultBuilder:
     lattice: Mapping[str, Any] | None = None
     quasi_identifiers: tuple[QuasiIdentifier, ...] = ()
     hierarchies: tuple[HierarchyUse, ...] = ()
+    costs: tuple[CostsUse, ...] = ()
     digest: str | None = None
     verification: Verification | None = None
     checks: dict[str, Check] = field(default_factory=dict)
@@ -115,6 +117,7 @@ class ResultBuilder:
             distributions=self.distributions,
             combinations=self.combinations,
             hierarchies=self.hierarchies,
+            costs=self.costs or None,
             algorithm=AlgorithmResult(self.algorithm, self.rounds, self.statements, self.facts),
             lattice=None if self.lattice is None else from_json(LatticeResult, self.lattice, "lattice"),
             checks=dict(self.checks),

@@ -115,6 +115,41 @@ def test_a_file_has_a_record_and_an_edited_record_is_noticed(duckdb_url: str, tm
     assert "altered" in call("verify", "--record", file).stdout
 
 
+def test_a_release_is_not_judged_by_other_costs_than_its_run_measured_by(policy: Path, tmp_path: Path) -> None:
+    """Changed or gone, the file is named; with its old content, wherever it was written again, all is well."""
+    costs, file = tmp_path / "costs.csv", tmp_path / "record.json"
+    lines = "".join(f"{pair};1\n" for pair in ("flu;cold", "flu;asthma", "flu;none", "cold;asthma", "cold;none"))
+    costs.write_text(lines + "asthma;none;1\n", encoding="utf-8")
+    closeness = "{model: t-closeness, attribute: disease, distance: {csv: costs.csv}, t: 0.4}"
+    text = policy.read_text(encoding="utf-8").replace(
+        "{model: distinct-l-diversity, attribute: disease, l: 2}", closeness
+    )
+    policy.write_text(text, encoding="utf-8")
+    record = record_of(digesting(policy), file)
+    (used,) = record["costs"]
+    assert (used["place"], used["attribute"], Path(used["file"]).name) == (1, "disease", "costs.csv")
+    assert used["file_digest"] == "sha256:" + hashlib.sha256(costs.read_bytes()).hexdigest()
+    assert checked("--record", file, exit_code=0)["changed_costs"] == []
+
+    costs.write_text(lines + "asthma;none;0.5\n", encoding="utf-8")
+    refused = checked("--record", file, exit_code=3)
+    assert (refused["unchanged"], refused["models"], len(refused["changed_costs"])) == (True, None, 1)
+    assert "costs.csv" in refused["note"]
+    assert "not judged" in refused["note"]
+    audited = call("verify", policy, "--json")
+    assert only_object(audited.stdout)["changed_costs"] == refused["changed_costs"], audited.output
+    assert "costs have changed since the run" in call("verify", policy, "--no-source").stdout
+    costs.unlink()
+    assert checked("--record", file, exit_code=3)["changed_costs"] == refused["changed_costs"]
+
+    costs.write_text(lines + "asthma;none;1\n", encoding="utf-8")
+    assert checked("--record", file, exit_code=0)["satisfied"] is True
+    earlier = {name: value for name, value in record.items() if name not in ("costs", "digest")}
+    file.write_text(json.dumps({**earlier, "digest": document_digest(earlier)}), encoding="utf-8")
+    unpinned = checked("--record", file, exit_code=0)
+    assert "no digest of" in unpinned["note"]
+
+
 def test_digests_tell_what_a_hierarchy_says_wherever_its_file_is(tmp_path: Path) -> None:
     found = []
     for name, text in (("a.csv", "F;*\nM;*\n"), ("b.csv", "F;*\nM;*\n"), ("a.csv", "F;*\nM;*\nX;*\n")):

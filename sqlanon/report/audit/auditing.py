@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from sqlanon.plan.connecting import open_release
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.plan.trust import reading
 from sqlanon.policy import Policy
+from sqlanon.policy.privacy import costs_of
 from sqlanon.report.audit.holding import LINKED, Held, hold_against_source
 from sqlanon.report.audit.past import Past, find_past_run
 from sqlanon.report.audit.published import (
@@ -46,6 +48,7 @@ class Audit:
 
     verification: how the models stand; None where the release lacks columns that they are about, or `unjudged`.
     unjudged: the reason why models are not judged, where the release does not show their classes.
+    costs: files of costs that have changed since `run` measured by them: the models are judged by them as they are now.
     checks: each check that was made, by its name. unchecked: those that were not, and why.
     columns: the columns that are missing, too many, in another place or of another type.
     run: the run that the catalog knows to have made the release.
@@ -61,6 +64,7 @@ class Audit:
     same_source: bool = False
     omitted: int | None = None
     unjudged: str | None = None
+    costs: tuple[str, ...] = ()
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -110,6 +114,7 @@ def audit_release(
         audit.sure,
         held.omitted,
         unjudged,
+        audit.changed_costs(),
     )
 
 
@@ -125,6 +130,11 @@ class _Audit:
         self.run: str | None = None
         self.sure = False
         self.verification: Verification | None = None
+
+    @functools.cached_property
+    def past(self) -> Past:
+        """The run that made the release, as far as the catalog knows it."""
+        return find_past_run(self.policy, self.table, self.options)
 
     def check_names(self) -> None:
         """Hold the names of the release's columns against the roles in the policy."""
@@ -147,6 +157,10 @@ class _Audit:
         with open_release(self.policy, self.table, (), self.options) as (engine, relation):
             self.held.checks["counts_add_up"] = check_counts(engine, self.policy, relation)
 
+    def changed_costs(self) -> tuple[str, ...]:
+        """The files of costs that have changed since the run that made the release."""
+        return self.past.changed_costs(self.policy) if costs_of(self.policy.privacy) else ()
+
     def leave_out(self, reason: str) -> None:
         """Say of all checks against the source that they were not made."""
         self.held.unchecked |= dict.fromkeys(_OF_SOURCE, reason)
@@ -157,7 +171,7 @@ class _Audit:
         if self.policy.source.file == STANDARD_INPUT:
             self.leave_out("the source was standard input")
             return
-        past = find_past_run(self.policy, self.table, self.options)
+        past = self.past
         self.run = None if past.run is None else past.run.id
         try:
             with self._source() as (engine, plan):

@@ -11,6 +11,7 @@ from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import whole_path
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, SqlanonError
+from sqlanon.hierarchies.digests import changed_costs
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.report.audit.holding import Known
@@ -18,7 +19,7 @@ from sqlanon.report.run_record.release import place_of_release
 from sqlanon.runs.choices import choices_of
 from sqlanon.runs.fingerprint import fingerprint
 from sqlanon.sql import Relation
-from sqlanon.support.environment import resolved
+from sqlanon.support.environment import named, resolved
 from sqlanon.work.session import open_existing_catalog
 
 
@@ -28,6 +29,11 @@ class Past:
 
     known: Known
     run: Run | None = None
+
+    def changed_costs(self, policy: Policy) -> tuple[str, ...]:
+        """The files of costs of the policy that are not what they were when the run measured by them."""
+        used = () if self.run is None or self.run.result is None else self.run.result.costs or ()
+        return tuple(map(named, changed_costs(policy, {one.place: one.file_digest for one in used}).values()))
 
     def is_of(self, engine: Engine, plan: Plan) -> bool | None:
         """Tell whether the source is the same as when the run read it; None where that is not known."""

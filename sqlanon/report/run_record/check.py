@@ -9,6 +9,9 @@ from typing import Any
 
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, EngineError, PolicyError
+from sqlanon.hierarchies.digests import changed_costs
+from sqlanon.policy import Policy
+from sqlanon.policy.privacy import costs_of
 from sqlanon.report.run_record.record import FORMAT, VERSION, document_digest
 from sqlanon.report.run_record.release import (
     digest_release,
@@ -17,6 +20,8 @@ from sqlanon.report.run_record.release import (
     recorded_policy,
 )
 from sqlanon.support.documents import parse_json, read_bounded, refuse_odd_data
+from sqlanon.support.environment import named
+from sqlanon.support.suggest import quoted
 from sqlanon.values.digest import digests_of
 from sqlanon.verification.release import verify_release, why_unjudged
 from sqlanon.verification.verdict import Verification
@@ -33,6 +38,7 @@ class RecordCheck:
     verification: how the models stand; None where there was nothing to measure, which `note` explains.
     judged: whether models can be judged on the release.
     tables: the tables, or the file, that the record covers, in the order of their digests.
+    costs: the files of costs that are not what they were when the run measured by them.
     """
 
     run: str
@@ -44,6 +50,7 @@ class RecordCheck:
     note: str | None = None
     judged: bool = True
     tables: tuple[str, ...] = ()
+    costs: tuple[str, ...] = ()
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -61,7 +68,7 @@ class RecordCheck:
     @property
     def satisfied(self) -> bool:
         """Tell whether all is as it was signed."""
-        if not self.intact or not self.unchanged:
+        if not self.intact or not self.unchanged or self.costs:
             return False
         return not self.judged if self.verification is None else self.verification.satisfied
 
@@ -75,6 +82,7 @@ class RecordCheck:
             "there": self.digest is not None,
             "unchanged": self.unchanged,
             "changed": list(self.changed),
+            "changed_costs": list(self.costs),
             "recorded": self.recorded,
             "digest": self.digest,
             "models": [asdict(result) for result in verification.models] if verification is not None else None,
@@ -83,6 +91,14 @@ class RecordCheck:
         }
 
 
+_COSTS_CHANGED = (
+    "The costs are not what they were when the run measured by them ({files}), so the models are not judged."
+    " Restore the file whose digest the record has, or release again."
+)
+_COSTS_UNKNOWN = (
+    "The record is of an earlier version, which has no digest of {files}: nothing says that the costs are those of the"
+    " run."
+)
 _UNCOVERED = "The record is of an earlier version, whose digest does not cover {table}: nothing is said of it."
 
 
@@ -107,6 +123,24 @@ def _required(document: Mapping[str, Any], part: str, key: str) -> str:
     if not isinstance(value, str):
         raise PolicyError(f"This is no record that `sqlanon record` wrote: {part}.{key} is missing.")
     return value
+
+
+def _costs_pinned(document: Mapping[str, Any]) -> dict[int, str]:
+    """The digests of files of costs by the places of their models; PolicyError where they are none."""
+    pinned = document.get("costs", [])
+    try:
+        return {int(one["place"]): str(one["file_digest"]) for one in pinned}
+    except (TypeError, KeyError, ValueError):
+        raise PolicyError("This is no record that `sqlanon record` wrote: costs are not as it writes them.") from None
+
+
+def _changed_costs(document: Mapping[str, Any], policy: Policy) -> tuple[tuple[str, ...], list[str]]:
+    """The files of costs that are not what they were in the run, and sentences about them and about unpinned ones."""
+    pinned = _costs_pinned(document)
+    changed = tuple(named(file) for file in changed_costs(policy, pinned).values())
+    unpinned = [named(one.csv) for place, one in costs_of(policy.privacy).items() if place not in pinned]
+    about = ((_COSTS_CHANGED, changed), (_COSTS_UNKNOWN, unpinned))
+    return changed, [text.format(files=", ".join(quoted(files))) for text, files in about if files]
 
 
 def check_record(
@@ -138,6 +172,10 @@ def check_record(
     if now.digest is None:
         return replace(checked, note=now.sentence)
     unsaid = [_UNCOVERED.format(table=one) for one in uncovered]
+    costs, about_costs = _changed_costs(document, policy)
+    unsaid += about_costs
+    if costs:
+        return replace(checked, note=" ".join(unsaid), costs=costs)
     if unjudged := why_unjudged(policy):
         return replace(checked, note=" ".join([unjudged, *unsaid]), judged=False)
     try:
