@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.lattice.search import lattice_problem
-from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.errors import VerificationError
 from sqlanon.federation.agreement import require_agreement
 from sqlanon.federation.cells import public_hierarchies
@@ -52,7 +51,7 @@ class SharedSearch(ReleaseSource):
             problem = lattice_problem(request)
             self.decision = self.revealing.search(run, problem)
             node = self.decision.cells.node
-            self._require_same(node)
+            self._require_same(self.decision)
         with run.journal.during("recode"):
             failing = self._failing(count_classes(problem.sets, node))
             table = create_failing(problem.sets, node, failing)
@@ -61,11 +60,13 @@ class SharedSearch(ReleaseSource):
             generalization = recoded.as_searched(problem.sets.checked, self.decision.facts, None)
             return Levels.create(run.engine, run.workspace, encoded.coded, generalization)
 
-    def _require_same(self, node: Node) -> None:
-        """Hold the sites to one decision, to which each comes by itself."""
-        if len({tuple(one) for one in self.party.tell(list(node), "while decisions were compared")}) > 1:
+    def _require_same(self, decision: SharedDecision) -> None:
+        """Hold the sites to one decision, to which each comes by itself: the levels, and the labels of all classes."""
+        decisions = self.party.tell(decision.described, "while decisions were compared")
+        if any(other != decision.described for other in decisions):
             raise VerificationError(
-                "The sites came to different generalizations; nothing was published. Please report."
+                "The sites came to different generalizations, or their labels differ; nothing was published. Please"
+                " report."
             )
 
     def _failing(self, classes: Sequence[LocalClass]) -> list[LocalClass]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from sqlanon.algorithms.lattice.options import full_domain
 from sqlanon.algorithms.lattice.problem import Problem
 from sqlanon.encoding.frequency.frequency_sets import FrequencySets
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.errors import PolicyError
+from sqlanon.federation.agreement import digest_part
 from sqlanon.federation.cells import PublicCells, PublicHierarchy, require_few
 from sqlanon.federation.counting import count_classes, count_staged, counts_in
 from sqlanon.federation.party import Counts, Party
@@ -33,6 +37,13 @@ class SharedDecision:
     kept: tuple[int, ...]
     omitted: int
     facts: LatticeFacts
+
+    @property
+    def described(self) -> list[Any]:
+        """The levels, and a digest of the labels of the classes: cells of other labels may have the same numbers."""
+        places = self.cells.digits(np.array(self.kept, np.int64))
+        labels = [[known[place] for place in those] for known, those in zip(self.cells.labels, places, strict=True)]
+        return [list(self.cells.node), digest_part([labels, len(self.kept), self.omitted])]
 
 
 class Revealing(ABC):

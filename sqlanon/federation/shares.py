@@ -9,6 +9,7 @@ multiplied by public numbers where they are; shares of a product are made by spl
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,10 @@ class Sharing:
         self.party = party
         self.sites = len(party.plan.sites)
         self.degree = (self.sites - 1) // 2
-        self._weights = [_weight(place, self.sites) for place in range(1, self.sites + 1)]
+        places = range(1, self.sites + 1)
+        self._weights = [_weight(0, place, places) for place in places]
+        few = places[: self.degree + 1]  # which determine a polynomial, and so the shares at all other places
+        self._others = {place: [_weight(place, one, few) for one in few] for place in places[self.degree + 1 :]}
 
     def share_sum(self, own: Numbers, doing: str) -> Numbers:
         """Share the sums, over the sites, of numbers that none shows; every site passes as many."""
@@ -44,11 +48,21 @@ class Sharing:
 
     def multiply(self, left: Numbers, right: Numbers, doing: str) -> Numbers:
         """Share the products of numbers of which this site has shares."""
-        return self._combine(self._send(self._split(left * right % _MODULUS), doing))
+        return _combine(self._weights, self._send(self._split(left * right % _MODULUS), doing))
 
     def open(self, shares: Numbers, doing: str) -> Numbers:
-        """Show all sites the numbers of which each has shares."""
-        return self._combine(self._send([shares] * self.sites, doing))
+        """Show all sites the numbers of which each has shares.
+
+        Raises AccessError where the shares are not of one polynomial, as where a site sends others than it computed.
+        """
+        received = self._send([shares] * self.sites, doing)
+        for place, weights in self._others.items():
+            if (_combine(weights, received) != received[place - 1]).any():
+                raise AccessError(
+                    f"The shares that the sites sent do not belong together {doing}; nothing was published. A site is"
+                    " out of step, or does not run the program as it is."
+                )
+        return _combine(self._weights, received)
 
     def _split(self, numbers: Numbers) -> list[Numbers]:
         """Split numbers into a share for each site."""
@@ -60,13 +74,6 @@ class Sharing:
         for coefficient in reversed(lower):
             value = (value * place + coefficient) % _MODULUS
         return value
-
-    def _combine(self, received: list[Numbers]) -> Numbers:
-        """The value at 0 of the polynomial through the values of all sites."""
-        result = np.zeros(len(received[0]), np.uint64)
-        for weight, values in zip(self._weights, received, strict=True):
-            result = (result + np.uint64(weight) * values) % _MODULUS
-        return result
 
     def _send(self, numbers: list[Numbers], doing: str) -> list[Numbers]:
         """Send each site its numbers; returns those of all sites, as many."""
@@ -88,10 +95,18 @@ def draw(number: int) -> Numbers:
     return drawn
 
 
-def _weight(place: int, sites: int) -> int:
-    """The weight of a place in the value at 0 of a polynomial of a degree below the number of places."""
+def _combine(weights: Sequence[int], received: Sequence[Numbers]) -> Numbers:
+    """Add up the shares of sites, of which there may be more than weights, each times its weight."""
+    result = np.zeros(len(received[0]), np.uint64)
+    for weight, values in zip(weights, received, strict=False):
+        result = (result + np.uint64(weight) * values) % _MODULUS
+    return result
+
+
+def _weight(at: int, place: int, places: Sequence[int]) -> int:
+    """The weight of a place in the value, at another one, of a polynomial of a degree below the number of places."""
     result = 1
-    for other in range(1, sites + 1):
+    for other in places:
         if other != place:
-            result = result * other * pow(other - place, -1, PRIME) % PRIME
+            result = result * (at - other) * pow(place - other, -1, PRIME) % PRIME
     return result

@@ -34,16 +34,20 @@ from sqlanon.sql import Identifier, Relation
 from sqlanon.values.expressions import text_of
 
 _DOING = "while the support was counted"
-_FEWEST_TABLES = 2
+_FEWEST_CONDITIONS = 2  # sites that have some
 _ASKED = (Role.QUASI_IDENTIFIER, Role.SENSITIVE, Role.INSENSITIVE)
 
 
 @dataclass(frozen=True)
 class Marks:
-    """A site's persons in the order of their identifiers: a digest of these, and 1 for each who is marked."""
+    """A site's persons in the order of their identifiers: a digest of these, and 1 for each who is marked.
+
+    are_chosen: whether conditions say who is marked; otherwise all are.
+    """
 
     persons: str
     numbers: Numbers
+    are_chosen: bool = True
 
 
 def count_support(
@@ -86,12 +90,15 @@ def multiply_marks(party: Party, marks: Marks | None) -> int:
 
 def _agree_on_persons(party: Party, marks: Marks | None) -> int:
     """Count the persons, who must be the same at all sites that have a table."""
-    received = party.tell(None if marks is None else [marks.persons, len(marks.numbers)], "while persons were compared")
+    own = None if marks is None else [marks.persons, len(marks.numbers), marks.are_chosen]
+    received = party.tell(own, "while persons were compared")
     having = {name: one for name, one in zip(party.plan.names, received, strict=True) if one is not None}
-    if len(having) < _FEWEST_TABLES:
-        raise PolicyError("The support is of conditions of two sites at least: the others learn no more than a count.")
+    if sum(bool(one[2]) for one in having.values()) < _FEWEST_CONDITIONS:
+        raise PolicyError(
+            "--where: the support is of conditions of two sites at least; that of one site alone is a count of its own."
+        )
     (first, one), *others = having.items()
-    differing = [f"'{name}'" for name, other in others if other != one]
+    differing = [f"'{name}'" for name, other in others if other[:2] != one[:2]]
     if differing:
         raise PolicyError(
             f"The identifiers at {', '.join(differing)} are not those at '{first}': each site needs one row for each of"
@@ -125,7 +132,7 @@ def read_marks(engine: Engine, source: Relation, policy: Policy, person: str, wh
     if any(one == other for (one, _), (other, _) in itertools.pairwise(marked)):
         raise PolicyError(f"--id: column '{person}' has some value in several rows; name one that is a row's own.")
     digest = hashlib.sha256(b"".join(len(one).to_bytes(4, "big") + one for one, _ in marked))
-    return Marks(digest.hexdigest(), np.array([mark for _, mark in marked], np.uint64))
+    return Marks(digest.hexdigest(), np.array([mark for _, mark in marked], np.uint64), bool(where))
 
 
 def _conditions(columns: Mapping[str, Column], policy: Policy, where: str) -> Sequence[TypedCondition]:

@@ -212,13 +212,13 @@ def rows_of_sites(rows: Sequence[Row], names: Sequence[str] = NAMES) -> dict[str
 
 
 class RecordingProxy:
-    """Passes bytes between a site that connects and one that listens, and keeps them."""
+    """Passes bytes between a site that connects and one that listens, and keeps them: all, and those it sent."""
 
     def __init__(self, to: int) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listening.getsockname()[1])
         self._to = to
-        self.seen = bytearray()
+        self.seen, self.sent = bytearray(), bytearray()
 
     @contextlib.contextmanager
     def passing(self) -> Iterator[RecordingProxy]:
@@ -239,12 +239,14 @@ class RecordingProxy:
                     near.close()  # the site does not listen yet
                     continue
                 for one, other in ((near, far), (far, near)):
-                    threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
+                    kept = self.sent if one is near else bytearray()
+                    threading.Thread(target=self._pass, args=(one, other, kept), daemon=True).start()
 
-    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+    def _pass(self, one: socket.socket, other: socket.socket, kept: bytearray) -> None:
         with contextlib.suppress(OSError):
             while data := one.recv(65536):
                 self.seen += data
+                kept += data
                 other.sendall(data)
         with contextlib.suppress(OSError):
             other.shutdown(socket.SHUT_WR)

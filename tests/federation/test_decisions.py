@@ -12,33 +12,13 @@ from sqlanon.federation.federation_plan import FederationPlan
 from sqlanon.federation.party import Party
 from sqlanon.federation.releasing import SharedSearch
 from sqlanon.federation.scope import require_scope
-from sqlanon.federation.serving import release_together
 from sqlanon.federation.thresholds import Threshold
 from sqlanon.policy.loading import build_policy
-from sqlanon.work.session import open_session
-from tests.federation.sites import Sites, random_rows
 from tests.federation.support import NAMES
-from tests.federation.threads import Room, record
-from tests.run_support import OPTIONS, duckdb_url
+from tests.federation.threads import record, release, sites_of
 
 DECISION = {"reveal": "decision", "most_nodes": 100}
 PRECISION = {"name": "optimal", "quality": "precision"}
-
-
-def sites_of(directory: Path, seed: int, **more: Any) -> Sites:
-    urls = {name: duckdb_url(directory / f"{name}.duckdb") for name in (*NAMES, "union")}
-    return Sites(directory, urls, random_rows(seed, 240), **more)
-
-
-def release(sites: Sites, room: Room | None = None, **policies: Any) -> dict[str, Any]:
-    """Release together, each site in a thread; results, or errors."""
-
-    def part(party: Party) -> Any:
-        policy = build_policy(policies.get(party.site) or sites.policy(party.site))
-        with open_session(policy, OPTIONS) as session:
-            return release_together(session, policy, party, replace=True)
-
-    return dict(zip(NAMES, (room or Room(NAMES, **sites.plan)).run(part), strict=True))
 
 
 CASES: list[dict[str, Any]] = [

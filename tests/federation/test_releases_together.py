@@ -30,6 +30,7 @@ from tests.federation.support import (
     needs_federation,
     start_all,
 )
+from tests.patience import wait_until
 
 pytestmark = needs_federation
 CASES: list[dict[str, Any]] = [
@@ -70,11 +71,15 @@ def test_no_release_where_one_database_would_have_none(tmp_path: Path, urls: dic
     sites.require_old()
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
+@pytest.mark.parametrize("reveal", ["counts", "decision"])
 @pytest.mark.parametrize("phase", ["plan", "encode", "search", "recode", "verify", "publish"])
-def test_a_site_that_dies_leaves_every_old_release(phase: str, tmp_path: Path, urls: dict[str, str]) -> None:
+def test_a_site_that_dies_leaves_every_old_release(
+    phase: str, reveal: str, tmp_path: Path, urls: dict[str, str]
+) -> None:
     """The others name it, and publish nothing; the next run does."""
-    sites = Sites(tmp_path, urls, random_rows(3, 120), suppression=0.2)
+    algorithm = {"name": "optimal", "quality": "precision"}
+    sites = Sites(tmp_path, urls, random_rows(3, 120), plan={"reveal": reveal}, suppression=0.2, algorithm=algorithm)
     sites.publish_old()
     north, south, west = start_all(sites.federation, sites.policies(), south=phase)
     south.until(phase)
@@ -117,17 +122,35 @@ def test_another_policy_is_refused_by_its_part(part: str, tmp_path: Path, urls: 
 
 
 def test_strangers_are_refused(tmp_path: Path, urls: dict[str, str]) -> None:
-    """Whoever has no certificate, or one that the plan does not name, learns nothing and stops nobody."""
+    """Whoever has no certificate, or one that the plan does not name, or sends again what a site sent, stops nobody.
+
+    The first site's bytes begin a session anew, of which the stranger has no keys: nothing of it is taken.
+    """
     sites = Sites(tmp_path, urls, random_rows(5, 90), suppression=0.3)
     stranger = make_certificate(tmp_path, "stranger")
-    north = SiteProcess(sites.federation, "north", sites.policy("north"))
-    west = SiteProcess(sites.federation, "west", sites.policy("west"))
     port = sites.federation.ports["west"]
-    assert knock(port, None) == b""
-    assert knock(port, stranger) == b""
-    assert knock(port, None, plain=True) == b""
-    south = SiteProcess(sites.federation, "south", sites.policy("south"))
-    assert {code for code, _ in end_all([north, south, west]).values()} == {0}
+    with RecordingProxy(port).passing() as proxy:
+        sites.federation.addresses["north", "west"] = proxy.port
+        north = SiteProcess(sites.federation, "north", sites.policy("north"))
+        west = SiteProcess(sites.federation, "west", sites.policy("west"))
+        assert knock(port, None) == b""
+        assert knock(port, stranger) == b""
+        assert knock(port, None, plain=True) == b""
+        wait_until(lambda: len(proxy.sent) > 600)  # more than the first message of the handshake
+        assert not is_answered(port, bytes(proxy.sent))
+        south = SiteProcess(sites.federation, "south", sites.policy("south"))
+        assert {code for code, _ in end_all([north, south, west]).values()} == {0}
+
+
+def is_answered(port: int, sent: bytes) -> bool:
+    """Send recorded bytes to a site; whether it answers by more than its part of a handshake, and an alert."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection, contextlib.suppress(OSError):
+        connection.sendall(sent)
+        received = bytearray()
+        while data := connection.recv(65536):
+            received += data
+        return len(received) > 10_000
+    return False
 
 
 def knock(port: int, key: Path | None, plain: bool = False) -> bytes:

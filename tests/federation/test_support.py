@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +14,14 @@ import pytest
 
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError
+from sqlanon.federation.federation_plan import load_plan
 from sqlanon.federation.party import Party
-from sqlanon.federation.support import Marks, multiply_marks, read_marks
+from sqlanon.federation.support import Marks, count_support, multiply_marks, read_marks
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation
+from tests.federation.support import NAMES, WAITING, Federation, needs_federation
 from tests.federation.threads import Room
-from tests.run_support import Database
+from tests.run_support import Database, duckdb_url, open_database
 
 COLUMNS = {"person id": "varchar(9)", "age": "integer", "job": "varchar(9)"}
 THREE = np.ones(3, np.uint64)
@@ -47,6 +53,7 @@ def test_only_the_support_is_opened() -> None:
     ("given", "sentence"),
     [
         ([Marks("a", THREE), None, None], "of two sites at least"),
+        ([Marks("a", THREE), Marks("a", THREE, are_chosen=False), None], "of two sites at least"),
         (
             [Marks("a", THREE), Marks("b", THREE), None],
             "'site1' are not those at 'site0'",
@@ -94,3 +101,38 @@ def test_marks_are_in_the_order_of_identifiers(database: Database) -> None:
         ):
             with pytest.raises(PolicyError, match=sentence):
                 read(name, where)
+
+
+@needs_federation
+@pytest.mark.in_turns(3)
+def test_sites_are_commands(tmp_path: Path) -> None:
+    """Two with tables of the same persons, and a third that holds shares; wrong commands are refused before."""
+    federation = Federation(tmp_path)
+    tables = {"north": ("job", ["nurse", "cook", "nurse", None]), "south": ("age", [25, 28, 31, 29])}
+    wheres = {"north": "job = 'nurse'", "south": "age < 30"}
+    started = []
+    for name in NAMES:
+        place = [str(federation.plan(name)), "--site", name, "--key", str(federation.keys[name])]
+        if name in tables:
+            column, values = tables[name]
+            url = duckdb_url(tmp_path / f"{name}.duckdb")
+            with open_database(url) as database:
+                rows = [(f"p{number}", value) for number, value in enumerate(values)]
+                database.create({"person": "varchar(9)", column: COLUMNS[column]}, rows, "persons")
+            policy = {
+                "source": {"url": url, "table": "persons"},
+                "release": {"table": "r"},
+                "attributes": {"person": {"role": "identifier"}, column: {"role": "quasi-identifier"}},
+                "privacy": [{"model": "k-anonymity", "k": 2}],
+            }
+            file = tmp_path / f"{name}.json"
+            file.write_text(json.dumps(policy))
+            place += ["--policy", str(file), "--id", "person", "--where", wheres[name]]
+        command = [sys.executable, "-m", "sqlanon", "federate", "support", *place]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    ended = [one.communicate(timeout=WAITING) for one in started]
+    assert [(output, one.returncode) for (output, _), one in zip(ended, started, strict=True)] == [("1\n", 0)] * 3, (
+        ended
+    )
+    with pytest.raises(PolicyError, match="name the policy"):
+        count_support(load_plan(federation.plan("west")), None, "west", federation.keys["west"], where="age < 30")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from sqlanon.engines import connect
-from sqlanon.errors import PolicyError
+from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.federation import union
 from sqlanon.federation.lacking import list_lacking, unite
 from sqlanon.federation.party import Party
@@ -60,6 +60,22 @@ def test_who_has_a_value_changes_nothing_that_is_opened(monkeypatch: pytest.Monk
     assert seen[0] == seen[1] == seen[2]
 
 
+def test_marks_of_different_values_are_opened_times_a_number_at_random(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variance itself would tell at how many sites a value is: of equal values it differs from run to run."""
+    monkeypatch.setattr(union, "SLOTS", 1)
+    opened: list[list[int]] = []
+    for _ in range(2):
+        seen: list[Any] = []
+        with monkeypatch.context() as patched:
+            patched.setattr(union, "_MOST_ROUNDS", 1)
+            record(patched, Sharing, "open", seen)
+            ended = Room(3).run(lambda party: Union(Sharing(party)).of({"Ulm" if party.place else "Rom"}))
+        assert {type(error) for error in ended} == {ProtectionError}
+        opened.append([int(one) for _, numbers in seen for one in numbers])
+    assert all(all(one[3:]) for one in opened)  # the first tell that the slot is used
+    assert set(opened[0][3:]).isdisjoint(opened[1][3:])
+
+
 def test_too_many_or_too_long_values_are_refused() -> None:
     with pytest.raises(PolicyError, match="Column 'city' has 8,193 values that its hierarchy lacks, and 8,192"):
         require_fit(list(map(str, range(8193))), "city")
@@ -92,6 +108,7 @@ def test_another_hierarchy_is_refused() -> None:
 
 
 @needs_federation
+@pytest.mark.in_turns(3)
 def test_sites_are_commands(tmp_path: Path) -> None:
     """Each site is one command; all print the values that the hierarchy lacks anywhere."""
     urls = {name: duckdb_url(tmp_path / f"{name}.duckdb") for name in (*NAMES, "union")}

@@ -6,6 +6,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from queue import Queue
 from typing import Any
 
@@ -14,16 +15,25 @@ import pytest
 from sqlanon.errors import AccessError, SqlanonError
 from sqlanon.federation.federation_plan import FederationPlan
 from sqlanon.federation.party import Party
-from tests.federation.support import WAITING
+from sqlanon.federation.serving import release_together
+from sqlanon.policy.loading import build_policy
+from sqlanon.work.session import open_session
+from tests.federation.sites import Sites, random_rows
+from tests.federation.support import NAMES, WAITING
+from tests.run_support import OPTIONS, duckdb_url
+
+Tamper = Callable[[int, int, list[bytes]], list[bytes]]
 
 
 class Room:
     """Sites that are connected by memory."""
 
-    def __init__(self, sites: int | Sequence[str], **plan: Any) -> None:
+    def __init__(self, sites: int | Sequence[str], tamper: Tamper | None = None, **plan: Any) -> None:
+        """tamper: changes the messages of a site, given its place and the number of the exchange."""
         names = [f"site{number}" for number in range(sites)] if isinstance(sites, int) else sites
         listed = {name: {"address": f"h:{7000 + n}", "certificate": name} for n, name in enumerate(names)}
         self.plan = FederationPlan.model_validate({"sites": listed, **plan})
+        self.tamper = tamper
         self.kept: dict[tuple[int, int], list[bytes]] = {}
         self.places = range(len(names))
         self.boxes: dict[tuple[int, int], Queue[bytes | None]] = defaultdict(Queue)
@@ -60,12 +70,14 @@ class _Party(Party):
             self._room.boxes[self.place, place].put(message)
 
     def _exchange(self, messages: list[bytes], doing: str) -> list[bytes]:
+        number = next(self._exchanges)
+        if self._room.tamper is not None:
+            messages = self._room.tamper(self.place, number, messages)
         self._put(messages)
         received = [self._room.boxes[place, self.place].get(timeout=WAITING) for place in self._room.places]
         for message, name in zip(received, self.plan.names, strict=True):
             if message is None:
                 raise AccessError(f"Site '{name}' left {doing}.")
-        number = next(self._exchanges)
         self._room.kept[number, self.place] = messages
         return [message for message in received if message is not None]
 
@@ -80,3 +92,20 @@ def record(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, into: list[t
         return result
 
     monkeypatch.setattr(owner, name, recording)
+
+
+def sites_of(directory: Path, seed: int, **more: Any) -> Sites:
+    """Sites with databases of DuckDB, which threads can share with the test."""
+    urls = {name: duckdb_url(directory / f"{name}.duckdb") for name in (*NAMES, "union")}
+    return Sites(directory, urls, random_rows(seed, 240), **more)
+
+
+def release(sites: Sites, room: Room | None = None, **policies: Any) -> dict[str, Any]:
+    """Release together, each site in a thread; results, or errors."""
+
+    def part(party: Party) -> Any:
+        policy = build_policy(policies.get(party.site) or sites.policy(party.site))
+        with open_session(policy, OPTIONS) as session:
+            return release_together(session, policy, party, replace=True)
+
+    return dict(zip(NAMES, (room or Room(NAMES, **sites.plan)).run(part), strict=True))
