@@ -73,12 +73,13 @@ def _first_words(draws: Sequence[Draws | None]) -> list[int]:
 
 def drawn(draws: Draws, key: str, column: int, first: int, turn: int, line: str) -> int:
     """Draw the number of a column of a row by its words, as the database is to do it."""
-    word, spread = (_digest(key, number // 4, turn, line) >> 32 * (number % 4) for number in (first, first + 1))
-    tail = _digest(key, f"t{column}", turn, line) & ((1 << TAIL_BITS) - 1)
+    word, spread = (digest_of(key, number // 4, turn, line) >> 32 * (number % 4) for number in (first, first + 1))
+    tail = digest_of(key, f"t{column}", turn, line) & ((1 << TAIL_BITS) - 1)
     return draws.value(word & 0xFFFFFFFF, tail, spread & 0xFFFFFFFF)
 
 
-def _digest(key: str, name: int | str, turn: int, line: str) -> int:
+def digest_of(key: str, name: int | str, turn: int, line: str) -> int:
+    """Digest a row under a key, as a number whose last bits are drawn first."""
     secret = base64.b64encode(bytes.fromhex(key)).decode().rstrip("=")
     return int.from_bytes(hashlib.md5(f"{secret}:{name}:{turn}:{line}".encode()).digest(), "little")
 

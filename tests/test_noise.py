@@ -50,7 +50,7 @@ def masses_of(draws: Draws) -> dict[int, int]:
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=70).filter(any))
 def test_slots_have_the_masses_of_segments(weights: list[int]) -> None:
-    draws = weighted([float(weight) for weight in weights])
+    draws = weighted([Fraction(weight) for weight in weights])
     masses = masses_of(draws)
     assert len(draws.slots()) == 1 << draws.slot_bits
     for weight, segment in zip(weights, draws.segments, strict=True):

@@ -292,7 +292,9 @@ def test_noise_that_is_too_small_is_seen(database: Database, monkeypatch: pytest
     """Draws that are not those of the policy don't pass, though every value is possible."""
     table = database.create(COLUMNS, rows_of(3000))
     policy = randomized_policy(database, table, ROLES, CHANGES)
-    monkeypatch.setattr("sqlanon.plan.randomized.noise_draws", lambda _, unit: noise_draws(GaussianNoise(2.0), unit))
+    monkeypatch.setattr(
+        "sqlanon.plan.randomized_columns.noise_draws", lambda _, unit: noise_draws(GaussianNoise(2.0), unit)
+    )
     with pytest.raises(VerificationError, match="distributions_fit"):
         randomize(policy)
 

@@ -40,10 +40,11 @@ def compare_classifiers(
         require_columns(engine, release, [target, *changes])
         if target in changes:
             raise PolicyError(f"'{target}' was randomized too: a target is a column that is released as it is.")
+        hidden = {name: change for name, change in changes.items() if change.hides_distribution}
         columns = {column.name: column for column in engine.columns(release)}
         predicted = read_target(engine, release, columns.pop(target))
         ranges = {name: range_ for name in changes if (range_ := declared_range(policy, name)) is not None}
-        features, omitted = read_features(engine, release, list(columns.values()), changes, ranges, bins)
+        features, omitted = read_features(engine, release, list(columns.values()), hidden, ranges, bins)
         names = [one.column.name for one in features]
         source, unread = _open_source(stack, engine, policy, [target, *names])
         compared = compare(engine, release, source, features, predicted)

@@ -15,9 +15,9 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.bins import Bins, spread, transitions
 from sqlanon.measures.reconstruction.estimate_table import place_of_estimate, write_estimate
-from sqlanon.measures.reconstruction.estimating import Estimate, estimate, invert
+from sqlanon.measures.reconstruction.estimating import Estimate, estimate, has_inverse, invert
 from sqlanon.measures.reconstruction.numbers import number_of
-from sqlanon.models.randomization.changes import AddedNoise, RandomChange, Response, read_changes
+from sqlanon.models.randomization.changes import AddedNoise, CategoryChange, RandomChange, read_changes
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
 from sqlanon.policy import Policy
@@ -51,7 +51,7 @@ def reconstruct(
     bins: of numbers, over the range.
     method: `em`, expectation maximization (Agrawal, Aggarwal, PODS 2001), by default of numbers; `bayes`, numbers as if
         in the middle of their bins (Agrawal, Srikant, SIGMOD 2000); `inversion` of the matrix, by default of
-        categories.
+        categories where it has an inverse.
     range_: the least and the greatest original number; by default that which the policy declares, or else that of the
         released numbers, which is wider.
     table: the name of a new table in the release's database, for its owner alone, that the estimate is written to.
@@ -72,14 +72,18 @@ def reconstruct(
         require_columns(engine, release, [column, *([] if by is None else [by])])
         group = _group_of(engine, release, by, changes)
         change = changes[column]
+        if not change.hides_distribution:
+            raise PolicyError(
+                f"The values of '{column}' were swapped: the released ones are distributed exactly as the originals."
+            )
         released = next(one for one in engine.columns(release) if one.name == column)
         source = _ReleasedColumn(engine, release, released, group)
-        chosen: Method = method or ("inversion" if isinstance(change, Response) else "em")
+        chosen = method or _default_method(change)
         if isinstance(change, AddedNoise):
             if chosen == "inversion":
                 raise PolicyError("inversion is for categories; numbers are estimated by em or bayes.")
             groups = _numbers(source, change, bins, chosen, range_ or declared_range(policy, column))
-        elif isinstance(change, Response):
+        elif isinstance(change, CategoryChange):
             if chosen == "bayes":
                 raise PolicyError("bayes is for numbers; categories are estimated by em or inversion.")
             groups = _categories(source, change, chosen)
@@ -88,6 +92,10 @@ def reconstruct(
         if place is not None:
             write_estimate(engine, place, result)
     return result
+
+
+def _default_method(change: RandomChange) -> Method:
+    return "inversion" if isinstance(change, CategoryChange) and has_inverse(change.matrix) else "em"
 
 
 class _ReleasedColumn:
@@ -185,7 +193,7 @@ def _numbers(
     ]
 
 
-def _categories(source: _ReleasedColumn, change: Response, method: Method) -> list[ReconstructedGroup]:
+def _categories(source: _ReleasedColumn, change: CategoryChange, method: Method) -> list[ReconstructedGroup]:
     counted = source.count("reconstruction/count_values", text=source.text)
     numbers = {value: place for place, value in enumerate(change.released)}
     foreign = sum(rows for counts in counted.values() for value, rows in counts.items() if value not in numbers)
@@ -193,17 +201,16 @@ def _categories(source: _ReleasedColumn, change: Response, method: Method) -> li
         raise PolicyError(f"{foreign:,} released rows hold values of {change.column} that the table of changes lacks.")
     groups = [{numbers[value]: rows for value, rows in counts.items()} for counts in counted.values()]
     if method == "inversion":
+        if not has_inverse(change.matrix):
+            raise PolicyError(
+                f"The matrix of {change.column} has no inverse, as values become the same by nearly the same"
+                " probabilities: estimate by rounds (--method em)."
+            )
         return [
             _category_group(change, group, counts, invert(counts, change.matrix), None)
             for group, counts in zip(counted, groups, strict=True)
         ]
-    cells = [
-        (true, shown, probability)
-        for true, row in enumerate(change.matrix)
-        for shown, probability in enumerate(row)
-        if probability > 0
-    ]
-    estimates = estimate(groups, range(len(change.values)), cells)
+    estimates = estimate(groups, range(len(change.values)), change.probabilities)
     return [
         _category_group(change, group, counts, one.shares, one)
         for group, counts, one in zip(counted, groups, estimates, strict=True)
@@ -211,7 +218,11 @@ def _categories(source: _ReleasedColumn, change: Response, method: Method) -> li
 
 
 def _category_group(
-    change: Response, group: str | None, counts: Mapping[int, int], shares: Mapping[int, float], of: Estimate | None
+    change: CategoryChange,
+    group: str | None,
+    counts: Mapping[int, int],
+    shares: Mapping[int, float],
+    of: Estimate | None,
 ) -> ReconstructedGroup:
     rows = sum(counts.values())
     released = {value: counts.get(place, 0) / rows for place, value in enumerate(change.released)}

@@ -28,7 +28,7 @@ from sqlanon.policy.lattice_algorithms import (
     TopDown,
 )
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
-from sqlanon.policy.noise_algorithms import ColumnNoise, Randomize, RandomizedResponse
+from sqlanon.policy.noise_algorithms import ColumnNoise, Randomize, RandomizedResponse, TransitionMatrix, ValueSwap
 from sqlanon.policy.privacy import (
     AlphaKParameters,
     AverageRiskParameters,
@@ -118,8 +118,10 @@ __all__ = [
     "SyntheticRows",
     "TClosenessParameters",
     "TopDown",
+    "TransitionMatrix",
     "Tree",
     "Unit",
+    "ValueSwap",
     "VarianceDiversityParameters",
     "seed_of",
 ]

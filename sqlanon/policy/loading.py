@@ -142,6 +142,16 @@ class _Preparation:
             if isinstance(model, dict) and isinstance(model.get("distance"), dict):
                 model["distance"] = dict(model["distance"])
                 self._locate(model["distance"], "csv", ("privacy", place, "distance", "csv"))
+        self._locate_matrices(data.get("algorithm"))
+
+    def _locate_matrices(self, algorithm: Any) -> None:
+        columns = algorithm.get("columns") if isinstance(algorithm, dict) else None
+        if not isinstance(columns, dict):
+            return
+        for name, asked in columns.items():
+            if isinstance(asked, dict) and "transition" in asked:
+                columns[name] = dict(asked)
+                self._locate(columns[name], "transition", ("algorithm", "columns", name, "transition"))
 
     def _hierarchy(self, given: Any, path: Path) -> Any:
         if isinstance(given, str):

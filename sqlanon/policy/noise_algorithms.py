@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
-from sqlanon.policy.part import Number, Part, broken, different
+from sqlanon.policy.part import Number, Part, Reference, broken, different
 
 MOST_VALUES = 1000  # of a column whose responses are randomized
 MOST_EPSILON = 10  # of one column: noise of a scale that is smaller hides nothing
+_MOST_PARTS = 10**9  # of all values, that a share is a multiple of
 _SIZES = ("deviation", "half-width", "scale", "epsilon", "interval-privacy")
 _SIZE_OF = {"gaussian": "deviation", "uniform": "half-width", "laplace": "scale"}
 
@@ -76,7 +78,44 @@ class RandomizedResponse(Part):
     """The k values of the column; rows with others are refused."""
 
 
-COLUMN_PARTS: Mapping[str, type[Part]] = {"noise": ColumnNoise, "response": RandomizedResponse}
+class TransitionMatrix(Part):
+    """Post-randomization (PRAM): a value becomes another one, or stays, by the probabilities of a matrix (Gouweleeuw,
+    Kooiman, Willenborg, de Wolf, Journal of Official Statistics, 1998)."""
+
+    transition: Reference = Field(min_length=1)
+    """A file of the matrix, relative to the policy. Its first line has a text and then the values of the column, every
+    other one a value and the probabilities by which it becomes each of them: decimals that add up to 1. Rows with
+    other values are refused."""
+
+
+class ValueSwap(Part):
+    """Data swapping: values of the column are exchanged between rows, so that it keeps its distribution exactly
+    (Dalenius, Reiss, Journal of Statistical Planning and Inference, 1982)."""
+
+    swap: Number = Field(gt=0, le=1)
+    """The share of the rows that exchange their value with another one: so many rows, drawn at random, are paired at
+    random. It has no epsilon."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.share.denominator > _MOST_PARTS:
+            raise broken("has a share of more than nine decimals; round it.")
+        return self
+
+    @property
+    def share(self) -> Fraction:
+        """The decimal number that the policy says, as a fraction."""
+        return Fraction(repr(self.swap))
+
+
+ColumnChange = ColumnNoise | RandomizedResponse | TransitionMatrix | ValueSwap
+
+COLUMN_PARTS: Mapping[str, type[Part]] = {
+    "noise": ColumnNoise,
+    "response": RandomizedResponse,
+    "transition": TransitionMatrix,
+    "swap": ValueSwap,
+}
 """Parts of the grammar by the key that only one of them has."""
 
 
@@ -95,21 +134,29 @@ def column_part(given: object) -> type[Part] | None:
 
 
 RandomizedColumn = Annotated[
-    Annotated[ColumnNoise, Tag("noise")] | Annotated[RandomizedResponse, Tag("response")],
+    Annotated[ColumnNoise, Tag("noise")]
+    | Annotated[RandomizedResponse, Tag("response")]
+    | Annotated[TransitionMatrix, Tag("transition")]
+    | Annotated[ValueSwap, Tag("swap")],
     Discriminator(_kind_of),
 ]
 
 
 class Randomize(AlgorithmParameters):
-    """Adds noise to numbers and randomizes categories, by distributions that are released too, so that readers can
-    reconstruct what the noise hides: distributions, not rows. docs/randomization.md says more."""
+    """Adds noise to numbers, randomizes categories, or swaps values between rows, by distributions that are released
+    too, so that readers can reconstruct what is hidden: distributions, not rows. docs/randomization.md says more."""
 
     recodes: ClassVar[Recodes] = Recodes.NOISE
     is_randomized: ClassVar[bool] = True
     sentence: ClassVar[str] = (
-        "Every value of the randomized columns was changed at random, by a distribution that is released beside the"
-        " rows."
+        "Values of the randomized columns were changed at random, by distributions that are released beside the rows."
     )
     name: Literal["randomize"]
     columns: Annotated[dict[str, RandomizedColumn], Field(min_length=1)]
     """The randomized columns, each with its noise, as `{age: {noise: gaussian, deviation: 10}}`."""
+
+
+def matrix_files(algorithm: AlgorithmParameters) -> dict[str, TransitionMatrix]:
+    """List the columns that a matrix changes, each with what the policy says of it."""
+    columns = algorithm.columns if isinstance(algorithm, Randomize) else {}
+    return {name: asked for name, asked in columns.items() if isinstance(asked, TransitionMatrix)}

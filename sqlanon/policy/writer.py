@@ -9,6 +9,7 @@ from typing import Any
 from sqlanon.engines.urls import redacted
 from sqlanon.policy import Policy
 from sqlanon.policy.keys import KeyFile
+from sqlanon.policy.noise_algorithms import matrix_files
 from sqlanon.policy.part import Part
 from sqlanon.policy.privacy import costs_of
 from sqlanon.support.environment import Expanded, written
@@ -33,6 +34,8 @@ def policy_text(policy: Policy) -> str:
             _write(data["attributes"][name]["key"], attribute.key, "file")
     for place, costs in costs_of(policy.privacy).items():
         _write(data["privacy"][place]["distance"], costs, "csv")
+    for name, asked in matrix_files(policy.algorithm).items():
+        _write(data["algorithm"]["columns"][name], asked, "transition")
     return json.dumps(data, ensure_ascii=False, indent=2)
 
 
@@ -41,7 +44,8 @@ def put_back(text: str, policy: Policy) -> str:
     csvs = (a.hierarchy.csv for a in policy.attributes.values() if a.hierarchy is not None)
     keys = (a.key.file for a in policy.attributes.values() if isinstance(a.key, KeyFile))
     costs = (one.csv for one in costs_of(policy.privacy).values())
-    for file in (policy.source.file, policy.release.file, *csvs, *keys, *costs):
+    matrices = (one.transition for one in matrix_files(policy.algorithm).values())
+    for file in (policy.source.file, policy.release.file, *csvs, *keys, *costs, *matrices):
         if isinstance(file, Expanded):
             text = text.replace(str(file), file.written)
             text = text.replace(f"{dirname(file)}{sep}", f"{dirname(file.written)}{sep}")

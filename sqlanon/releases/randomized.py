@@ -15,7 +15,8 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.models.randomization.draws import HEAD_BITS, TAIL_BITS, WORD_BITS
-from sqlanon.plan.randomized import Randomized, RandomizedCategory, RandomizedPlan
+from sqlanon.plan.randomized import RandomizedPlan
+from sqlanon.plan.randomized_columns import RandomizedCategory, RandomizedNumber, SwappedColumn
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.staging.pair import StagedPair
 from sqlanon.staging.released_order import released_order
@@ -26,8 +27,9 @@ from sqlanon.work.publish.companion import NOISE, companion_of
 from sqlanon.work.workspace import Workspace
 
 KEY_BYTES = 16  # as many as a digest has
-_DRAWS = ("attribute", "slot", "head", "tail", "low", "mask", "other_low", "other_mask")
+_DRAWS = ("attribute", "place", "slot", "head", "tail", "low", "mask", "other_low", "other_mask")
 _DIGEST_BITS = 128
+_SWAP_WORDS = 3  # of a row, that decide its place in a random order: equal ones are as good as none
 
 
 def secret_key() -> str:
@@ -73,23 +75,26 @@ class RandomizedRows:
 
     def _load(self, engine: Engine, draws: Relation, categories: Relation) -> None:
         """Write down the slots of all draws, and the declared values of categories."""
-        numbered = self._numbered()
+        places = {column.name: place for place, column in enumerate(self.plan.columns)}
+        of_numbers = [
+            (places[name], None, slot) for name, one in self.plan.numbers.items() for slot in one.draws.slots()
+        ]
+        of_categories = [
+            (places[name], place if len(one.draws) > 1 else None, slot)
+            for name, one in self.plan.categories.items()
+            for place, draws_of_value in enumerate(one.draws)
+            for slot in draws_of_value.slots()
+        ]
         engine.run("randomize/create_draws", draws=draws)
-        engine.load(draws, _DRAWS, [(number, *slot) for number, one in numbered for slot in one.draws.slots()])
+        engine.load(draws, _DRAWS, [(number, place, *slot) for number, place, slot in [*of_numbers, *of_categories]])
         engine.run("randomize/create_categories", categories=categories)
         listed = [
-            (number, place, value)
-            for number, one in numbered
-            if isinstance(one, RandomizedCategory)
+            (places[name], place, value)
+            for name, one in self.plan.categories.items()
             for place, value in enumerate(one.change.values)
         ]
         engine.load(categories, ["attribute", "place", "value"], listed)
         engine.analyze(draws, categories)
-
-    def _numbered(self) -> list[tuple[int, Randomized]]:
-        """Pair the randomized columns with their places in the release."""
-        places = {column.name: place for place, column in enumerate(self.plan.columns)}
-        return [(places[name], one) for name, one in self.plan.randomized.items()]
 
 
 def stage_rows(engine: Engine, plan: RandomizedPlan, source: Relation, staging: Relation, **tables: Relation) -> None:
@@ -138,30 +143,42 @@ def _described(
         "grouped_by": exact(engine, column, value) if is_loose else (value,),
         "form": "kept",
     }
-    change = plan.randomized.get(column.name)
-    if change is None:
-        return described
-    drawn = {
-        "slot_bits": change.draws.slot_bits,
-        "word": next(words),
-        "spread": next(words) if change.draws.is_wide else None,
-    }
-    return described | drawn | _change(engine, number, change)
+    name = column.name
+    if name in plan.numbers:
+        return described | _number(plan.numbers[name], words)
+    if name in plan.categories:
+        return described | _category(engine, number, plan.categories[name], words)
+    return described | (_exchange(plan.swapped[name], words) if name in plan.swapped else {})
 
 
-def _change(engine: Engine, number: int, one: Randomized) -> dict[str, Any]:
-    if isinstance(one, RandomizedCategory):
-        value = macro("relations.column", Identifier("hashed"), Identifier(f"v{number}"))
-        return {
-            "form": "category",
-            "text": text_of(engine.render, value, one.column.kind, one.column.type),
-            "places": len(one.change.values),
-        }
+def _number(one: RandomizedNumber, words: Iterator[int]) -> dict[str, Any]:
     forms = {Kind.FLOAT: "float", Kind.DECIMAL: "decimal"}
     return {
         "form": forms.get(one.column.kind, "integer"),
+        "slot_bits": one.draws.slot_bits,
+        "word": next(words),
+        "spread": next(words) if one.draws.is_wide else None,
         "unit": one.change.unit,
         "decimals": one.decimals,
         "decimal_unit": Decimal(1).scaleb(-one.decimals),
         "limits": one.limits,
     }
+
+
+def _category(engine: Engine, number: int, one: RandomizedCategory, words: Iterator[int]) -> dict[str, Any]:
+    value = macro("relations.column", Identifier("hashed"), Identifier(f"v{number}"))
+    return {
+        "form": "category",
+        "slot_bits": one.draws[0].slot_bits,
+        "word": next(words),
+        "spread": None,
+        "text": text_of(engine.render, value, one.column.kind, one.column.type),
+        "places": len(one.change.values),
+        "by_value": len(one.draws) > 1,
+    }
+
+
+def _exchange(one: SwappedColumn, words: Iterator[int]) -> dict[str, Any]:
+    """The places of rows in a random order, of which neighbours exchange their values, up to a share of the rows."""
+    order = list(itertools.islice(words, _SWAP_WORDS))
+    return {"form": "swapped", "order": order, "parts": one.share.numerator, "of": one.share.denominator}

@@ -119,7 +119,7 @@ class RandomizedRun(DrawnRun):
 def changed_column(plan: RandomizedPlan, change: RandomChange) -> ChangedColumn:
     """Describe the change of a column, and the intervals that it hides a value in."""
     column = next(one for one in plan.columns if one.name == change.column)
-    amounts = {parameter: amount for _, _, parameter, _, _, amount in change.facts() if amount is not None}
+    amounts = {parameter: float(amount or 0) for _, _, parameter, true, _, amount in change.facts() if true is None}
     intervals: tuple[HiddenInterval, ...] = ()
     if isinstance(change, AddedNoise):
         asked = randomization_of(plan.policy).columns[change.column]

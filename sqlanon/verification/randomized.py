@@ -17,9 +17,10 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.columns import Kind
-from sqlanon.models.randomization.changes import AddedNoise, ChangeFact, Response
-from sqlanon.plan.randomized import Randomized, RandomizedCategory, RandomizedNumber, RandomizedPlan
+from sqlanon.engines.columns import Column, Kind
+from sqlanon.models.randomization.changes import AddedNoise, CategoryChange, ChangeFact
+from sqlanon.plan.randomized import RandomizedPlan
+from sqlanon.plan.randomized_columns import RandomizedCategory, RandomizedNumber
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.values.expressions import exact, hashable, text_of
@@ -41,29 +42,31 @@ class _Bins:
 class OriginalFigures:
     """The figures of the source that a release is held against, of the snapshot that the release is made of.
 
-    kept: digest of the columns that are released as they are, None without any. bins: of randomized numbers. counts: of
-    categories.
+    kept: digest of the columns that are released as they are, None without any. swapped: digests of the columns whose
+    values are exchanged, each alone. bins: of randomized numbers. counts: of categories.
     """
 
     rows: int
     kept: str | None
+    swapped: Sequence[str]
     bins: Mapping[str, _Bins]
     counts: Mapping[str, Mapping[str, int]]
 
 
 def measure_figures(engine: Engine, plan: RandomizedPlan) -> OriginalFigures:
     """Measure the source by its raw values, in two scans; call it in the transaction that stages the release."""
-    numbers = [name for name, one in plan.randomized.items() if isinstance(one, RandomizedNumber)]
-    rows, kept, *ends = engine.query_one(
+    rows, kept, *figures = engine.query_one(
         "randomize/summarize_rows",
         relation=plan.source,
-        kept=_hashed(engine, plan),
-        numbers=[_number(engine, name) for name in numbers],
+        kept=_hashed(engine, plan.kept),
+        swapped=_hashed_alone(engine, plan),
+        numbers=[_number(engine, name) for name in plan.numbers],
     )
+    swapped, ends = figures[: len(plan.swapped)], figures[len(plan.swapped) :]
     pairs = zip(ends[::2], ends[1::2], strict=True)
-    spans = {name: (float(low), float(high)) for name, (low, high) in zip(numbers, pairs, strict=True)}
+    spans = {name: (float(low), float(high)) for name, (low, high) in zip(plan.numbers, pairs, strict=True)}
     bins, counts = _count_values(engine, plan, plan.source, spans)
-    return OriginalFigures(int(rows), kept, bins, counts)
+    return OriginalFigures(int(rows), kept, swapped, bins, counts)
 
 
 def check_randomized(
@@ -76,28 +79,37 @@ def check_randomized(
     checks = {"columns_equal": Check(differing, len(wanted)), "changes_told": _check_facts(engine, plan, noise)}
     if differing:
         return checks
-    numbers = {name: one for name, one in plan.randomized.items() if isinstance(one, RandomizedNumber)}
-    spans = {name: _possible(one, figures.bins[name]) for name, one in numbers.items()}
-    rows, kept, *impossible = engine.query_one(
+    spans = {name: _possible(one, figures.bins[name]) for name, one in plan.numbers.items()}
+    rows, kept, *counted = engine.query_one(
         "randomize/summarize_released",
         relation=release,
-        kept=_hashed(engine, plan),
-        numbers=[_bounded(engine, one, spans[name]) for name, one in numbers.items()],
+        kept=_hashed(engine, plan.kept),
+        swapped=_hashed_alone(engine, plan),
+        numbers=[_bounded(engine, one, spans[name]) for name, one in plan.numbers.items()],
     )
+    swapped, impossible = counted[: len(plan.swapped)], counted[len(plan.swapped) :]
     bins, counts = _count_values(engine, plan, release, spans)
-    foreign = [_count_foreign(one, counts[name]) for name, one in plan.randomized.items() if name not in numbers]
-    unlike = [not _fits(one, figures, bins, counts) for one in plan.randomized.values()]
+    foreign = [_count_foreign(one, counts[name]) for name, one in plan.categories.items()]
+    drawn: list[RandomizedNumber | RandomizedCategory] = [*plan.numbers.values(), *plan.categories.values()]
+    unlike = [not _fits(one, figures, bins, counts) for one in drawn]
+    altered = sum(one != other for one, other in zip(swapped, figures.swapped, strict=True))
     return checks | {
         "rows_equal": Check(abs(int(rows) - figures.rows), figures.rows),
         "kept_columns_equal": Check(int(kept != figures.kept), len(plan.kept)),
+        **({"swapped_columns_equal": Check(altered, len(plan.swapped))} if plan.swapped else {}),
         "values_possible": Check(sum(map(int, impossible)) + sum(foreign), figures.rows * len(unlike)),
         "distributions_fit": Check(sum(unlike), len(unlike)),
     }
 
 
-def _hashed(engine: Engine, plan: RandomizedPlan) -> list[Markup]:
-    """The columns that are released as they are, as a hash of a row takes them; see `digest_of_row`."""
-    names = [(column, Markup(Identifier(column.name))) for column in plan.kept]
+def _hashed_alone(engine: Engine, plan: RandomizedPlan) -> list[list[Markup]]:
+    """Each column whose values are swapped, as a hash of a row takes it."""
+    return [_hashed(engine, [one.column]) for one in plan.swapped.values()]
+
+
+def _hashed(engine: Engine, columns: Sequence[Column]) -> list[Markup]:
+    """Columns whose values are released as they are, as a hash of a row takes them; see `digest_of_row`."""
+    names = [(column, Markup(Identifier(column.name))) for column in columns]
     return [part for column, name in names for part in (hashable(engine, column, name), *exact(engine, column, name))]
 
 
@@ -120,8 +132,8 @@ def _bounded(engine: Engine, one: RandomizedNumber, span: tuple[float, float]) -
 def _count_values(
     engine: Engine, plan: RandomizedPlan, relation: Relation, spans: Mapping[str, tuple[float, float]]
 ) -> tuple[dict[str, _Bins], dict[str, dict[str, int]]]:
-    """Count rows by the bins of numbers, over their spans, and by the values of categories; one scan."""
-    columns, described = list(plan.randomized.values()), []
+    """Count rows by the bins of numbers, over their spans, and by the values of categories; one scan, if any."""
+    columns, described = [*plan.numbers.values(), *plan.categories.values()], []
     widths = {name: max((high - low) / _BINS, 2.0**-1000) or 1.0 for name, (low, high) in spans.items()}
     for one in columns:
         name, value = one.column.name, Markup(Identifier(one.column.name))
@@ -130,6 +142,8 @@ def _count_values(
             described.append({"text": None, "number": _number(engine, name), "low": low, "width": width})
         else:
             described.append({"text": text_of(engine.render, value, one.column.kind, one.column.type)})
+    if not columns:
+        return {}, {}
     counted: list[dict[Any, int]] = [{} for _ in columns]
     for place, *values, rows in engine.query(
         "randomize/count_values", relation=relation, columns=described, last=_BINS
@@ -173,14 +187,13 @@ def _possible(one: RandomizedNumber, bins: _Bins) -> tuple[float, float]:
     return low - slack, high + slack
 
 
-def _count_foreign(one: Randomized, counts: Mapping[str, int]) -> int:
-    """Count the released values of a category that are not declared."""
-    assert isinstance(one, RandomizedCategory)
+def _count_foreign(one: RandomizedCategory, counts: Mapping[str, int]) -> int:
+    """Count the released values of a category that are not declared, or that nothing becomes."""
     return sum(rows for text, rows in counts.items() if text not in one.change.released)
 
 
 def _fits(
-    one: Randomized,
+    one: RandomizedNumber | RandomizedCategory,
     figures: OriginalFigures,
     bins: Mapping[str, _Bins],
     counts: Mapping[str, Mapping[str, int]],
@@ -212,7 +225,7 @@ def numbers_fit(source: _Bins, released: _Bins, change: AddedNoise, rows: int) -
     return True
 
 
-def categories_fit(source: Mapping[str, int], released: Mapping[str, int], change: Response, rows: int) -> bool:
+def categories_fit(source: Mapping[str, int], released: Mapping[str, int], change: CategoryChange, rows: int) -> bool:
     """Hold the counts of released values against those that are expected."""
     allowed = math.sqrt(math.log(2 * len(change.released) / _FALSE_ALARM) / 2 * rows)
     true = [source.get(value, 0) for value in change.values]

@@ -21,6 +21,7 @@ LEAST_CHANGE = 1e-3
 MOST_ROUNDS = 1000
 _HELD_OUT = 10  # one in so many rows
 _LEAST_ROWS = 100  # of a group of which some are held out
+_MOST_CONDITION = 1e9  # of a matrix, by which errors of counts grow
 _SEED = 20010521
 
 _Numbers = NDArray[np.float64]
@@ -95,11 +96,15 @@ def _hold_out(counts: Mapping[int, int], shown: Sequence[int], draw: np.random.G
     return numbers, draw.multivariate_hypergeometric(numbers, int(numbers.sum()) // _HELD_OUT, method="marginals")
 
 
+def has_inverse(matrix: Sequence[Sequence[float]]) -> bool:
+    """Tell whether the shares of originals follow from those of released values, to a few digits at least."""
+    return len(matrix) == len(matrix[0]) and bool(np.linalg.cond(np.array(matrix)) < _MOST_CONDITION)
+
+
 def invert(counts: Mapping[int, int], matrix: Sequence[Sequence[float]]) -> dict[int, float]:
     """Solve for the shares of originals by the inverse matrix; negative ones become 0, and the sum 1.
 
-    matrix: the probability of each released value, by original. Raises numpy.linalg.LinAlgError where it has no
-    inverse.
+    matrix: the probability of each released value, by original; it must have an inverse.
     """
     rows = sum(counts.values())
     shown = np.array([counts.get(place, 0) / rows for place in range(len(matrix[0]))])

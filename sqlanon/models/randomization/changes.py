@@ -21,6 +21,9 @@ class RandomChange(ABC):
 
     column: str
 
+    hides_distribution: ClassVar[bool] = True
+    """False where the released values of the column are distributed exactly as the original ones."""
+
     @property
     @abstractmethod
     def method(self) -> str:
@@ -71,10 +74,32 @@ class AddedNoise(RandomChange):
 
 
 @dataclass(frozen=True)
-class Response(RandomChange):
-    """Randomized response: each of k values is kept with a probability, and else becomes one of the others."""
+class CategoryChange(RandomChange):
+    """A change of categories, which `values` are: each becomes one of them by a probability of its own."""
 
     values: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def released(self) -> tuple[str, ...]:
+        """The values that may be released."""
+
+    @property
+    @abstractmethod
+    def matrix(self) -> Sequence[Sequence[float]]:
+        """The probability of each released value, by true value."""
+
+    @property
+    def probabilities(self) -> list[tuple[int, int, float]]:
+        """The probabilities above 0, each with the places of the true and of the released value."""
+        rows = enumerate(self.matrix)
+        return [(true, shown, share) for true, row in rows for shown, share in enumerate(row) if share > 0]
+
+
+@dataclass(frozen=True)
+class Response(CategoryChange):
+    """Randomized response: each of k values is kept with a probability, and else becomes one of the others."""
+
     stated: float
 
     name: ClassVar[str] = "response"
@@ -89,7 +114,6 @@ class Response(RandomChange):
 
     @property
     def released(self) -> tuple[str, ...]:
-        """The values that may be released."""
         return self.values
 
     @property
@@ -99,7 +123,6 @@ class Response(RandomChange):
 
     @property
     def matrix(self) -> Sequence[Sequence[float]]:
-        """The probability of each released value, by true value."""
         other = (1.0 - self.kept) / (len(self.values) - 1)
         places = range(len(self.values))
         return [[self.kept if true == shown else other for shown in places] for true in places]
@@ -107,6 +130,71 @@ class Response(RandomChange):
     def facts(self) -> list[ChangeFact]:
         values = [self._row("value", None, true=value) for value in self.values]
         return [self._row("epsilon", self.stated), self._row("kept", self.kept), *values]
+
+
+@dataclass(frozen=True)
+class Transition(CategoryChange):
+    """Post-randomization: a true value becomes each value by the probability that a matrix tells.
+
+    cells: the probabilities above 0, by the places of the true and of the released value. stated: the epsilon; None
+    where a value is released of some true values alone.
+    """
+
+    cells: Mapping[tuple[int, int], float]
+    stated: float | None
+
+    name: ClassVar[str] = "transition"
+
+    @property
+    def method(self) -> str:
+        return self.name
+
+    @property
+    def epsilon(self) -> float | None:
+        return self.stated
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        return tuple(value for _, value in self._shown())
+
+    @property
+    def matrix(self) -> Sequence[Sequence[float]]:
+        shown = [place for place, _ in self._shown()]
+        return [[self.cells.get((true, place), 0.0) for place in shown] for true in range(len(self.values))]
+
+    def _shown(self) -> list[tuple[int, str]]:
+        reached = {place for _, place in self.cells}
+        return [(place, value) for place, value in enumerate(self.values) if place in reached]
+
+    def facts(self) -> list[ChangeFact]:
+        most = max(self.cells.get((place, place), 0.0) for place in range(len(self.values)))
+        epsilon = [] if self.stated is None else [self._row("epsilon", self.stated)]
+        cells = [
+            self._row("probability", amount, self.values[true], self.values[shown])
+            for (true, shown), amount in sorted(self.cells.items())
+        ]
+        return [*epsilon, self._row("kept", most), *cells]
+
+
+@dataclass(frozen=True)
+class Swap(RandomChange):
+    """Values that are exchanged between rows; share: of the rows that exchange theirs."""
+
+    share: float
+
+    name: ClassVar[str] = "swap"
+    hides_distribution: ClassVar[bool] = False
+
+    @property
+    def method(self) -> str:
+        return self.name
+
+    @property
+    def epsilon(self) -> float | None:
+        return None
+
+    def facts(self) -> list[ChangeFact]:
+        return [self._row("share", self.share)]
 
 
 def read_changes(rows: Iterable[ChangeFact]) -> dict[str, RandomChange]:
@@ -137,6 +225,10 @@ def _change_of(column: str, of: _Rows) -> RandomChange:
             return _noise_of(column, DISTRIBUTIONS[of.method], of.amounts)
         if of.method == Response.name:
             return Response(column, tuple(sorted(true for true, _, _ in of.cells)), of.amounts["epsilon"])
+        if of.method == Transition.name:
+            return _transition_of(column, of)
+        if of.method == Swap.name:
+            return Swap(column, of.amounts["share"])
     except KeyError as lacking:
         raise PolicyError(f"The table of what was added lacks the row {lacking} of {column}.") from None
     raise PolicyError(f"The table of what was added has a method of {column} that this version does not know.")
@@ -146,3 +238,14 @@ def _noise_of(column: str, distribution: type[NoiseDistribution], amounts: Mappi
     limits = (amounts["least"], amounts["greatest"]) if "least" in amounts else None
     size = distribution(amounts[distribution.parameter])
     return AddedNoise(column, size, amounts["unit"], limits, amounts.get("epsilon"))
+
+
+def _transition_of(column: str, of: _Rows) -> Transition:
+    values = tuple(sorted({true for true, _, _ in of.cells} | {shown for _, shown, _ in of.cells if shown is not None}))
+    places = {value: place for place, value in enumerate(values)}
+    cells = {
+        (places[true], places[shown]): float(amount)
+        for true, shown, amount in of.cells
+        if shown is not None and amount is not None
+    }
+    return Transition(column, values, cells, of.amounts.get("epsilon"))

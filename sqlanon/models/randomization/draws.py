@@ -17,6 +17,8 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 
 from sqlanon.models.randomization.noise import LaplaceNoise, NoiseDistribution
 
@@ -72,9 +74,13 @@ class Draws:
         """True where a segment has several numbers, which a word of its own chooses among."""
         return any(one.width > 1 for one in self.segments)
 
-    def slots(self) -> list[Slot]:
+    def slots(self) -> Sequence[Slot]:
         """Write the table of slots."""
-        return list(_alias(self.segments, 1 << self.slot_bits))
+        return self._slots
+
+    @cached_property
+    def _slots(self) -> tuple[Slot, ...]:
+        return tuple(_alias(self.segments, 1 << self.slot_bits))
 
     def value(self, word: int, tail: int, spread: int = 0) -> int:
         """Draw the number that words of digests stand for; the statement of the database does the same."""
@@ -108,10 +114,10 @@ def _alias(segments: Sequence[Segment], slots: int) -> Iterator[Slot]:
         yield place, head, tail, own.first, own.width - 1, other.first, other.width - 1
 
 
-def weighted(weights: Sequence[float]) -> Draws:
-    """Draw a number from 0 on with these probabilities; what rounding leaves goes to the likeliest."""
-    total = CAPACITY << slot_bits(len(weights))
-    masses = [int(weight / math.fsum(weights) * total) for weight in weights]
+def weighted(weights: Sequence[Fraction]) -> Draws:
+    """Draw a number from 0 on in proportion to these weights, rounded down; what is left goes to the likeliest."""
+    total, whole = CAPACITY << slot_bits(len(weights)), sum(weights)
+    masses = [math.floor(total * weight / whole) for weight in weights]
     masses[masses.index(max(masses))] += total - sum(masses)
     return Draws(tuple(Segment(place, 1, mass) for place, mass in enumerate(masses)))
 

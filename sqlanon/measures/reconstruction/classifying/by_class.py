@@ -14,8 +14,8 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.bins import spread, transitions
 from sqlanon.measures.reconstruction.classifying.features import Feature
-from sqlanon.measures.reconstruction.estimating import estimate, invert
-from sqlanon.models.randomization.changes import AddedNoise, Response
+from sqlanon.measures.reconstruction.estimating import estimate, has_inverse, invert
+from sqlanon.models.randomization.changes import AddedNoise, CategoryChange
 from sqlanon.sql import Relation
 
 Counts = Mapping[int, int]
@@ -41,9 +41,9 @@ def quotas_of(engine: Engine, rows: Relation, feature: Feature) -> Iterator[tupl
 
 def _quotas(feature: Feature, groups: Sequence[Counts]) -> Iterator[list[Quota]]:
     change = feature.change
-    if isinstance(change, Response):
-        for counts in groups:
-            yield list(share_out(counts, invert(counts, change.matrix), change.matrix))
+    if isinstance(change, CategoryChange):
+        for counts, shares in zip(groups, shares_of_categories(groups, change), strict=True):
+            yield list(share_out(counts, shares, change.matrix))
         return
     assert isinstance(change, AddedNoise)
     assert feature.bins is not None
@@ -57,6 +57,13 @@ def _quotas(feature: Feature, groups: Sequence[Counts]) -> Iterator[list[Quota]]
     estimates = estimate(groups, range(feature.bins.count), probabilities)
     for counts, one in zip(groups, estimates, strict=True):
         yield list(match_in_order(counts, one.shares))
+
+
+def shares_of_categories(groups: Sequence[Counts], change: CategoryChange) -> list[Mapping[int, float]]:
+    """Reconstruct the shares of originals in each group, by the inverse matrix, or by rounds where there is none."""
+    if has_inverse(change.matrix):
+        return [invert(counts, change.matrix) for counts in groups]
+    return [one.shares for one in estimate(groups, range(len(change.values)), change.probabilities)]
 
 
 def match_in_order(counts: Counts, shares: Mapping[int, float]) -> Iterator[Quota]:

@@ -13,7 +13,7 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.bins import Bins
 from sqlanon.measures.reconstruction.numbers import number_of
-from sqlanon.models.randomization.changes import AddedNoise, RandomChange, Response
+from sqlanon.models.randomization.changes import AddedNoise, CategoryChange, RandomChange
 from sqlanon.sql import Identifier, Relation
 from sqlanon.values.expressions import text_of
 
@@ -106,7 +106,7 @@ def read_features(
     omitted: list[str] = []
     for column in columns:
         change = changes.get(column.name)
-        if isinstance(change, Response):
+        if isinstance(change, CategoryChange):
             values: list[str | None] | None = list(change.values)
         elif column.kind.is_numeric:
             bins = _bins(engine, release, column, change, ranges.get(column.name), count)

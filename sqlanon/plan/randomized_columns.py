@@ -1,0 +1,301 @@
+"""Columns of randomized releases: the change of each, by what the policy asks for, and what its values must be."""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
+from sqlanon.errors import PolicyError
+from sqlanon.models.randomization.changes import AddedNoise, CategoryChange, RandomChange, Response, Swap, Transition
+from sqlanon.models.randomization.draws import (
+    Draws,
+    kept_or_moved,
+    laplace_of,
+    noise_draws,
+    privacy_loss,
+    weighted,
+    widest_limit,
+)
+from sqlanon.models.randomization.matrix_file import privacy_loss_of, read_matrix
+from sqlanon.models.randomization.noise import DISTRIBUTIONS, NoiseDistribution
+from sqlanon.policy import ColumnNoise, RandomizedResponse, TransitionMatrix, ValueSwap
+from sqlanon.policy.document import path_text
+from sqlanon.policy.noise_algorithms import ColumnChange
+from sqlanon.sql import Identifier, RedactedValue
+from sqlanon.values.expressions import is_single, text_of
+
+_UNIT_BITS = 20  # of the size of noise, in units of a column of floats
+_MOST_UNITS = 2.0**51  # of a number and its noise, which doubles count exactly
+_MOST_NOISE = 2.0**39  # of the size of noise, in units: a segment is 2^32 wide at most then
+_MOST_DECIMALS = 9
+_BITS = {"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 62}
+_CATEGORIES = (Kind.TEXT, Kind.ENUM, Kind.BOOLEAN, Kind.INTEGER)
+
+
+@dataclass(frozen=True)
+class RandomizedColumn(ABC):
+    """A column whose values are changed at random."""
+
+    column: Column
+    change: RandomChange
+
+    @abstractmethod
+    def measured(self, engine: Engine) -> dict[str, Any] | None:
+        """Describe the column for the statement that counts values which can't be changed; None where all can."""
+
+    @abstractmethod
+    def value_problems(self, rows: int, figures: Sequence[Any]) -> Iterator[str]:
+        """Say why values can't be released.
+
+        rows: of the source. figures: counts of NULLs, infinite numbers, and values outside, the least and the greatest
+        number; none of a column that is not measured.
+        """
+
+
+@dataclass(frozen=True)
+class RandomizedNumber(RandomizedColumn):
+    """A column of numbers with its noise.
+
+    unit, decimals: of released numbers, which are whole multiples of the unit; decimals are those of a decimal type.
+    draws: of the noise in units. limits: the least and the greatest released number in units; None for any.
+    range: the least and the greatest number that the policy allows.
+    """
+
+    change: AddedNoise
+    draws: Draws
+    limits: tuple[int, int] | None
+    range: tuple[float, float] | None
+
+    @property
+    def decimals(self) -> int:
+        return self.column.decimals or 0
+
+    def measured(self, engine: Engine) -> dict[str, Any]:
+        value = Markup(Identifier(self.column.name))
+        return {
+            "value": value,
+            "texts": None,
+            "number": engine.render.macro("double", value),
+            "is_finite": engine.render.macro("is_finite_number", value, self.column.kind.value),
+            "range": self.range,
+        }
+
+    def value_problems(self, _: int, figures: Sequence[Any]) -> Iterator[str]:
+        nulls, infinite, outside = (int(count or 0) for count in figures[:3])
+        if nulls:
+            yield _null_problem(nulls)
+        if infinite:
+            yield f"{infinite:,} rows hold NaN or an infinity, which no noise hides; leave these rows out in a view."
+        if outside:
+            yield (
+                f"{outside:,} rows lie outside of the declared range; declare a wider one, or limit the values in a"
+                " view."
+            )
+        if not infinite and figures[3] is not None:
+            yield from _width_problems(self, max(abs(float(figures[3])), abs(float(figures[4]))))
+
+
+@dataclass(frozen=True)
+class RandomizedCategory(RandomizedColumn):
+    """A column of categories that become others.
+
+    draws: of the places by which the released value is farther on than the true one in the list of values, whose
+    last one is followed by the first; by the place of the true value, or one that is the same for all.
+    """
+
+    change: CategoryChange
+    draws: tuple[Draws, ...]
+
+    def measured(self, engine: Engine) -> dict[str, Any]:
+        value = Markup(Identifier(self.column.name))
+        return {
+            "value": value,
+            "text": text_of(engine.render, value, self.column.kind, self.column.type),
+            "texts": [RedactedValue(text) for text in self.change.values],
+        }
+
+    def value_problems(self, _: int, figures: Sequence[Any]) -> Iterator[str]:
+        nulls, _, outside = (int(count or 0) for count in figures[:3])
+        if nulls:
+            yield _null_problem(nulls)
+        if outside:
+            yield (
+                f"{outside:,} rows hold a value that is not among the declared ones (values, or the matrix); add it, or"
+                " change the rows."
+            )
+
+
+@dataclass(frozen=True)
+class SwappedColumn(RandomizedColumn):
+    """A column whose values are exchanged between rows; share: of the rows that exchange theirs."""
+
+    change: Swap
+    share: Fraction
+
+    def measured(self, _: Engine) -> None:
+        return None
+
+    def value_problems(self, rows: int, _: Sequence[Any]) -> Iterator[str]:
+        if rows and self.share * rows < 2:
+            yield (
+                f"a share of {float(self.share):g} of {rows:,} rows is less than two, so that each value would be"
+                " released in its own row; ask for a larger swap."
+            )
+
+
+def type_problems(column: Column, asked: ColumnChange) -> Iterator[str]:
+    """Say why a column of this type can't have the change that is asked for."""
+    place = path_text(("algorithm", "columns", column.name))
+    if isinstance(asked, ColumnNoise):
+        yield from _noise_problems(place, column, asked)
+    elif isinstance(asked, RandomizedResponse | TransitionMatrix) and column.kind not in _CATEGORIES:
+        key = "response" if isinstance(asked, RandomizedResponse) else "transition"
+        yield f"{place}: {key} is for texts, whole numbers and truth values, and the column is {column.type}."
+
+
+def _noise_problems(place: str, column: Column, asked: ColumnNoise) -> Iterator[str]:
+    if not column.kind.is_numeric or (column.kind is Kind.INTEGER and _bits(column) is None):
+        yield f"{place}: noise is added to numbers, and the column is {column.type}; cast it in a view."
+        return
+    if column.kind is Kind.DECIMAL and (column.decimals is None or column.decimals > _MOST_DECIMALS):
+        yield (
+            f"{place}: the column is {column.type}, and noise needs a number of decimals, {_MOST_DECIMALS} at most;"
+            " cast it in a view, to NUMERIC(18, 2) or the like."
+        )
+        return
+    size, unit = _size(asked), _unit(column, asked)
+    if size > unit * _MOST_NOISE:
+        yield (
+            f"{place}: noise of size {size:g} is more than {_MOST_NOISE:g} multiples of {unit:g}; ask for less, or cast"
+            " the column to fewer decimals, or divide it, in a view."
+        )
+    if size < unit:
+        yield (
+            f"{place}: noise of size {size:g} mostly rounds to nothing in a column whose values are multiples of"
+            f" {unit:g}, so that true values would be published; ask for more, {unit:g} at least."
+        )
+
+
+def _bits(column: Column) -> int | None:
+    return _BITS.get(re.sub(r"\W.*", "", column.type.upper()))
+
+
+def _size(asked: ColumnNoise) -> float:
+    """Tell the size of noise in the unit of the column; of Laplace noise by an epsilon, about so."""
+    return _distribution(asked).size
+
+
+def _distribution(asked: ColumnNoise) -> NoiseDistribution:
+    kind = DISTRIBUTIONS[asked.noise]
+    if asked.interval_privacy is not None:
+        assert asked.range is not None
+        width = asked.interval_privacy * (asked.range[1] - asked.range[0])
+        return kind.of_width(width, asked.confidence or 0.95)
+    if asked.epsilon is not None:
+        assert asked.range is not None
+        return kind((asked.range[1] - asked.range[0]) / asked.epsilon)
+    size = asked.deviation or asked.half_width or asked.scale
+    assert size is not None
+    return kind(size)
+
+
+def _unit(column: Column, asked: ColumnNoise) -> float:
+    """The least difference of two released numbers of a column."""
+    if column.kind is Kind.FLOAT:
+        return math.ldexp(1.0, math.frexp(_size(asked))[1] - 1 - _UNIT_BITS)
+    return 10.0 ** -(column.decimals or 0)
+
+
+def randomize_column(column: Column, asked: ColumnChange) -> RandomizedColumn:
+    """Give a column the change that the policy asks for.
+
+    Raises PolicyError where there is none, as of a file of a matrix that is wrong.
+    """
+    return _MAKERS[type(asked)](column, asked)
+
+
+def _noisy(column: Column, asked: ColumnNoise) -> RandomizedNumber:
+    distribution, unit = _distribution(asked), _unit(column, asked)
+    if asked.epsilon is None:
+        noise = AddedNoise(column.name, distribution, unit)
+        return RandomizedNumber(column, noise, noise_draws(distribution, unit), None, asked.range)
+    assert asked.range is not None
+    low, high = math.floor(asked.range[0] / unit), math.ceil(asked.range[1] / unit)
+    distribution = laplace_of(asked.epsilon, high - low, unit)
+    draws = noise_draws(distribution, unit)
+    limit = widest_limit(draws)
+    if not limit > high - low or privacy_loss(draws, high - low) > asked.epsilon:
+        raise PolicyError(f"The noise of {column.name} does not keep epsilon {asked.epsilon:g}; ask for a smaller one.")
+    limits = high - limit, low + limit
+    noise = AddedNoise(column.name, distribution, unit, (limits[0] * unit, limits[1] * unit), asked.epsilon)
+    return RandomizedNumber(column, noise, draws, limits, asked.range)
+
+
+def _responding(column: Column, asked: RandomizedResponse) -> RandomizedCategory:
+    response = Response(column.name, asked.values, asked.epsilon)
+    return RandomizedCategory(column, response, (kept_or_moved(response.kept, len(asked.values) - 1),))
+
+
+def _moving(column: Column, asked: TransitionMatrix) -> RandomizedCategory:
+    """Draw by the masses that the probabilities are rounded to; epsilon is that of these."""
+    place = path_text(("algorithm", "columns", column.name, "transition"))
+    try:
+        matrix = read_matrix(asked.transition)
+    except PolicyError as error:
+        raise PolicyError([f"{place}: {problem}" for problem in error.problems]) from None
+    places = range(len(matrix.values))
+    draws = tuple(weighted([*row[true:], *row[:true]]) for true, row in enumerate(matrix.rows))
+    masses = [[one.segments[(shown - true) % len(places)].mass for shown in places] for true, one in enumerate(draws)]
+    cells = {
+        (true, shown): float(share)
+        for true, row in enumerate(matrix.rows)
+        for shown, share in enumerate(row)
+        if share > 0
+    }
+    return RandomizedCategory(column, Transition(column.name, matrix.values, cells, privacy_loss_of(masses)), draws)
+
+
+def _swapped(column: Column, asked: ValueSwap) -> SwappedColumn:
+    return SwappedColumn(column, Swap(column.name, asked.swap), asked.share)
+
+
+_MAKERS: Mapping[type[ColumnChange], Callable[[Column, Any], RandomizedColumn]] = {
+    ColumnNoise: _noisy,
+    RandomizedResponse: _responding,
+    TransitionMatrix: _moving,
+    ValueSwap: _swapped,
+}
+
+
+def _null_problem(nulls: int) -> str:
+    return (
+        f"{nulls:,} rows hold NULL, which noise would leave to be seen; leave these rows out in a view, or put a value"
+        " in its place there."
+    )
+
+
+def _width_problems(one: RandomizedNumber, greatest: float) -> Iterator[str]:
+    """Refuse numbers that, with their noise, the type of the column can't hold."""
+    units = greatest / one.change.unit + one.draws.greatest + 1
+    most = _MOST_UNITS
+    if one.column.kind is Kind.INTEGER:
+        most = min(most, 2.0 ** (_bits(one.column) or 0))
+    precision = re.search(r"\(\s*(\d+)", one.column.type) if one.column.kind is Kind.DECIMAL else None
+    if precision is not None:
+        most = min(most, 10.0 ** int(precision[1]))
+    if one.column.kind is Kind.FLOAT and is_single(one.column.type):
+        most = min(most, 3e38 / one.change.unit)
+    if units >= most:
+        yield (
+            f"its greatest numbers with their noise don't fit into {one.column.type}; cast it to a wider type in a"
+            " view, or limit the numbers there."
+        )
