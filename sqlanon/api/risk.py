@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from sqlanon.engines.base import Engine
+from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
+from sqlanon.measures.risk.brought_population import bring_population, require_carriers
 from sqlanon.measures.risk.identifiers import with_identifiers
 from sqlanon.measures.risk.measuring import THRESHOLDS, RiskOptions, measure_risk
 from sqlanon.measures.risk.row_risks import row_risks
@@ -39,6 +41,7 @@ def table_risk(
     weights: str | None = None,
     household: str | None = None,
     population: str | None = None,
+    population_url: str | None = None,
     thresholds: Sequence[float] = THRESHOLDS,
     subsets: int | None = None,
     suda: int | None = None,
@@ -57,6 +60,8 @@ def table_risk(
     household: the column that tells households apart, of which everybody is known once anybody is.
     population: the table (or, without a URL, the file) of all who could be in this one, with the same columns; where
         it has the subject's column its persons are counted, elsewhere its rows.
+    population_url: the database of the population, where it is another one: its classes alone come here, each with its
+        number of members.
     thresholds: of risks, above 0 and at most 1, for the shares of members at risk.
     subsets: distinction and separation are measured of all subsets of up to so many of these columns.
     suda: minimal sample uniques of up to so many of these columns are counted, and scored. With a subject both are of
@@ -81,13 +86,24 @@ def table_risk(
             " --subject out."
         )
     singling.require_engine(url)
+    if population_url is not None:
+        require_carriers(*(None if one is None else find_dialect(one) for one in (url, population_url)))
     named: dict[str, Any] = {"subject": subject, "weights": weights, "household": household}
     with connect_to_table(
-        url, table, options, trusts_owner, makes_tables=singling.is_wanted, writes=rows_to is not None
+        url,
+        table,
+        options,
+        trusts_owner,
+        makes_tables=singling.is_wanted or population_url is not None,
+        writes=rows_to is not None,
     ) as (engine, relation):
         source = risk_source(engine, relation, quasi_identifiers, **named)
         of_rows = None if rows_to is None or key is None else row_risks(source, rows_to, key, sample_of)
-        with _population(source, url, population, trusts_owner) as known:
+        with (
+            _population(source, url, population, trusts_owner)
+            if population is None or population_url is None
+            else _population_elsewhere(source, population_url, population, options, trusts_owner)
+        ) as known:
             measured = measure_risk(source, asked, known)
         measured = measure_singling(source, measured, singling, of_rows)
         return with_identifiers(engine, relation, measured)
@@ -161,11 +177,25 @@ def _population(
     if table is None:
         yield None
         return
-    engine, subject = source.engine, source.subject
-    with open_second_table(engine, url, table, trusts_owner, "population") as relation:
-        there = {column.name for column in engine.columns(relation)}
-        person = subject.name if subject is not None and subject.name in there else None
-        yield risk_source(engine, relation, [column.name for column in source.quasi_identifiers], subject=person)
+    with open_second_table(source.engine, url, table, trusts_owner, "population") as relation:
+        yield _population_of(source, source.engine, relation)
+
+
+@contextlib.contextmanager
+def _population_elsewhere(
+    source: RiskSource, url: str, table: str, options: EngineOptions | None, trusts_owner: bool
+) -> Iterator[RiskSource]:
+    """The classes of a population in another database, brought to that of the source."""
+    with connect_to_table(url, table, options, trusts_owner, makes_tables=True) as (engine, relation):
+        brought = bring_population(_population_of(source, engine, relation), source)
+    yield brought
+
+
+def _population_of(source: RiskSource, engine: Engine, table: Relation) -> RiskSource:
+    """The same columns of the population; persons are counted where it has the subject's column."""
+    there = {column.name for column in engine.columns(table)}
+    person = source.subject.name if source.subject is not None and source.subject.name in there else None
+    return risk_source(engine, table, [column.name for column in source.quasi_identifiers], subject=person)
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ _Population = Annotated[
     tuple[str, str] | None,
     typer.Option(
         metavar="URL TABLE",
-        help="URL and TABLE of all who could be in this one, in the same database; URL may be -. After a file: - FILE.",
+        help="URL and TABLE of all who could be in this one; - is the URL of the same database. After a file: - FILE.",
     ),
 ]
 _Threshold = Annotated[
@@ -107,7 +107,7 @@ def risk_command(
         "trusts_owner": trust_owner or None,
     }
     if "://" in place or files.is_data_file(place):
-        of_table |= {"population": _population_table(population, place), "trusts_owner": trust_owner}
+        of_table |= _population_place(population, place) | {"trusts_owner": trust_owner}
         _measure_table(call, place, other, qi or [], html, of_table | more)
     else:
         _refuse({"TABLE": other, "--qi": qi} | {_SPELLED.get(name, f"--{name}"): of_table[name] for name in of_table})
@@ -149,17 +149,15 @@ def _names(given: list[str]) -> list[str]:
     return names
 
 
-def _population_table(population: tuple[str, str] | None, place: str) -> str | None:
-    """The table of the population, which the session of the table reads too."""
+def _population_place(population: tuple[str, str] | None, place: str) -> dict[str, str | None]:
+    """The table of the population, and its database where that is another one."""
     if population is None:
-        return None
+        return {}
     where, table = population
-    if where != SAME and expanded(where) != place:
-        raise PolicyError(
-            "The population must be in the database of the table, or a file beside a file: copy it there, and write"
-            " --population - TABLE."
-        )
-    return table
+    url = None if where == SAME else expanded(where)
+    if url is not None and "://" not in url:
+        raise PolicyError("--population is URL TABLE; - is the URL of the same database, and beside a file: - FILE.")
+    return {"population": table, "population_url": None if url == place else url}
 
 
 def _write_page(call: Call, page: Path | None, measured: TableRisk | PolicyRisk, table: str) -> None:

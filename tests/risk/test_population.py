@@ -100,9 +100,6 @@ def test_the_command_names_the_population_by_url_and_table(database_url: str) ->
     text = call(*arguments, "--population", "-", population).stdout
     assert "(journalist)" in text
     assert "Alone in the population of 200 rows:" in text
-    elsewhere = call(*arguments, "--population", "duckdb:///elsewhere.duckdb", population)
-    assert elsewhere.exit_code == 2
-    assert "The population must be in the database of the table" in elsewhere.stderr
 
 
 def test_a_file_has_a_population_in_a_file(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ class SparkSQL(Dialect):
     )
     keeps_catalog = Capability("Spark cannot keep the catalog; name a database that can (catalog: {url: …}).")
     copies_rows = Capability(
-        "rows are not carried over between Spark and another database; release a table where the source is, or a file."
+        "rows are not carried over between Spark and another database; name a table where the source is, or a file."
     )
     has_transactions = Capability(
         "Spark's metastore changes one table at a time, so that readers would see one of two tables changed and the"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
@@ -10,6 +11,7 @@ from sqlanon.measures.risk.classes import require_subject
 from sqlanon.measures.risk.individual import at_risk
 from sqlanon.measures.risk.source import RiskSource
 from sqlanon.results.risk import Journalist
+from sqlanon.sql import Identifier
 
 BY_TABLE = "population"
 _EQUAL_ACROSS_TYPES = (Kind.INTEGER, Kind.TEXT)
@@ -24,7 +26,7 @@ def measure_in_population(source: RiskSource, population: RiskSource, thresholds
     """
     require_comparable(source.quasi_identifiers, population)
     require_subject(population, f"the population {population.table}")
-    sides = [{"table": one.table, "keys": one.keys, "person": one.person} for one in (source, population)]
+    sides = [_side(one) for one in (source, population)]
     with source.engine.grouping_by_hash():
         counted = source.engine.query("risk/match_population", sides=sides)
     matched = [(int(members), int(size), int(classes)) for members, size, classes in counted]
@@ -40,6 +42,11 @@ def measure_in_population(source: RiskSource, population: RiskSource, thresholds
         uniques=sum(members * classes for members, size, classes in matched if members and max(members, size) == 1),
         lacking=sum(max(0, members - size) * classes for members, size, classes in matched),
     )
+
+
+def _side(source: RiskSource) -> dict[str, Any]:
+    counted = None if source.counted is None else Identifier(source.counted.name)
+    return {"table": source.table, "keys": source.keys, "person": source.person, "counted": counted}
 
 
 def require_comparable(columns: Sequence[Column], population: RiskSource) -> None:

@@ -22,6 +22,7 @@ class RiskSource:
     """A table with the columns that its risk is about; see `risk_source`.
 
     nulls_each: whether a row in which the subject is NULL is of another person each.
+    counted: the column that says how many members there are, where the table has one row for each class.
     """
 
     engine: Engine
@@ -31,6 +32,7 @@ class RiskSource:
     weights: Column | None = None
     household: Column | None = None
     nulls_each: bool = False
+    counted: Column | None = None
 
     @property
     def keys(self) -> list[Markup | int]:

@@ -1,0 +1,88 @@
+"""A population in another database, brought to that of the sample as classes with their numbers of members."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlanon.engines.columns import Column, Kind
+from sqlanon.engines.dialects import Dialect
+from sqlanon.errors import PolicyError
+from sqlanon.measures.risk.classes import require_subject
+from sqlanon.measures.risk.source import RiskSource
+from sqlanon.sql import Identifier, Relation
+from sqlanon.work.publish.transfer import transfer
+from sqlanon.work.publish.transfer_types import carrying_problems
+from sqlanon.work.workspace import TemporaryWorkspace
+
+
+def require_carriers(*dialects: type[Dialect] | None) -> None:
+    """Raise PolicyError, before anybody connects, where an engine gives no classes to another database."""
+    for dialect in dialects:
+        if dialect is not None:
+            dialect.copies_rows.require("--population in another database: ")
+
+
+def bring_population(population: RiskSource, source: RiskSource) -> RiskSource:
+    """Count the classes of a population where it is, and bring them, as a temporary table, to that of the source.
+
+    One row for each class leaves its database: the quasi-identifiers, and how many members the class has. Both sessions
+    must be able to make temporary tables.
+
+    Raises PolicyError where the subject is NULL in some row, or a column is of another kind there, or has no
+    counterpart in the source's database.
+    """
+    there, engine, columns = population.engine, source.engine, population.quasi_identifiers
+    _require_kinds(source.quasi_identifiers, population)
+    require_subject(population, f"the population {population.table}")
+    if problems := carrying_problems(there, population.table, columns, engine.traits):
+        raise PolicyError(problems)
+    frequencies = TemporaryWorkspace(there).table("frequencies")
+    members = _name_beside(columns)
+    _count(population, frequencies, members)
+    brought = TemporaryWorkspace(engine).table("population")
+    transfer(there, there.resolve(frequencies) or frequencies, engine, brought)
+    known = engine.resolve(brought) or brought
+    engine.analyze(known)
+    named = {column.name: column for column in engine.columns(known)}
+    quasi = tuple(named[column.name] for column in columns)
+    return RiskSource(engine, known, quasi, counted=named[members])
+
+
+def _require_kinds(columns: Sequence[Column], population: RiskSource) -> None:
+    """Refuse, before anything is counted, columns whose values can't be the same; labels of an enum come as texts."""
+    pairs = zip(columns, population.quasi_identifiers, strict=True)
+    problems = [
+        f"Column '{one.name}' is {one.type} here, and {other.type} in the population {population.table} of another"
+        " database: show both as one kind, such as text, by views."
+        for one, other in pairs
+        if one.kind is not (Kind.TEXT if other.kind is Kind.ENUM else other.kind)
+    ]
+    if problems:
+        raise PolicyError(problems)
+
+
+def _count(population: RiskSource, frequencies: Relation, members: str) -> None:
+    """Write the classes and their members; of the keys of a column the first is its value."""
+    firsts, place = [], 0
+    for column in population.quasi_identifiers:
+        firsts.append({"name": Identifier(column.name), "key": place})
+        place += len(population.shown(column))
+    with population.engine.grouping_by_hash():
+        population.engine.run(
+            "risk/create_frequencies",
+            frequencies=frequencies,
+            table=population.table,
+            keys=population.keys,
+            person=population.person,
+            columns=firsts,
+            members=Identifier(members),
+        )
+
+
+def _name_beside(columns: Sequence[Column]) -> str:
+    """Name the column of the members so that no column has the name, whatever the case of letters."""
+    taken = {column.name.casefold() for column in columns}
+    name = "members"
+    while name in taken:
+        name += "_"
+    return name
