@@ -67,7 +67,7 @@ def table_risk(
     suda: minimal sample uniques of up to so many of these columns are counted, and scored. With a subject both are of
         persons, each by one row, in which none of theirs may differ.
     rows_to: the new table, in the same database and for its owner alone, of each row's risk beside its `key`, a column:
-        the size of its class, its individual risk, and with `suda` its scores.
+        the size of its class, its individual risk, and with `suda` its scores, or those of its person.
     trusts_owner: whether code of the table's owner may run, on PostgreSQL, with the rights of the role that reads.
 
     Raises PolicyError: there is no such table or column, or a subject, weight or household can't be used.
@@ -79,11 +79,6 @@ def table_risk(
         raise PolicyError(
             "--rows-to TABLE writes the risk of each row beside its --key COLUMN, into the database of the table; by"
             " the table's own classes, so without --population."
-        )
-    if rows_to is not None and suda is not None and subject is not None:
-        raise PolicyError(
-            "--rows-to writes SUDA scores of rows, and with --subject they are of persons: leave one of --suda and"
-            " --subject out."
         )
     singling.require_engine(url)
     if population_url is not None:

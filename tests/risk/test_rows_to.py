@@ -64,6 +64,38 @@ def test_rows_have_the_risks_of_brute_force(
         assert scores == ([] if suda is None else [suda_of[number], pytest.approx(dis_of[number], rel=1e-9)])
 
 
+@pytest.mark.parametrize("weights", [None, "weight"])
+def test_rows_of_a_person_have_the_scores_of_the_person(database_url: str, weights: str | None) -> None:
+    """Of persons who are one row each; some have several rows, which are equal in the columns."""
+    persons = {row[0]: row for row in weighted(6) if row[0] % 3}
+    ordered = list(persons.values())
+    repeated = [row for row in ordered for _ in range(1 + row[0] % 4)]
+    table = create(database_url, [(*row[:-1], 1.0) for row in repeated] if weights is None else repeated)
+    risk = table_risk(
+        database_url,
+        table,
+        QUASI_IDENTIFIERS,
+        subject="person",
+        weights=weights,
+        suda=3,
+        rows_to=f"{table}_rows",
+        key="number",
+    )
+    classes = [(age, zip_code, sex) for _, age, zip_code, sex, *_ in ordered]
+    suda_of = suda_scores(minimal_uniques(classes, 3), 3, 3)
+    dis_of = dis_scores(suda_of, 3, sum(2 for n in Counter(classes).values() if n == 2), 0.01)
+    scores = {row[0]: scores for row, *scores in zip(ordered, suda_of, dis_of, strict=True)}
+    found = written(database_url, f"{table}_rows")
+    assert found.keys() == set(range(len(repeated)))
+    sizes = Counter(classes)
+    for number, (size, _, *of_row) in found.items():
+        person, *rest = repeated[number]
+        assert size == sizes[tuple(rest[:3])]
+        assert of_row == [scores[person][0], pytest.approx(scores[person][1], rel=1e-9)]
+    assert risk.suda is not None
+    assert risk.suda.score_max == max(suda_of) > 0
+
+
 @pytest.mark.either_engine
 def test_a_sampling_fraction_is_that_of_the_risks(database_url: str) -> None:
     table = create(database_url, weighted(2))

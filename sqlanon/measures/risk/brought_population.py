@@ -37,7 +37,7 @@ def bring_population(population: RiskSource, source: RiskSource) -> RiskSource:
     if problems := carrying_problems(there, population.table, columns, engine.traits):
         raise PolicyError(problems)
     frequencies = TemporaryWorkspace(there).table("frequencies")
-    members = _name_beside(columns)
+    members = _unused_name(columns)
     _count(population, frequencies, members)
     brought = TemporaryWorkspace(engine).table("population")
     transfer(there, there.resolve(frequencies) or frequencies, engine, brought)
@@ -79,7 +79,7 @@ def _count(population: RiskSource, frequencies: Relation, members: str) -> None:
         )
 
 
-def _name_beside(columns: Sequence[Column]) -> str:
+def _unused_name(columns: Sequence[Column]) -> str:
     """Name the column of the members so that no column has the name, whatever the case of letters."""
     taken = {column.name.casefold() for column in columns}
     name = "members"

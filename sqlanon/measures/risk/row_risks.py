@@ -17,10 +17,10 @@ from sqlanon.measures.risk.source import RiskSource
 from sqlanon.measures.risk.suda import SudaScores
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.new_tables import find_new_table
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, macro
 
 COLUMNS = ("class_size", "individual_risk", "suda_score", "dis_suda_score")
-_KEY, _PERSON, _WEIGHT = (Identifier(name) for name in ("row_key", "row_person", "row_weight"))
+_KEY, PERSON, _WEIGHT = (Identifier(name) for name in ("row_key", "row_person", "row_weight"))
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RowRisks:
         source = self.source
         parts = [(self._key, _KEY)]
         if source.person is not None:
-            parts.append((source.person, _PERSON))
+            parts.append((source.person, PERSON))
         if source.weights is not None:
             parts.append((Markup(source.weight()), _WEIGHT))
         return parts
@@ -52,13 +52,22 @@ class RowRisks:
         values = {"table": source.table, "keys": source.keys, "person": source.person}
         self._write(values, [(self._key, _KEY)], source.weight(1 / self.fraction), None)
 
+    def write_scored_persons(self, coded: CodedColumns, scores: SudaScores) -> None:
+        """Write the same and the SUDA scores of each row's person, who is one of the coded rows, under `PERSON`."""
+        source, number = self.source, Identifier("number")
+        values = {"table": source.table, "keys": source.keys, "person": source.person}
+        assert source.person is not None
+        of_persons = macro("risk.scores_of_persons", coded.rows, scores.table, PERSON)
+        columns = [(self._key, _KEY), (source.person, number)]
+        self._write(values, columns, source.weight(1 / self.fraction), scores, of_persons)
+
     def write_scored(self, coded: CodedColumns, scores: SudaScores) -> None:
         """Write the same and SUDA scores, by the coded rows, which carry what `carried` lists."""
         source, number = self.source, Identifier("number")
         values = {
             "table": coded.rows,
             "keys": coded.word_columns,
-            "person": None if source.person is None else _PERSON,
+            "person": None if source.person is None else PERSON,
         }
         weight = 1 / self.fraction if source.weights is None else _WEIGHT
         self._write(values, [(_KEY, _KEY), (number, number)], weight, scores)
@@ -73,7 +82,9 @@ class RowRisks:
         columns: Sequence[tuple[Markup | Identifier, Identifier]],
         weight: Markup | Identifier | float,
         scores: SudaScores | None,
+        numbered: Markup | None = None,
     ) -> None:
+        """Write the table; `numbered` are the scores by the numbers of `columns`, where the coded rows have others."""
         engine = self.source.engine
         of_persons = [(values["person"], Identifier("person_of_row"))] if values["person"] is not None else []
         engine.run(
@@ -81,7 +92,7 @@ class RowRisks:
             target=self.target,
             key=Identifier(self.key.name),
             columns=[*columns, *of_persons],
-            scores=None if scores is None else scores.table,
+            scores=None if scores is None else numbered or scores.table,
             dis=None if scores is None else scores.dis,
             weight=weight,
             risk=RISK,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.errors import PolicyError
 from sqlanon.measures.risk.coded_columns import code_columns
-from sqlanon.measures.risk.row_risks import RowRisks
+from sqlanon.measures.risk.row_risks import PERSON, RowRisks
 from sqlanon.measures.risk.source import RiskSource
 from sqlanon.measures.risk.subsets import ENOUGH, measure_subsets, require_few
 from sqlanon.measures.risk.suda import FRACTION, measure_suda
@@ -70,15 +70,18 @@ def measure_singling(
     engine.traits.codes_columns.require()
     workspace = TemporaryWorkspace(engine)
     with engine.transaction():
-        carried = () if of_rows is None else of_rows.carried
-        table = source.table if source.subject is None else _create_persons(source, risk, workspace)
+        carried, table = () if of_rows is None else of_rows.carried, source.table
+        if source.person is not None:
+            table = _create_persons(source, risk, workspace)
+            carried = [(source.person, PERSON)]
         coded = code_columns(engine, workspace, table, source.quasi_identifiers, carried)
         if singling.subsets is not None:
             risk = replace(risk, subsets=measure_subsets(engine, coded, singling.subsets, singling.enough))
         if singling.suda is not None:
             suda, scores = measure_suda(engine, workspace, coded, singling.suda, singling.fraction)
             if of_rows is not None:
-                of_rows.write_scored(coded, scores)
+                write = of_rows.write_scored if source.subject is None else of_rows.write_scored_persons
+                write(coded, scores)
             workspace.drop(scores.table)
             risk = replace(risk, suda=suda)
         workspace.drop(coded.rows, coded.tuples, *([] if table == source.table else [table]))
@@ -86,7 +89,7 @@ def measure_singling(
 
 
 def _create_persons(source: RiskSource, risk: TableRisk, workspace: Workspace) -> Relation:
-    """Write one row of each person, by the columns that are measured, into a work table.
+    """Write one row of each person, with the subject and the columns that are measured, into a work table.
 
     Raises PolicyError where the rows of a person differ there: such a person is not alone by any one of these rows.
     """
@@ -96,7 +99,8 @@ def _create_persons(source: RiskSource, risk: TableRisk, workspace: Workspace) -
             f" ({risk.members - risk.persons:,} times). Measure a view with one row a person; or without a subject, as"
             " rows are counted then."
         )
-    names = [Identifier(column.name) for column in source.quasi_identifiers]
+    assert source.subject is not None
+    names = [Identifier(column.name) for column in (*source.quasi_identifiers, source.subject)]
     persons = workspace.table("persons")
     members = macro("verification.members", source.table, source.person, names, source.keys)
     source.engine.run("risk/create_persons", persons=persons, members=members, columns=names)
