@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
+from sqlanon.algorithms.hiding.border import border_of
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.in_turns(2)
 
 COLUMNS = {"basket": "INTEGER", "item": "VARCHAR(9)"}
 PLAIN = {"name": "hide-rules"}
+METHODS = st.sampled_from(["shortest", "border"])
 ITEMS = "abcde"
 sides = st.sets(st.sampled_from(ITEMS), min_size=1, max_size=3)
 drawn_rules = st.lists(st.tuples(sides, sides).filter(lambda one: not one[0] & one[1]), min_size=1, max_size=3)
@@ -48,13 +50,14 @@ def random_rows(seed: int, baskets: int = 14) -> list[tuple[int, Any]]:
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, 999), drawn_rules, st.integers(1, 4), st.sampled_from([0.3, 0.5, 1.0]))
+@given(st.integers(0, 999), drawn_rules, st.integers(1, 4), st.sampled_from([0.3, 0.5, 1.0]), METHODS)
 def test_no_rule_can_be_mined_and_other_rows_stay(
-    database: Database, seed: int, rules: Any, support: int, confidence: float
+    database: Database, seed: int, rules: Any, support: int, confidence: float, method: str
 ) -> None:
     rows = random_rows(seed)
     table = database.create(COLUMNS, rows)
-    result = hide(hiding_policy(database, table, COLUMNS, written(rules), support, confidence))
+    algorithm = BASKETS | {"method": method}
+    result = hide(hiding_policy(database, table, COLUMNS, written(rules), support, confidence, algorithm=algorithm))
     released = database.sql(f"SELECT basket, item FROM {table}_r")
     before, after = baskets_of(rows), baskets_of(released)
     plain = [(frozenset(left), frozenset(right)) for left, right in rules]
@@ -91,8 +94,10 @@ row_sides = st.dictionaries(st.sampled_from(list(TEXTS)), st.integers(0, 1), min
 
 
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, 999), st.lists(st.tuples(row_sides, row_sides), min_size=1, max_size=3), st.integers(1, 3))
-def test_values_of_rows_are_items_too(database: Database, seed: int, drawn: Any, support: int) -> None:
+@given(
+    st.integers(0, 999), st.lists(st.tuples(row_sides, row_sides), min_size=1, max_size=3), st.integers(1, 3), METHODS
+)
+def test_values_of_rows_are_items_too(database: Database, seed: int, drawn: Any, support: int, method: str) -> None:
     draw = random.Random(seed)
     seen = [("o'brien", 30, date(2000, 1, 31), Decimal("10.00")), ("nurse", 31, date(2000, 1, 31), Decimal("10.00"))]
     rows = seen + [tuple(draw.choice(values) for values in VALUES.values()) for _ in range(18)]
@@ -102,7 +107,14 @@ def test_values_of_rows_are_items_too(database: Database, seed: int, drawn: Any,
     table = database.create(ROW_COLUMNS, [(*row, number) for number, row in enumerate(draw.sample(rows, len(rows)))])
     written_rules = [{"if": left, "then": right} for left, right in rules]
     policy = hiding_policy(
-        database, table, ROW_COLUMNS, written_rules, support, 0.5, roles={"id": "identifier"}, algorithm=PLAIN
+        database,
+        table,
+        ROW_COLUMNS,
+        written_rules,
+        support,
+        0.5,
+        roles={"id": "identifier"},
+        algorithm=PLAIN | {"method": method},
     )
     result = hide(policy)
     released = database.sql(f"SELECT * FROM {table}_r")
@@ -206,6 +218,42 @@ def test_the_shortest_transactions_lose_items(database: Database) -> None:
     gone = Counter(rows) - Counter(database.sql(f"SELECT * FROM {table}_r"))
     assert gone == Counter([(1, "b"), (3, "b")])
     assert (result.removed, result.changed, result.rounds) == (2, 2, 1)
+
+
+@pytest.mark.parametrize(("method", "loses", "missing"), [("shortest", 1, 3), ("border", 2, 1)])
+def test_border_keeps_sets_frequent(database: Database, method: str, loses: int, missing: int) -> None:
+    """Without the b of the first basket, the shortest, b and c are in too few; that of the second is in no such set."""
+    baskets = {1: "abc", 2: "abxyz", 3: "bc", 4: "cd"}
+    rows = [(basket, item) for basket, items in baskets.items() for item in items]
+    table = database.create(COLUMNS, rows)
+    rules = [{"if": ["a"], "then": ["b"]}]
+    result = hide(hiding_policy(database, table, COLUMNS, rules, 2, 0.5, algorithm=BASKETS | {"method": method}))
+    assert Counter(rows) - Counter(database.sql(f"SELECT * FROM {table}_r")) == Counter([(loses, "b")])
+    assert result.others is not None
+    assert result.others.missing == missing
+
+
+def test_border_spares_what_lost_most(database: Database) -> None:
+    """Of sixteen baskets eight lose their b: one of each kind in turn, as a set weighs more with each loss.
+
+    bc is in ten baskets and bd in nine; three are enough. The first loss of bd costs 1/6, of bc 1/7, the next 2/7.
+    """
+    baskets = [*["abc"] * 8, *["abd"] * 8, "bc", "bc", "bd"]
+    table = database.create(COLUMNS, [(basket, item) for basket, items in enumerate(baskets) for item in items])
+    rules = [{"if": ["a"], "then": ["b"], "support": 9}]
+    hide(hiding_policy(database, table, COLUMNS, rules, 3, 0.1, algorithm=BASKETS | {"method": "border"}))
+    after = baskets_of(database.sql(f"SELECT * FROM {table}_r")).values()
+    assert [sum({"b", other} <= basket for basket in after) for other in "cd"] == [6, 5]
+
+
+def test_the_border_is_of_the_largest_sets() -> None:
+    draw = random.Random(1)
+    for _ in range(50):
+        sets = {frozenset(draw.sample(range(6), draw.randint(1, 3))) for _ in range(8)}
+        sets |= {frozenset(part) for one in sets for n in range(1, len(one)) for part in combinations(one, n)}
+        hidden = [frozenset(draw.sample(range(6), 2))]
+        kept = [one for one in sets if not hidden[0] <= one]
+        assert set(border_of(sets, hidden)) == {one for one in kept if not any(one < other for other in kept)}
 
 
 def test_a_rule_that_another_one_makes_surer_is_hidden_too(database: Database) -> None:
@@ -326,6 +374,7 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
     "another search": ({"algorithm": {"name": "mondrian"}}, "hidden-rules needs algorithm: hide-rules, not mondrian"),
     "a quasi-identifier": ({"roles": {"item": "quasi-identifier"}}, "not people"),
     "an identifier": ({"roles": {"basket": "identifier"}}, "'basket' is an identifier"),
+    "no other sets": ({"algorithm": BASKETS | {"method": "border", "most": 1}}, "write 2 or more"),
     "one column": ({"algorithm": {"name": "hide-rules", "item": "item"}}, "transaction and item go together"),
     "suppression": ({"suppression": 0.1}, "hide-rules does not use it"),
     "a file": ({"release": {"file": "r.csv"}}, "a table is released"),
@@ -347,9 +396,22 @@ def test_items_that_no_row_has_and_unknown_transactions_are_refused(database: Da
     with pytest.raises(PolicyError) as refused:
         hide(policy)
     assert len(refused.value.problems) == 2
-    assert "'basket' is NULL in 1 rows" in refused.value.problems[0]
+    assert "'basket' is NULL in 1 row, whose" in refused.value.problems[0]
     assert "privacy[0].rules[0].then: no row has a value of 'item' that it names" in refused.value.problems[1]
     assert "canary" not in str(refused.value)
+
+
+def test_tables_without_rows_or_items(database: Database) -> None:
+    """A rule that nothing can hold is refused; rows without an item stay, and no rule leads anywhere."""
+    table = database.create(COLUMNS, [])
+    with pytest.raises(PolicyError, match="no row has a value of 'item'"):
+        hide(hiding_policy(database, table, COLUMNS, [RULE]))
+    rows = [(1, "a"), (2, "b"), (3, None)]
+    for method in ("shortest", "border", "exact"):
+        table = database.create(COLUMNS, rows)
+        result = hide(hiding_policy(database, table, COLUMNS, [RULE], 1, 0.1, algorithm=BASKETS | {"method": method}))
+        assert (result.removed, result.rounds, [one.was_mined for one in result.rules]) == (0, 0, [False])
+        assert Counter(database.sql(f"SELECT * FROM {table}_r")) == Counter(rows)
 
 
 def test_spark_is_refused_by_name() -> None:

@@ -12,6 +12,7 @@ from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, c
 from sqlanon.cli.deferred import association_mining, associations, codec, files, loading
 from sqlanon.cli.layout import percent, table
 from sqlanon.errors import PolicyError
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.results.associations import AssociationRule, Associations
@@ -61,6 +62,8 @@ def associations_command(
         policy = str(HERE)
     if policy is None:
         raise PolicyError(f"Which table? Give a policy (there is no {HERE} here), a URL and a table, or a data file.")
+    if policy == "hide" and not Path(policy).exists():
+        raise PolicyError(f"Rules are hidden by a run of a policy that lists them: sqlanon run {other or 'policy.yml'}")
     place = expanded(policy)
     if "://" in place or files.is_data_file(place):
         is_file = files.is_data_file(place)
@@ -100,8 +103,8 @@ def associations_command(
 
 def _text(mined: Associations) -> str:
     head = (
-        f"{mined.total:,} rules from up to {mined.most} columns, with a support of at least {mined.support:,} and a"
-        f" confidence of at least {percent(mined.confidence)}.\n"
+        f"{quantity(mined.total, 'rule')} from up to {quantity(mined.most, 'column')}, with a support of at least"
+        f" {mined.support:,} and a confidence of at least {percent(mined.confidence)}.\n"
         f"  {mined.singling_out:,} single out: fewer than {mined.k:,} {mined.unit} have the left side\n"
         f"  {mined.giving_away:,} give away: {mined.k:,} {mined.unit} or more have it, and the confidence is above"
         f" {percent(mined.bound)}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlanon.cli.layout import percent, table
 from sqlanon.cli.plans import listed
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.plan.hiding import HidingPlan
@@ -18,8 +19,8 @@ def check_text(plan: HidingPlan) -> str:
     """The rules that a run hides."""
     unit = "rows" if plan.transaction is None else f"transactions by '{plan.transaction.name}'"
     parts = (
-        f"Source:  {plan.source_name}, {plan.rows:,} rows\nRelease: {plan.release_name}",
-        f"{len(plan.rules):,} rules of {len(plan.items):,} items are to be hidden, in {unit}.",
+        f"Source:  {plan.source_name}, {quantity(plan.rows, 'row')}\nRelease: {plan.release_name}",
+        f"To be hidden: {quantity(len(plan.rules), 'rule')} of {quantity(len(plan.items), 'item')}, in {unit}.",
         listed("Warnings", plan.warnings),
     )
     return "\n\n".join(part for part in parts if part)
@@ -45,13 +46,18 @@ def result_text(result: HidingResult) -> str:
         f"Published {result.release}\n  from {result.source}: {result.released_rows:,} of {result.rows:,} rows\n  run"
         f" {result.run} on {result.engine}",
         table(_HEADINGS, rows),
-        f"{result.removed:,} items were taken out of {result.changed:,} {result.unit}, in {result.rounds:,} rounds.",
+        _taken(result),
         "" if result.others is None else _others(result.others),
         "Checked: " + ", ".join(name.replace("_", " ") for name in result.checks) + ".",
         listed("Warnings", result.warnings),
         listed("Notes", result.notes),
     )
     return "\n\n".join(part for part in parts if part)
+
+
+def _taken(result: HidingResult) -> str:
+    units = quantity(result.changed, result.unit.removesuffix("s"))
+    return f"Taken out: {quantity(result.removed, 'item')} of {units}, in {quantity(result.rounds, 'round')}."
 
 
 def _line(rule: HiddenRuleFigures) -> list[object]:
@@ -72,6 +78,7 @@ def _share(part: int, whole: int) -> str:
 
 def _others(others: OtherRules) -> str:
     return (
-        f"Of {others.mined:,} other rules with such an item, with up to {others.most} items and one of them on the"
-        f" right side, {others.missing:,} were lost; {others.ghosts:,} can be mined that could not be before (ghosts)."
+        f"Other rules with such an item, with up to {others.most} items and one of them on the right side: of"
+        f" {others.mined:,} that could be mined, {others.missing:,} can't be any more (lost); {others.ghosts:,} can be"
+        " that could not before (ghosts)."
     )

@@ -78,17 +78,19 @@ class RuleMining:
     """The rules of a table and of its release that have an item which was taken out; others are the same in both.
 
     Items are numbered so that those which were taken out come first: a set has one if its first item is one.
+
+    words: `(item, attribute, value)`, the numbers. last: the number of the last item that was taken out.
     """
 
     def __init__(
         self, engine: Engine, workspace: Workspace, table: MinedTable, removed: Relation, asked: RuleThresholds
     ) -> None:
         self._engine, self._workspace, self._asked = engine, workspace, asked
-        self._words = workspace.table("words")
-        engine.run("mining/create_words", words=self._words, support=asked.support, removed=removed, **table.described)
-        engine.analyze(self._words)
-        (last,) = engine.query_one("mining/count_removed", removed=removed, words=self._words)
-        self._last = int(last)
+        self.words = workspace.table("words")
+        engine.run("mining/create_words", words=self.words, support=asked.support, removed=removed, **table.described)
+        engine.analyze(self.words)
+        (last,) = engine.query_one("mining/count_removed", removed=removed, words=self.words)
+        self.last = int(last)
         self._before = self._mine(table, "before")
 
     def compare(self, release: MinedTable) -> RuleDifference:
@@ -108,14 +110,29 @@ class RuleMining:
             )
             difference += RuleDifference(*(int(count) for count in counts))
             self._workspace.drop(*lefts)
-        self._workspace.drop(self._words, before.baskets, *before.sets, after.baskets, *after.sets)
+        self._workspace.drop(after.baskets, *after.sets)
+        self.drop()
         return difference
+
+    @property
+    def sets(self) -> tuple[Relation, ...]:
+        """The sets of the source, see `MinedSets`."""
+        return self._before.sets
+
+    @property
+    def baskets(self) -> Relation:
+        """The items of the source's transactions, see `MinedSets`."""
+        return self._before.baskets
+
+    def drop(self) -> None:
+        """Drop what was mined of the source."""
+        self._workspace.drop(self.words, self.baskets, *self.sets)
 
     def _mine(self, table: MinedTable, name: str) -> MinedSets:
         """Mine sets level by level; name: tells the work tables from those of another table."""
         engine, workspace, asked = self._engine, self._workspace, self._asked
         baskets, sets = workspace.table(f"{name}_baskets"), [workspace.table(f"{name}_sets", 1)]
-        engine.run("mining/create_baskets", baskets=baskets, words=self._words, id=table.id, **table.described)
+        engine.run("mining/create_baskets", baskets=baskets, words=self.words, id=table.id, **table.described)
         engine.analyze(baskets)
         engine.run("mining/count_items", sets=sets[0], baskets=baskets, support=asked.support)
         engine.analyze(sets[0])
@@ -128,7 +145,7 @@ class RuleMining:
                 occurrences=occurrences,
                 baskets=baskets,
                 pairs=sets[1],
-                last=self._last,
+                last=self.last,
                 size=size,
                 support=asked.support,
             )
@@ -159,7 +176,7 @@ class RuleMining:
             lefts=lefts,
             sets=self._before.sets[size - 1],
             baskets=self._before.baskets,
-            last=self._last,
+            last=self.last,
             size=size,
         )
         self._engine.analyze(lefts)

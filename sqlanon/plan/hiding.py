@@ -20,6 +20,7 @@ from sqlanon.policy.document import path_text
 from sqlanon.policy.hiding import hiding_of
 from sqlanon.policy.hiding_algorithms import Side
 from sqlanon.sql import Identifier, RedactedValue, Relation
+from sqlanon.support.quantities import quantity
 from sqlanon.support.suggest import did_you_mean, quoted
 from sqlanon.values.expressions import comparable, text_of
 
@@ -183,8 +184,8 @@ def _value_problems(engine: Engine, plan: HidingPlan) -> Iterator[str]:
         (unknown,) = engine.query_one("hiding/count_unknown", source=plan.source, value=value)
         if unknown:
             yield (
-                f"algorithm.transaction: '{plan.transaction.name}' is NULL in {unknown:,} rows, whose transactions are"
-                " not known: leave them out in a view."
+                f"algorithm.transaction: '{plan.transaction.name}' is NULL in {quantity(unknown, 'row')}, whose"
+                " transactions are not known: leave them out in a view."
             )
     present = {item for column in plan.item_columns for item in _present(engine, plan, column)}
     for rule in plan.rules:

@@ -76,6 +76,8 @@ def _role_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str
 
 def _layout_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
     algorithm, _ = hiding_of(policy)
+    if algorithm.method == "border" and algorithm.most == 1:
+        yield f"{place(('algorithm', 'most'))}: method: border keeps sets of up to `most` items; write 2 or more."
     for key in ("transaction", "item"):
         name, path = getattr(algorithm, key), place(("algorithm", key))
         if name is None:

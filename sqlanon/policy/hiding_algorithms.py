@@ -67,8 +67,9 @@ class HideRules(AlgorithmParameters):
     hides_rules: ClassVar[bool] = True
     sentence: ClassVar[str] = "Single items were taken out, until no rule that had to be hidden could be mined."
     name: Literal["hide-rules"]
-    method: Literal["shortest", "exact"] = "shortest"
+    method: Literal["shortest", "border", "exact"] = "shortest"
     """The choice of items: `shortest` takes one of the right side out of the shortest transactions first, rule by rule;
+    `border` out of those where the largest sets of up to `most` items that are frequent suffer least;
     `exact` takes out as few items as there can be, of few rules that share few items (the extra `costs`)."""
     transaction: str | None = None
     """The column that tells to which transaction a row belongs, whose rows are its items; none where each row is a

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
+from sqlanon.measures.rule_mining import MinedTable
 from sqlanon.plan.hiding import HidingPlan, RuleItem, item_text
 from sqlanon.sql import Identifier, RedactedValue, Relation, macro
 from sqlanon.staging.released_order import released_order
@@ -36,6 +37,7 @@ class RuleTransactions:
     """
 
     plan: HidingPlan
+    workspace: Workspace
     transactions: Relation
     items: Relation
     numbered: Relation | None
@@ -110,7 +112,7 @@ def create_rule_transactions(engine: Engine, workspace: Workspace, plan: HidingP
             attributes=[_attribute(engine, plan, column) for column in plan.item_columns],
         )
     engine.analyze(transactions, items)
-    return RuleTransactions(plan, transactions, items, numbered)
+    return RuleTransactions(plan, workspace, transactions, items, numbered)
 
 
 def number_rows(engine: Engine, workspace: Workspace, plan: HidingPlan, table: Relation, name: str) -> Relation:
@@ -136,6 +138,17 @@ def source_cells(engine: Engine, plan: HidingPlan) -> dict[str, Markup]:
         "id": comparable(engine, transaction, plan.transaction.kind),
         "text": item_text(engine, plan.item, item),
     }
+
+
+def mined_table(engine: Engine, plan: HidingPlan, relation: Relation) -> MinedTable:
+    """Describe the source or a release, numbered where rows are transactions, as a table whose rules are mined."""
+    if plan.item is not None:
+        cells = source_cells(engine, plan)
+        return MinedTable(relation, cells["id"], [{"place": plan.place_of(plan.item), "text": cells["text"]}])
+    number = macro("relations.column", Identifier("r"), Identifier("number"))
+    texts = [numbered_text(engine, plan, column) for column in plan.columns]
+    aliased = macro("relations.aliased", relation, Identifier("r"))
+    return MinedTable(aliased, number, [{"place": place, "text": text} for place, text in enumerate(texts)])
 
 
 def numbered_text(engine: Engine, plan: HidingPlan, column: Column) -> Markup:

@@ -15,7 +15,7 @@ from sqlanon.algorithms.hiding.counting import Counts, count_rules
 from sqlanon.algorithms.hiding.methods import METHODS
 from sqlanon.catalog import ReleaseKind, ReleaseRecord
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.measures.rule_mining import MinedTable, RuleDifference, RuleMining, RuleThresholds
+from sqlanon.measures.rule_mining import RuleDifference, RuleMining, RuleThresholds
 from sqlanon.plan.hiding import HidingPlan, SensitiveRule, resolve_hiding
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy
@@ -23,9 +23,8 @@ from sqlanon.policy.hiding import hiding_of
 from sqlanon.releases.hidden_rules import (
     RuleTransactions,
     create_rule_transactions,
+    mined_table,
     number_rows,
-    numbered_text,
-    source_cells,
 )
 from sqlanon.results.hiding import HiddenRuleFigures, HidingResult, OtherRules
 from sqlanon.results.measures import Check
@@ -34,7 +33,7 @@ from sqlanon.runs.drawn_run import DrawnRun, require_passed
 from sqlanon.runs.flow import interruptible
 from sqlanon.runs.linking import check_earlier_releases, refusal_by_earlier
 from sqlanon.runs.recording import record_without_rules
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Relation
 from sqlanon.staging.staging import StagedTable
 from sqlanon.verification.hidden_rules import check_hidden, count_mined
 from sqlanon.work.journal import Observer, Silent
@@ -172,11 +171,11 @@ class HidingRun(DrawnRun):
         """Mine the rules with an item that was taken out, in both tables; None where the policy wants none mined."""
         if self._asked.most == 1:
             return None
-        source = self._mined_table(held.plan, held.numbered or held.plan.source)
+        source = mined_table(self.engine, held.plan, held.numbered or held.plan.source)
         mining = RuleMining(self.engine, workspace, source, removed, self._asked)
         if held.numbered is not None:
             release = number_rows(self.engine, workspace, held.plan, release, "released")
-        return mining.compare(self._mined_table(held.plan, release))
+        return mining.compare(mined_table(self.engine, held.plan, release))
 
     def _others(
         self,
@@ -200,15 +199,6 @@ class HidingRun(DrawnRun):
         return OtherRules(
             asked.most, difference.before - len(mined), difference.missing - len(gone), difference.ghosts - len(ghosts)
         )
-
-    def _mined_table(self, plan: HidingPlan, relation: Relation) -> MinedTable:
-        if plan.item is not None:
-            cells = source_cells(self.engine, plan)
-            return MinedTable(relation, cells["id"], [{"place": plan.place_of(plan.item), "text": cells["text"]}])
-        number = macro("relations.column", Identifier("r"), Identifier("number"))
-        texts = [numbered_text(self.engine, plan, column) for column in plan.columns]
-        aliased = macro("relations.aliased", relation, Identifier("r"))
-        return MinedTable(aliased, number, [{"place": place, "text": text} for place, text in enumerate(texts)])
 
 
 def _figures(rule: SensitiveRule, before: Counts, after: Counts) -> HiddenRuleFigures:

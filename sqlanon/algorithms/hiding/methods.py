@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from sqlanon.algorithms.hiding.border import hide_by_border
 from sqlanon.algorithms.hiding.exact import hide_exactly
 from sqlanon.algorithms.hiding.shortest import hide_shortest
 from sqlanon.engines.base import Engine
@@ -12,5 +13,5 @@ from sqlanon.work.journal import Progress
 
 Hide = Callable[[Engine, RuleTransactions, Callable[[Progress], None]], int]
 
-METHODS: Mapping[str, Hide] = {"shortest": hide_shortest, "exact": hide_exactly}
+METHODS: Mapping[str, Hide] = {"shortest": hide_shortest, "border": hide_by_border, "exact": hide_exactly}
 """Each takes items out of the transactions in work tables until no rule can be mined, and returns its rounds."""

@@ -25,6 +25,7 @@ from sqlanon.measures.risk.source import RiskSource
 from sqlanon.measures.risk.subsets import require_few
 from sqlanon.results.associations import AssociationRule, Associations
 from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.support.quantities import quantity
 from sqlanon.support.suggest import quoted
 from sqlanon.values.expressions import text_of
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace
@@ -141,7 +142,7 @@ class _Mining:
         if rows:
             name = self.person.attribute.name
             raise PolicyError(
-                f"'{name}' is NULL in {rows:,} rows, whose persons are not known: leave them out in a view."
+                f"'{name}' is NULL in {quantity(rows, 'row')}, whose persons are not known: leave them out in a view."
             )
 
     def mine(self, quasi: Sequence[Field], right: Field) -> None:
