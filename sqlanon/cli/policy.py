@@ -12,17 +12,10 @@ from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, Trust
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.deferred import (
     connecting,
-    hiding,
     linking,
     loading,
     plans,
-    private,
-    private_check,
-    private_runs,
-    randomized,
-    randomizing,
     resuming,
-    rule_hiding,
     runner,
     sample,
     summary,
@@ -32,6 +25,7 @@ from sqlanon.cli.deferred import options as lattice_options
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.lattice import AnySize, TimeLimit
 from sqlanon.cli.levels import parse_levels
+from sqlanon.cli.own_flows import own_flow_of
 from sqlanon.cli.writing import STDOUT, quoted, write
 from sqlanon.errors import PolicyError, SqlanonError
 
@@ -151,32 +145,12 @@ def check_command(
     It also tells where a run would be refused for an earlier release of the table.
     """
     loaded = loading.load_policy(policy)
-    if loaded.is_randomized:
-        _refuse_without_classes(loaded, {"--sql": sql})
-        changes, refusal = randomizing.check_randomized_run(loaded, options=call.options)
-        if call.json:
-            call.emit(randomized.check_object(changes, refusal))
-        else:
-            print(randomized.check_text(changes))
+    flow = own_flow_of(loaded)
+    if flow is not None:
+        flow.refuse(loaded, {"--sql": sql})
+        refusal = flow.tell_check(call, loaded)
+        if not call.json:
             call.note(_next_of_check(policy, refusal))
-        return
-    if loaded.hides_rules:
-        _refuse_without_classes(loaded, {"--sql": sql})
-        hidden, refusal = rule_hiding.check_hiding_run(loaded, options=call.options)
-        if call.json:
-            call.emit(hiding.check_object(hidden, refusal))
-        else:
-            print(hiding.check_text(hidden))
-            call.note(_next_of_check(policy, refusal))
-        return
-    if loaded.is_private:
-        _refuse_of_private({"--sql": sql})
-        checked = private_check.check_private(loaded, replace=True, options=call.options)
-        if call.json:
-            call.emit(private.check_object(checked))
-        else:
-            print(private.check_text(checked))
-            call.note(_next_of_check(policy, checked.refusal))
         return
     if sql:
         _print_dry_run(call, loaded, replace, lattice_options.SearchOptions())
@@ -221,20 +195,11 @@ def run_command(
 ) -> None:
     """Anonymize the table, verify the release independently, and publish it. If anything fails, nothing changes."""
     loaded = loading.load_policy(policy)
-    if loaded.is_randomized:
-        others = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
-        _refuse_without_classes(loaded, {**others, "--resume": resume})
-        _run_randomized(call, loaded, replace, progress, quiet)
-        return
-    if loaded.hides_rules:
-        others = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
-        _refuse_without_classes(loaded, {**others, "--resume": resume})
-        _run_hiding(call, loaded, replace, progress, quiet)
-        return
-    if loaded.is_private:
-        others = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
-        _refuse_of_private({**others, "--resume": resume})
-        _run_private(call, loaded, replace, progress, quiet)
+    flow = own_flow_of(loaded)
+    if flow is not None:
+        unfit = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
+        flow.refuse(loaded, {**unfit, "--resume": resume})
+        flow.tell_run(call, loaded, replace=replace, progress=progress, quiet=quiet)
         return
     search_options = lattice_options.SearchOptions(
         None if levels is None else parse_levels(levels), time_limit, any_size
@@ -253,54 +218,6 @@ def run_command(
             call.emit(result.as_json())
         else:
             _tell(call, loaded, result, policy)
-
-
-def _refuse_of_private(given: dict[str, object]) -> None:
-    """Refuse options that have no meaning for differential privacy."""
-    unfit = [name for name, value in given.items() if value]
-    if unfit:
-        raise PolicyError(f"{', '.join(unfit)} has no meaning for differential privacy; leave it out.")
-
-
-def _run_private(call: Call, loaded: Policy, replace: bool, progress: Any, quiet: bool) -> None:
-    rule = private_check.rule_of_rows(loaded)
-    if rule is not None and not call.json and progress != "json":
-        call.note(rule)  # before a row is read
-    with progressing.observer(call, progress, quiet, is_timed=False) as watching:
-        result = private_runs.run_private(loaded, replace=replace, options=call.options, observer=watching)
-    with call.telling(result.run):
-        if call.json:
-            call.emit(result.as_json())
-        else:
-            print(private.result_text(result))
-
-
-def _refuse_without_classes(loaded: Policy, given: dict[str, object]) -> None:
-    """Refuse options that have no meaning where single values change, and no classes are made."""
-    unfit = [name for name, value in given.items() if value]
-    if unfit:
-        name = loaded.algorithm.name
-        raise PolicyError(f"{', '.join(unfit)} has no meaning for algorithm: {name}; leave it out.")
-
-
-def _run_randomized(call: Call, loaded: Policy, replace: bool, progress: Any, quiet: bool) -> None:
-    with progressing.observer(call, progress, quiet) as watching:
-        result = randomizing.run_randomized(loaded, replace=replace, options=call.options, observer=watching)
-    with call.telling(result.run):
-        if call.json:
-            call.emit(result.as_json())
-        else:
-            print(randomized.result_text(result))
-
-
-def _run_hiding(call: Call, loaded: Policy, replace: bool, progress: Any, quiet: bool) -> None:
-    with progressing.observer(call, progress, quiet) as watching:
-        result = rule_hiding.hide_rules(loaded, replace=replace, options=call.options, observer=watching)
-    with call.telling(result.run):
-        if call.json:
-            call.emit(result.as_json())
-        else:
-            print(hiding.result_text(result))
 
 
 def _tell(call: Call, loaded: Policy, result: RunResult, policy: Path) -> None:

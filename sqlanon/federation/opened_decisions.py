@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from sqlanon.algorithms.lattice.options import SearchOptions, full_domain
-from sqlanon.algorithms.lattice.problem import Findings, Problem
+from sqlanon.algorithms.lattice.problem import Problem, lattice_facts
 from sqlanon.algorithms.lattice.quality.qualities import quality_of
 from sqlanon.algorithms.lattice.search import solve
 from sqlanon.encoding.frequency.frequency_sets import Bucket, FrequencySet, FrequencySets
@@ -26,7 +26,6 @@ from sqlanon.federation.shares import PRIME, Sharing
 from sqlanon.federation.thresholds import Threshold
 from sqlanon.models import largest_k, models_of
 from sqlanon.policy import Policy
-from sqlanon.results.facts import LatticeFacts
 from sqlanon.results.measures import ModelResult
 from sqlanon.runs.execution import RunExecution
 from sqlanon.staging.staging import Staged
@@ -93,7 +92,9 @@ class OpenedDecisions(Revealing):
         cells = self.cells(findings.chosen)
         kept = self._threshold.find_large(self.count(problem.sets, cells), _SEARCHING)
         assert findings.suppressed is not None
-        return SharedDecision(cells, tuple(kept), findings.suppressed, _facts(run.policy, asked, findings))
+        return SharedDecision(
+            cells, tuple(kept), findings.suppressed, lattice_facts(asked, findings, full_domain(run.policy).quality)
+        )
 
     def _asked(self, run: RunExecution, own: Problem) -> Problem:
         """The problem of all sites' rows, given that of this site's own."""
@@ -138,18 +139,4 @@ def _refusal(problem: Problem) -> ProtectionError:
     return ProtectionError(
         f"No generalization satisfies the models within the suppression budget ({task.budget:,} of {task.rows:,} rows):"
         f" the most general one is asked first ({asked:,} asked). Higher algorithm.limits or more suppression may do."
-    )
-
-
-def _facts(policy: Policy, problem: Problem, findings: Findings) -> LatticeFacts:
-    assert findings.chosen is not None
-    assert findings.score is not None
-    return LatticeFacts(
-        levels=dict(zip(problem.lattice.names, findings.chosen, strict=True)),
-        quality=full_domain(policy).quality,
-        score=findings.score,
-        proven=findings.proven,
-        bound=findings.bound,
-        nodes=problem.lattice.size,
-        checked=problem.sets.checked,
     )

@@ -32,8 +32,24 @@ class AtLeastK(PrivacyModel):
         return f"k: {int(measure)}"
 
 
+class KMembers(AtLeastK):
+    """A model that counts the rows or persons of a class itself, and so promises `k` rows."""
+
+    @property
+    def least_rows(self) -> int:
+        return self.k
+
+    @property
+    def promised_rows(self) -> int:
+        return self.k
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"k": self.k}
+
+
 @dataclass(frozen=True)
-class KAnonymity(AtLeastK):
+class KAnonymity(KMembers):
     """Every class holds at least `k` rows; the measure is the number of rows.
 
     Monotone under generalization, for merging classes only adds rows, and under suppression of whole classes, for a
@@ -48,18 +64,6 @@ class KAnonymity(AtLeastK):
 
     k: int
     attribute: str | None = field(default=None, init=False)
-
-    @property
-    def least_rows(self) -> int:
-        return self.k
-
-    @property
-    def promised_rows(self) -> int:
-        return self.k
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"k": self.k}
 
     @property
     def sentence(self) -> str:
@@ -80,7 +84,7 @@ class KAnonymity(AtLeastK):
 
 
 @dataclass(frozen=True)
-class KPersons(AtLeastK):
+class KPersons(KMembers):
     """Every class holds rows of at least `k` persons, whom `attribute` tells apart; NULL is another one in each row.
 
     The measure is their number. Monotone under generalization, for the persons of a union are at least those of a part,
@@ -94,18 +98,6 @@ class KPersons(AtLeastK):
 
     k: int
     attribute: str
-
-    @property
-    def least_rows(self) -> int:
-        return self.k
-
-    @property
-    def promised_rows(self) -> int:
-        return self.k
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"k": self.k}
 
     @property
     def sentence(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,17 +11,14 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.plan.drawn_plan import DrawnPlan
-from sqlanon.plan.lookup import unknown_table
-from sqlanon.plan.plan import find_release, find_source
+from sqlanon.plan.drawn_plan import DrawnPlan, column_problems, find_places, is_released
 from sqlanon.plan.trust import hold_trusted
-from sqlanon.policy import HiddenRule, Policy, Role
+from sqlanon.policy import HiddenRule, Policy
 from sqlanon.policy.document import path_text
 from sqlanon.policy.hiding import hiding_of
 from sqlanon.policy.hiding_algorithms import Side
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.support.quantities import quantity
-from sqlanon.support.suggest import did_you_mean, quoted
 from sqlanon.values.expressions import comparable, text_of
 
 WORD_BITS = 62  # of a whole number in which items are bits
@@ -109,19 +106,16 @@ def resolve_hiding(policy: Policy, engine: Engine, *, replace: bool = False) -> 
 
     Raises one PolicyError with every problem; AccessError where the source may not be read.
     """
-    source = find_source(policy, engine)
-    if source is None:
-        raise PolicyError(f"source.table: {unknown_table(engine, policy.source.table or '')}")
-    release, errors = find_release(policy, source, engine, replace)
+    source, release, problems = find_places(policy, engine, replace)
     with engine.transaction():
         hold_trusted(policy, engine, source)
         there = engine.columns(source)
-        problems = [*map(str, errors), *_column_problems(policy, there, str(source))]
+        problems += column_problems(policy, there, str(source))
         if problems:
             raise PolicyError(problems)
-        columns = tuple(one for one in there if policy.attributes[one.name].role is not Role.IDENTIFIER)
+        columns = tuple(one for one in there if is_released(policy, one))
         plan = _plan(policy, source, release, columns)
-        problems = list(_kind_problems(plan)) or list(_value_problems(engine, plan))
+        problems = list(_value_problems(engine, plan))
         if problems:
             raise PolicyError(problems)
         (rows,) = engine.query_one("count_rows", table=source)
@@ -131,16 +125,6 @@ def resolve_hiding(policy: Policy, engine: Engine, *, replace: bool = False) -> 
 def item_text(engine: Engine, column: Column, value: Markup) -> Markup:
     """Write the expression by which values of a column are told apart as items; NULL for NULL, which is none."""
     return comparable(engine, text_of(engine.render, value, column.kind, column.type), Kind.TEXT)
-
-
-def _column_problems(policy: Policy, columns: Sequence[Column], table: str) -> Iterator[str]:
-    names = [column.name for column in columns]
-    for name in policy.attributes:
-        if name not in names:
-            yield f"{path_text(('attributes', name))}: {table} has no such column; {did_you_mean(name, names)}"
-    missing = [name for name in names if name not in policy.attributes]
-    if missing:
-        yield f"{table} has columns without a role: {', '.join(quoted(missing))}. Every column needs one."
 
 
 def _plan(policy: Policy, source: Relation, release: Relation, columns: tuple[Column, ...]) -> HidingPlan:
@@ -165,16 +149,6 @@ def _plan(policy: Policy, source: Relation, release: Relation, columns: tuple[Co
     rules = tuple(sensitive(place, rule) for place, rule in enumerate(model.rules))
     transaction = None if algorithm.transaction is None else by_name[algorithm.transaction]
     return HidingPlan(policy, source, release, 0, columns, tuple(items.values()), rules, transaction, item)
-
-
-def _kind_problems(plan: HidingPlan) -> Iterator[str]:
-    """Name the columns whose values can't be told apart, or put in order."""
-    yield from (
-        f"{path_text(('attributes', column.name))}: rows with values of type {column.type} can't be told apart and put"
-        " in order; cast the column in a view, or leave it out (role: identifier)."
-        for column in plan.columns
-        if column.kind is Kind.OTHER
-    )
 
 
 def _value_problems(engine: Engine, plan: HidingPlan) -> Iterator[str]:

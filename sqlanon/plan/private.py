@@ -9,16 +9,13 @@ from fractions import Fraction
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
-from sqlanon.plan.drawn_plan import DrawnPlan
-from sqlanon.plan.lookup import unknown_table
-from sqlanon.plan.plan import find_release, find_source
+from sqlanon.plan.drawn_plan import DrawnPlan, find_places, name_problems
 from sqlanon.plan.public_domain import PublicDomain, TaxonomyDomain, public_domain
 from sqlanon.plan.trust import require_trusted
 from sqlanon.policy import Policy, PrivateCounts, Role
 from sqlanon.policy.document import path_text
 from sqlanon.policy.private import mechanism_of, private_counts, target_rule
 from sqlanon.sql import Relation
-from sqlanon.support.suggest import did_you_mean, quoted
 
 COUNT = "count"  # the column of the noisy counts
 _MOST_PLACES = 2_000_000  # times classes, whose rows a search keeps in memory
@@ -64,13 +61,9 @@ def resolve_private(policy: Policy, engine: Engine, *, replace: bool = False) ->
     problems = list(_place_problems(policy))
     if problems:
         raise PolicyError(problems)
-    source = find_source(policy, engine)
-    if source is None:
-        raise PolicyError(f"source.table: {unknown_table(engine, policy.source.table or '')}")
+    source, release, problems = find_places(policy, engine, replace)
     require_trusted(policy, engine, source)
-    release, errors = find_release(policy, source, engine, replace)
     columns = engine.columns(source)
-    problems += [str(error) for error in errors]
     problems += _column_problems(policy, columns, str(source))
     problems += _unit_problems(policy, columns)
     domains: dict[str, PublicDomain] = {}
@@ -136,16 +129,11 @@ def _place_problems(policy: Policy) -> Iterator[str]:
 
 
 def _column_problems(policy: Policy, columns: Sequence[Column], table: str) -> Iterator[str]:
-    names = [column.name for column in columns]
+    yield from name_problems(policy, columns, table)
     for name, attribute in policy.attributes.items():
-        place = path_text(("attributes", name))
-        if name not in names:
-            yield f"{place}: {table} has no such column; {did_you_mean(name, names)}"
         if attribute.role is not Role.IDENTIFIER and name.lower() == COUNT:
+            place = path_text(("attributes", name))
             yield f"{place}: the release has a column '{COUNT}' of its own; rename this one in a view."
-    missing = [name for name in names if name not in policy.attributes]
-    if missing:
-        yield f"{table} has columns without a role: {', '.join(quoted(missing))}. Every column needs one."
     if not any(one.role is Role.QUASI_IDENTIFIER for one in policy.attributes.values()):
         yield "No attribute has role quasi-identifier: there is nothing to count."
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.columns import Column, Kind
+from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.models.randomization.changes import RandomChange
-from sqlanon.plan.drawn_plan import DrawnPlan
-from sqlanon.plan.lookup import unknown_table
-from sqlanon.plan.plan import find_release, find_source
+from sqlanon.plan.drawn_plan import DrawnPlan, column_problems, find_places, is_released
 from sqlanon.plan.randomized_columns import (
     RandomizedCategory,
     RandomizedColumn,
@@ -29,7 +27,7 @@ from sqlanon.policy.noise_algorithms import ColumnChange
 from sqlanon.policy.privacy import RandomizationParameters
 from sqlanon.policy.randomized import randomization_of
 from sqlanon.sql import Relation
-from sqlanon.support.suggest import did_you_mean, quoted
+from sqlanon.support.suggest import quoted
 from sqlanon.work.publish.companion import NOISE, companion_problems
 
 
@@ -83,16 +81,13 @@ def resolve_randomized(policy: Policy, engine: Engine, *, replace: bool = False)
 
     Raises one PolicyError with every problem; AccessError where the source may not be read.
     """
-    source = find_source(policy, engine)
-    if source is None:
-        raise PolicyError(f"source.table: {unknown_table(engine, policy.source.table or '')}")
-    release, errors = find_release(policy, source, engine, replace)
+    source, release, problems = find_places(policy, engine, replace)
     with engine.transaction():
         hold_trusted(policy, engine, source)
         columns = engine.columns(source)
-        problems = [*map(str, errors), *_column_problems(policy, columns, str(source))]
+        problems += column_problems(policy, columns, str(source))
         problems += map(str, companion_problems(engine, release, replace, NOISE))
-        released = [one for one in columns if one.name in policy.attributes and _is_released(policy, one)]
+        released = [one for one in columns if is_released(policy, one)]
         wanted = randomization_of(policy).columns
         changing = [(one, wanted[one.name]) for one in released if one.name in wanted]
         problems += [problem for column, asked in changing for problem in type_problems(column, asked)]
@@ -123,27 +118,6 @@ def _randomize(changing: Sequence[tuple[Column, ColumnChange]]) -> dict[str, Ran
     if problems:
         raise PolicyError(problems)
     return randomized
-
-
-def _is_released(policy: Policy, column: Column) -> bool:
-    return policy.attributes[column.name].role is not Role.IDENTIFIER
-
-
-def _column_problems(policy: Policy, columns: Sequence[Column], table: str) -> Iterator[str]:
-    names = [column.name for column in columns]
-    for name in policy.attributes:
-        if name not in names:
-            yield f"{path_text(('attributes', name))}: {table} has no such column; {did_you_mean(name, names)}"
-    missing = [name for name in names if name not in policy.attributes]
-    if missing:
-        yield f"{table} has columns without a role: {', '.join(quoted(missing))}. Every column needs one."
-    for column in columns:
-        attribute = policy.attributes.get(column.name)
-        if attribute is not None and attribute.role is not Role.IDENTIFIER and column.kind is Kind.OTHER:
-            yield (
-                f"{path_text(('attributes', column.name))}: rows with values of type {column.type} can't be told apart"
-                " and put in order; cast the column in a view, or leave it out (role: identifier)."
-            )
 
 
 def _measure(

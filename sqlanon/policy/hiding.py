@@ -9,15 +9,17 @@ from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.hiding_algorithms import HiddenRule, HideRules
 from sqlanon.policy.privacy import HiddenRulesParameters
+from sqlanon.policy.unused import WithoutClasses
 from sqlanon.support.suggest import did_you_mean
 
-_UNUSED = ("suppression", "remainder", "suppressed", "ranges", "subject", "budget")
-_UNUSED_OF_COLUMNS = ("hierarchy", "show", "key", "order", "bottom", "top", "domain", "values", "sets", "nulls")
-_PLACES = {
-    ("source", "file"): "columns of a file have the types that its rows look like; load it into a table first.",
-    ("release", "file"): "a table is released; export it afterwards.",
-    ("release", "url"): "write a table of the source's database; it can be copied afterwards.",
-}
+_PARTS = WithoutClasses(
+    algorithm="hide-rules",
+    model="hidden-rules",
+    release="a release with hidden rules",
+    file="a table is released; export it afterwards.",
+    url="write a table of the source's database; it can be copied afterwards.",
+    unused_of_columns=("nulls",),
+)
 _DIGITS = 6  # after the point, of a confidence: so products of counts stay whole numbers of 64 bits
 
 
@@ -34,26 +36,10 @@ def hiding_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[st
 
     place: writes the path of a key for people.
     """
-    asked = any(isinstance(model, HiddenRulesParameters) for model in policy.privacy)
-    if not policy.hides_rules:
-        if asked:
-            yield f"{place(('privacy',))}: hidden-rules needs algorithm: hide-rules, not {policy.algorithm.name}."
+    yield from _PARTS.model_problems(policy, place)
+    if not policy.hides_rules or len(policy.privacy) != 1 or not isinstance(policy.privacy[0], HiddenRulesParameters):
         return
-    if not asked or len(policy.privacy) > 1:
-        yield (
-            f"{place(('privacy',))}: hide-rules makes no classes for models to judge; ask for {{model: hidden-rules}}"
-            " alone."
-        )
-        return
-    for key in _UNUSED:
-        if key in policy.model_fields_set:
-            yield f"{place((key,))}: hide-rules does not use it; leave it out."
-    for (part, key), reason in _PLACES.items():
-        given = getattr(getattr(policy, part), key)
-        if given is not None and not (key == "url" and given == policy.source.url):
-            yield f"{place((part, key))}: {reason}"
-    if policy.release.layout != "flat":
-        yield f"{place(('release', 'layout'))}: a release with hidden rules has no layout: star; leave it out."
+    yield from _PARTS.unused_problems(policy, place)
     yield from _role_problems(policy, place)
     yield from _layout_problems(policy, place)
     yield from _rule_problems(policy, place)
@@ -62,11 +48,6 @@ def hiding_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[st
 def _role_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
     for name, attribute in policy.attributes.items():
         path = place(("attributes", name))
-        yield from (
-            f"{path}: hide-rules does not use {key}; leave it out."
-            for key in _UNUSED_OF_COLUMNS
-            if key in attribute.model_fields_set
-        )
         if attribute.role is Role.QUASI_IDENTIFIER:
             yield (
                 f"{path}: a quasi-identifier would be released as it is, as hide-rules hides rules and not people; hide"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from sqlanon.results.codec import optional, to_json
+from sqlanon.results.codec import JsonObject, optional
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
-class Classification:
+class Classification(JsonObject):
     """The accuracies of classifiers for a target, by the rows that they were trained on.
 
     features: the columns that it is predicted from; omitted: those that have too many texts.
@@ -39,8 +38,3 @@ class Classification:
     as_is: Accuracy
     reconstructed: Accuracy
     unread: str | None = optional()
-
-    def as_json(self) -> dict[str, Any]:
-        """One object of plain values, as `--json` prints it."""
-        plain: dict[str, Any] = to_json(self)
-        return plain

@@ -52,6 +52,15 @@ def to_json(value: Any) -> Any:
     return value
 
 
+class JsonObject:
+    """A dataclass that is printed as one object."""
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values, as `--json` prints it."""
+        plain: dict[str, Any] = to_json(self)
+        return plain
+
+
 def from_json(kind: type[T], data: Any, place: str = "") -> T:
     """Make a value of a class from plain data.
 

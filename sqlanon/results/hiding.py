@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from sqlanon.results.codec import optional, to_json
+from sqlanon.results.codec import JsonObject, optional
 from sqlanon.results.measures import Check
 from sqlanon.results.run_result import CatalogPlace
 
@@ -46,7 +45,7 @@ class OtherRules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HidingResult:
+class HidingResult(JsonObject):
     """The result of a run that hid association rules.
 
     unit: `transactions` or `rows`. removed: the items that were taken out; changed: the units that lost one.
@@ -72,8 +71,3 @@ class HidingResult:
     published: bool
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """One object of plain values, as `--json` prints it."""
-        plain: dict[str, Any] = to_json(self)
-        return plain

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from sqlanon.results.codec import optional, to_json
+from sqlanon.results.codec import JsonObject, optional
 from sqlanon.results.measures import Check
 from sqlanon.results.run_result import CatalogPlace
 
@@ -81,7 +80,7 @@ class CellsResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateResult:
+class PrivateResult(JsonObject):
     """The result of a run that drew a release by mechanisms of differential privacy.
 
     labels: the groups that each attribute is shown by. choices: of the search, in their order. pairs: of columns, that
@@ -103,8 +102,3 @@ class PrivateResult:
     published: bool
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """One object of plain values, as `--json` prints it."""
-        plain: dict[str, Any] = to_json(self)
-        return plain

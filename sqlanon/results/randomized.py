@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from sqlanon.results.codec import optional, to_json
+from sqlanon.results.codec import JsonObject, optional
 from sqlanon.results.measures import Check
 from sqlanon.results.run_result import CatalogPlace
 
@@ -39,7 +38,7 @@ class ChangedColumn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResult:
+class RandomizedResult(JsonObject):
     """The result of a run that changed values at random.
 
     release, changes: the tables of the rows, and of what was added to them. epsilon: of a row, over all columns.
@@ -61,8 +60,3 @@ class RandomizedResult:
     published: bool
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """One object of plain values, as `--json` prints it."""
-        plain: dict[str, Any] = to_json(self)
-        return plain

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from sqlanon.results.codec import optional, to_json
+from sqlanon.results.codec import JsonObject, optional
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ReconstructedGroup:
 
 
 @dataclass(frozen=True)
-class Reconstruction:
+class Reconstruction(JsonObject):
     """The original distribution of a column, estimated from the release and from what was added to it."""
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("low", "high", "value", "share", "released_share")
@@ -71,8 +71,3 @@ class Reconstruction:
             for share in group.shares:
                 place = (share.low, share.high) if is_numeric else (share.value,)
                 yield (*of_group, *place, share.share, share.released)
-
-    def as_json(self) -> dict[str, Any]:
-        """One object of plain values, as `--json` prints it."""
-        plain: dict[str, Any] = to_json(self)
-        return plain

@@ -6,9 +6,8 @@ import dataclasses
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from sqlanon.results.codec import hidden, inline, optional, to_json
+from sqlanon.results.codec import JsonObject, hidden, inline, optional, to_json
 from sqlanon.results.facts import AlgorithmResult
 from sqlanon.results.masking import Masking
 from sqlanon.results.measures import (
@@ -243,7 +242,7 @@ class Resumed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunResult:
+class RunResult(JsonObject):
     """The result of a run that came to a release, or tried one.
 
     None stands for what was not measured, has no meaning for the run, or was not recorded by the version that ran it.
@@ -285,11 +284,6 @@ class RunResult:
     def member(self) -> str:
         """The noun for what sizes of classes, models, risk and disclosure count."""
         return "row" if self.subject is None or self.subject.persons is None else "person"
-
-    def as_json(self) -> dict[str, Any]:
-        """One object of plain values, as `--json` prints it."""
-        plain: dict[str, Any] = to_json(self)
-        return plain
 
     def with_command(self, began: float) -> RunResult:
         """Add what a command took beside the phases, which began at `began` by `time.perf_counter`."""

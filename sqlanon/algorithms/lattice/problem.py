@@ -11,6 +11,7 @@ from sqlanon.algorithms.lattice.quality.quality import Quality, is_better
 from sqlanon.encoding.frequency.frequency_sets import FrequencySets
 from sqlanon.encoding.frequency.lattice import Lattice, Node, minimal
 from sqlanon.encoding.frequency.task import Verdict
+from sqlanon.results.facts import LatticeFacts
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,21 @@ class Findings:
     def suppressed(self) -> int | None:
         """The rows that the chosen generalization suppresses."""
         return None if self.chosen is None else self.verdicts[self.chosen].suppressed
+
+
+def lattice_facts(problem: Problem, findings: Findings, quality: str) -> LatticeFacts:
+    """Describe a search that chose a generalization by the quality model of this name."""
+    assert findings.chosen is not None
+    assert findings.score is not None
+    return LatticeFacts(
+        levels=dict(zip(problem.lattice.names, findings.chosen, strict=True)),
+        quality=quality,
+        score=findings.score,
+        proven=findings.proven,
+        bound=findings.bound,
+        nodes=problem.lattice.size,
+        checked=problem.sets.checked,
+    )
 
 
 def choose(problem: Problem, findings: Findings, candidates: Iterable[Node]) -> None:

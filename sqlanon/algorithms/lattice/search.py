@@ -14,7 +14,7 @@ from sqlanon.algorithms.lattice.frequency.base import create_base
 from sqlanon.algorithms.lattice.incognito import incognito
 from sqlanon.algorithms.lattice.optimal import optimal
 from sqlanon.algorithms.lattice.options import SearchOptions, full_domain, node_of, require_end, require_size
-from sqlanon.algorithms.lattice.problem import Findings, Problem
+from sqlanon.algorithms.lattice.problem import Findings, Problem, lattice_facts
 from sqlanon.algorithms.lattice.quality.qualities import quality_of
 from sqlanon.algorithms.lattice.record import record
 from sqlanon.algorithms.lattice.refusal import refusal, refusal_of
@@ -30,7 +30,6 @@ from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.policy import FullDomain, Policy
 from sqlanon.policy.document import path_text
 from sqlanon.releases.recoding import Generalization, recode_node
-from sqlanon.results.facts import LatticeFacts
 
 _ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
     "incognito": incognito,
@@ -125,7 +124,8 @@ def release(problem: Problem, policy: Policy, findings: Findings) -> Generalizat
     """Recode the table to the chosen generalization."""
     if findings.chosen is None:
         raise refusal(problem, findings)
-    facts, chart = _facts(problem, policy, findings), record(problem, findings)
+    facts = lattice_facts(problem, findings, full_domain(policy).quality)
+    chart = record(problem, findings)
     if policy.remainder == "recode":
         recoded = recode_remainder(problem, full_domain(policy), findings.chosen, judges_stars=policy.judges_stars)
         facts = replace(facts, passes=recoded.passes, checked=recoded.checked)
@@ -134,17 +134,3 @@ def release(problem: Problem, policy: Policy, findings: Findings) -> Generalizat
     if partition.suppressed != findings.suppressed:
         raise VerificationError("The release does not suppress the rows that the search counted. Please report this.")
     return replace(partition, facts=facts, chart=chart)
-
-
-def _facts(problem: Problem, policy: Policy, findings: Findings) -> LatticeFacts:
-    assert findings.chosen is not None
-    assert findings.score is not None
-    return LatticeFacts(
-        levels=dict(zip(problem.lattice.names, findings.chosen, strict=True)),
-        quality=full_domain(policy).quality,
-        score=findings.score,
-        proven=findings.proven,
-        bound=findings.bound,
-        nodes=problem.lattice.size,
-        checked=problem.sets.checked,
-    )
