@@ -203,6 +203,26 @@ def test_of_the_members_that_fit_a_released_class_no_greater_share_is_released(d
     assert tampered.worst == pytest.approx(4 * judged.worst)
 
 
+def test_a_population_and_a_hierarchy_of_values_are_looked_at_together(database: Database) -> None:
+    """By the search, by the check of the staged release, and by that of the published one."""
+    table, population, known = mapped_policy(database)
+    groups = {"role": "sensitive", "hierarchy": {"mapping": {"a": ["x", "*"], "b": ["x", "*"], "c": ["y", "*"]}}}
+    closeness = {"model": "t-closeness", "attribute": "s", "distance": "hierarchical", "t": 0.25}
+    privacy = [*(model.model_dump() for model in known.privacy), closeness]
+    wanted: dict[str, Any] = {"algorithm": {"name": "optimal"}, "privacy": privacy, "suppression": 0.1}
+    policy = database.policy(table, ATTRIBUTES | {"s": groups}, **wanted)
+    first, second = anonymize(policy).models
+    assert first.satisfied
+    assert first.worst is not None
+    assert first.worst >= 6
+    assert second.satisfied
+    assert verify_release(policy).models == (first, second)
+    anonymize(known, replace=True)
+    assert [model.satisfied for model in verify_release(policy).models] == [True, False]
+    database.sql(f"DELETE FROM {population} WHERE s <> 'a'")
+    assert [model.satisfied for model in verify_release(policy).models] == [False, False]
+
+
 @pytest.mark.parametrize(("model", "worst"), [("k-map", 0.0), ("delta-presence", None)])
 def test_a_label_that_nobody_in_the_population_has_is_a_violation(
     database: Database, model: str, worst: float | None

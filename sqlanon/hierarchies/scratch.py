@@ -18,17 +18,24 @@ from sqlanon.sql import Identifier, Relation
 
 @contextlib.contextmanager
 def scratch_hierarchies(
-    engine: Engine, table: Relation, specs: Mapping[str, Hierarchy], known: Mapping[str, Column] | None = None
+    engine: Engine,
+    table: Relation,
+    specs: Mapping[str, Hierarchy],
+    known: Mapping[str, Column] | None = None,
+    first: int = 0,
 ) -> Iterator[dict[str, HierarchyTable]]:
     """The dimension tables of columns of `table`: temporary tables, in a transaction that is undone at the end.
 
-    known: its columns, by name; if not given the database is asked.
+    known: its columns, by name; if not given the database is asked. first: the number of the first hierarchy, of all
+        that are looked at together.
     `engine` must be open for writing: PostgreSQL makes no temporary table in a read-only session.
     Raises PolicyError where a hierarchy does not fit its column or the values.
     """
     columns = {column.name: column for column in engine.columns(table)} if known is None else known
     with engine.undone():
-        yield {n: _build(engine, table, columns[n], spec, place) for place, (n, spec) in enumerate(specs.items())}
+        yield {
+            n: _build(engine, table, columns[n], spec, place) for place, (n, spec) in enumerate(specs.items(), first)
+        }
 
 
 @contextlib.contextmanager

@@ -32,8 +32,6 @@ def population_problems(name: str, subject: PlanSubject) -> Iterator[str]:
         yield f"it counts rows of the population, and not the persons of '{policy.person}'; write subject: none."
     if policy.stars or policy.remainder == "recode":
         yield "it judges rows at one level of each column: write suppressed: omit, and leave remainder out."
-    if any(getattr(one, "distance", None) == "hierarchical" for one in policy.privacy):
-        yield "no release is held against a population and hierarchies of values at once; choose another distance."
     for column, attribute in subject.attributes:
         if attribute.role is Role.QUASI_IDENTIFIER:
             place = path_text(("attributes", column.name))

@@ -28,6 +28,8 @@ from sqlanon.staging.labels import EVERYTHING, NULL
 from sqlanon.values.expressions import comparable, shown
 from sqlanon.verification.model_hierarchies import count_wrong_labels
 
+_FIRST = 1000  # number of a hierarchy here; those of sensitive attributes, open beside them, are from 0 on
+
 
 @contextlib.contextmanager
 def labelled_population(
@@ -52,9 +54,9 @@ def labelled_population(
     specs = {name: spec for name, spec in hierarchies.items() if spec is not None}
     with (
         reading(engine, population.table, trusts_owner=policy.trust == "owner"),
-        scratch_hierarchies(engine, population.table, specs, columns) as built,
+        scratch_hierarchies(engine, population.table, specs, columns, _FIRST) as built,
     ):
-        for place, (name, spec) in enumerate(specs.items()):
+        for place, (name, spec) in enumerate(specs.items(), _FIRST):
             require_one_meaning(engine, name, built[name])
             if count_wrong_labels(engine, columns[name], spec, built[name], place):
                 raise VerificationError(

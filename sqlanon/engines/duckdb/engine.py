@@ -94,6 +94,7 @@ class DuckDBEngine(Engine):
         self._private_directory = private_directory
         self._mask: int | None = None  # of the files that are made while it is open
         self._memory = MEMORY
+        self._is_begun = False  # a transaction of this session, which further ones are a part of
         self._worker = StatementWorker("duckdb", options.statement_timeout, connection.interrupt)
         self._parse = functools.lru_cache(_PARSED)(connection.extract_statements)
         self._apply_settings()
@@ -263,12 +264,19 @@ class DuckDBEngine(Engine):
 
     def begin(self) -> None:
         self._guarded("begin", lambda: self._connection.begin())
+        self._is_begun = True
 
     def commit(self) -> None:
+        self._is_begun = False  # whatever comes of it: what can't be committed is undone
         self._guarded("commit", lambda: self._connection.commit())
 
     def rollback(self) -> None:
+        self._is_begun = False
         self._guarded("rollback", lambda: self._connection.rollback())
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._is_begun
 
     # --- what is there
 
