@@ -136,6 +136,7 @@ def _start(address: SparkAddress) -> SparkSession:
         os.environ.setdefault("SPARK_DRIVER_MEMORY", f"{heap_size(_memory_limit())}m")
         _spill = make_private_directory()
         settings["spark.local.dir"] = str(_spill)
+        settings["spark.python.daemon.module"] = "sqlanon.engines.spark.daemon"
     builder = SparkSession.builder.appName("sqlanon").master(master)
     for name, value in {**settings, **(address.settings or {})}.items():
         builder = builder.config(name, value)

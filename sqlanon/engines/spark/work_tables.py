@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.duckdb.exchange import create_table
 from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.engines.spark.shared_parts import with_parts_shared
 from sqlanon.engines.spark.twofold import Place
 from sqlanon.errors import EngineError
 from sqlanon.sql import Identifier, Relation
@@ -114,8 +115,9 @@ class WorkTables:
         return Place.SPARK if away or not names or reads_others(text) else Place.HOME
 
     def text_for_spark(self, text: str) -> str:
-        """Write a statement with the names that its tables have there."""
-        return _NAMED.sub(lambda match: str(self._named_by_spark(match[1])), text)
+        """Write a statement with the names that its tables have there; what it names several times is shared."""
+        named = _NAMED.sub(lambda match: str(self._named_by_spark(match[1])), text)
+        return with_parts_shared(named, self._renderer)
 
     def _named_by_spark(self, name: str) -> Relation:
         """Name a table that was sent from home as the view that it is, others in the schema of work tables."""
