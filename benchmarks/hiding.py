@@ -1,6 +1,7 @@
 """Seconds to hide rules in transactions of ten items, beside a sorted copy of the table and a GROUP BY of it.
 
-PYTHONPATH=$PWD python benchmarks/hiding.py [URL] [--transactions N] [--rules R] [--most M] [--repeat K]
+PYTHONPATH=$PWD python benchmarks/hiding.py [URL] [--transactions N] [--rules R] [--most M] [--method NAME]
+    [--repeat K]
 
 Without a URL: DuckDB in a file that is deleted afterwards. Of a thousand items the first ones are planted in pairs,
 whose rules are hidden: a fifth of the transactions begins with one of the pairs. The others are drawn by a skewed
@@ -85,11 +86,12 @@ def main() -> None:
     parser.add_argument("--transactions", type=int, default=1_000_000)
     parser.add_argument("--rules", type=int, default=20)
     parser.add_argument("--most", type=int, default=3)
+    parser.add_argument("--method", default="shortest")
     parser.add_argument("--repeat", type=int, default=3)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         url = asked.url or f"duckdb:///{Path(directory) / 'baskets.duckdb'}"
-        policy = policy_of(url, asked.rules, asked.most, max(2, asked.transactions // 1000))
+        policy = policy_of(url, asked.rules, asked.most, max(2, asked.transactions // 1000), method=asked.method)
         with connect(url, create=True) as engine:
             generate(engine, asked.transactions, asked.rules)
             grouped = seconds(

@@ -110,7 +110,7 @@ def main() -> None:
                     is_finite=True,
                 )
             )
-            took, verdict = seconds(lambda spans=spans: audit(asked, known, spans))
+            took, verdict = seconds(lambda spans=spans: audit(asked, known, spans, given.rows))
             assert verdict in SumVerdict
             print(f"decision {took:.2f} s ({took / base:.1f} GROUP BYs): {verdict.value}; scan {scan:.2f} s")
 

@@ -90,13 +90,14 @@ def _exhausted(budget: Budget, spending: Spending) -> str:
     allowed = budget.allowed(spending.limit)
     left = max(allowed - budget.consumed, Fraction(0))
     uses = [
-        f"{amount(use.epsilon)} by run {use.run} for {use.release} at {use.written:%Y-%m-%d %H:%M} UTC"
+        f"{amount(use.epsilon)} {use.user} at {use.written:%Y-%m-%d %H:%M} UTC"
         for use in reversed(budget.uses[-_SHOWN:])
     ]
     if len(budget.uses) > _SHOWN:
         uses.append(f"and {len(budget.uses) - _SHOWN} more, see `sqlanon budget show {budget.name}`")
     consumed = f"; consumed so far: {', '.join(uses)}" if uses else ""
     return (
-        f"The budget '{budget.name}' does not cover the run: it would consume {amount(spending.epsilon)}, and"
-        f" {remainder(left)} of {remainder(allowed)} are left{consumed}. Nothing was looked at."
+        f"The budget '{budget.name}' does not cover what was asked for: it would consume"
+        f" {amount(spending.epsilon)}, and {remainder(left)} of {remainder(allowed)} are left{consumed}. Nothing was"
+        " looked at."
     )

@@ -79,9 +79,13 @@ class BudgetEntry:
     written: datetime
 
 
+ASKED = "ask"
+"""The run of answered questions, which are no runs; the question takes the place of the release."""
+
+
 @dataclass(frozen=True)
 class BudgetUse:
-    """All that one run consumed of a budget.
+    """All that one run, or all answers to one question, consumed of a budget.
 
     mechanisms: how many. written: when the first was written down.
     """
@@ -91,6 +95,11 @@ class BudgetUse:
     epsilon: Fraction
     mechanisms: int
     written: datetime
+
+    @property
+    def user(self) -> str:
+        """The run and its release in words; a question without its text, which is another analyst's."""
+        return "by a question" if self.run == ASKED else f"by run {self.run} for {self.release}"
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class _Asking:
             raise ProtectionError(DENIED.format(k=k))
         adds = []
         for measure in self._question.measures:
-            verdict = audit(self._table, self._known(history, measure), self._spans)
+            verdict = audit(self._table, self._known(history, measure), self._spans, measured.persons)
             if verdict is SumVerdict.DENIED:
                 raise ProtectionError(DENIED.format(k=k))
             adds += [measure] if verdict is SumVerdict.NEW else []

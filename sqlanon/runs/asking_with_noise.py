@@ -18,7 +18,7 @@ from sqlanon.algorithms.output.question import Aggregate, Question, parse_questi
 from sqlanon.algorithms.private.accounting import NOISE, Schedule
 from sqlanon.algorithms.private.mechanisms import Mechanisms, OpenDP
 from sqlanon.catalog import Catalog
-from sqlanon.catalog.budget_records import Budget, MechanismUse, Spending, amount, remainder
+from sqlanon.catalog.budget_records import ASKED, Budget, MechanismUse, Spending, amount, remainder
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import dialect_of_url
@@ -33,7 +33,6 @@ from sqlanon.support.exact import parse_decimal
 from sqlanon.values.expressions import comparable
 from sqlanon.work.session import catalog_place, open_catalog
 
-ASKED = "ask"  # in place of a run, in the ledger
 _LEAST_EPSILON = Fraction(1, 2**50)  # so that numbers of 64 bits hold the noise
 _MOST_TOTAL = 2**61  # of a sum in units, as the noise is added to numbers of 64 bits
 _MOST_SCALE = 2**50  # of noise in units

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sqlanon.algorithms.output import auditing
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
@@ -191,6 +192,32 @@ def test_of_two_questions_at_once_one_is_denied(database: Database) -> None:
         thread.join()
     assert len(answers) == 2
     assert answers.count(None) == 1
+
+
+def test_a_share_of_the_tuples_decides_as_all_do(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a share of the rows there are as many tuples as are needed; without it the decisions are the same."""
+    rows = [(30 + n % 97, ["cook", "nurse", None][n % 3], n) for n in range(291)]
+    asked = [f"age between {low} and {high}" for low, high in [(30, 60), (30, 61), (40, 90), (35, 99), (40, 91)]]
+    asked += ["job = 'cook'", "age >= 50 and job = 'nurse'"]
+    looked: list[int] = []
+    cells = auditing._cells
+
+    def counted(*arguments: Any) -> Any:
+        looked.append(arguments[5] if len(arguments) > 5 else 1)
+        return cells(*arguments)
+
+    monkeypatch.setattr(auditing, "_cells", counted)
+    monkeypatch.setattr(auditing, "block_width", lambda rows: rows)
+    decided = []
+    for spare in (1, 10_000):
+        monkeypatch.setattr(auditing, "_SPARE_TUPLES", spare)
+        policy = policy_of(database, database.create(COLUMNS, rows), 4)
+        decided.append([answer(policy, f"sum(income) where {one}") for one in asked])
+        looked.append(0)
+    assert decided[0] == decided[1]
+    assert [one is None for one in decided[0][:2]] == [False, True]  # three persons are of the age 61
+    first, second = looked[: looked.index(0)], looked[looked.index(0) :]
+    assert max(first) > 1 >= max(second)
 
 
 def test_persons_are_counted_not_rows(database: Database) -> None:

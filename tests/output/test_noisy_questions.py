@@ -172,7 +172,7 @@ def test_what_the_budget_does_not_cover_is_not_looked_at(database: Database, sta
     grant_budget(policy, "0.5", "a test", options=OPTIONS)
     ask_with_noise(policy, "count(*)", "0.4", OPTIONS, mechanisms=Known())
     assert statements == ["charged", "output/count_asked"]
-    with pytest.raises(BudgetError):
+    with pytest.raises(BudgetError, match=r"0\.1 of 0\.5 are left; consumed so far: 0\.4 by a question at"):
         ask_with_noise(policy, "count(*)", "0.2", OPTIONS, mechanisms=Known())
     assert statements == ["charged", "output/count_asked"]
     assert consumed(policy) == Fraction("0.4")

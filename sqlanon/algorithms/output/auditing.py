@@ -27,6 +27,7 @@ from sqlanon.sql import Relation, macro
 
 _BLOCKS = 64  # of large cells that are looked at first
 _SPARE_BLOCKS = 2  # as the rows may not be independent in each
+_SPARE_TUPLES = 4  # times those that are needed, in a share of the table
 _MOST_CELLS = 50_000  # that are looked at where large ones don't suffice
 
 
@@ -51,12 +52,16 @@ class AskedTable:
         ]
 
 
-def audit(table: AskedTable, known: Sequence[Sequence[TypedCondition]], asked: Sequence[TypedCondition]) -> SumVerdict:
+def audit(
+    table: AskedTable, known: Sequence[Sequence[TypedCondition]], asked: Sequence[TypedCondition], persons: int
+) -> SumVerdict:
     """Decide on the sum over the rows of a question, where others of the same column are known.
 
     The sum over all rows is taken for known as well.
 
     known: the conditions of the sums that are known, independent of each other; asked: those of the question.
+    persons: how many the table has. Of many a share is looked at first, by a hash of their tuples: it has as many of
+        these as are needed, where hardly two are equal.
     """
     if any(set(spans) == set(asked) for spans in known) or not asked:
         return SumVerdict.FOLLOWS
@@ -64,12 +69,14 @@ def audit(table: AskedTable, known: Sequence[Sequence[TypedCondition]], asked: S
     axes = axes_of(questions)
     width = block_width(len(questions) + 1)
     tuples = width * (min(table.k, _BLOCKS) + _SPARE_BLOCKS)
-    rows, persons = _cells(table, axes, questions, tuples, tuples)
-    if reaches(rows, persons, table.k):
-        return SumVerdict.NEW
+    divisor = persons // (_SPARE_TUPLES * tuples)
+    for part in (divisor, 1) if divisor > 1 else (1,):
+        rows, sizes = _cells(table, axes, questions, tuples, tuples, part)
+        if reaches(rows, sizes, table.k):
+            return SumVerdict.NEW
     most = min(_MOST_CELLS, most_columns(len(rows)))
-    rows, persons = _cells(table, axes, questions, None, most + 1)
-    return SumVerdict.DENIED if len(persons) > most else audit_sum(*_merged(rows, persons), table.k)
+    rows, sizes = _cells(table, axes, questions, None, most + 1)
+    return SumVerdict.DENIED if len(sizes) > most else audit_sum(*_merged(rows, sizes), table.k)
 
 
 def _cells(
@@ -78,10 +85,12 @@ def _cells(
     questions: Sequence[Sequence[TypedCondition]],
     tuples: int | None,
     most: int,
+    divisor: int = 1,
 ) -> tuple[Matrix, list[int]]:
     """Count the persons of cells, the largest first; zeros and ones tell which sums a cell is in, the whole first.
 
-    tuples: how many distinct tuples to look at, the largest; None for all.
+    tuples: how many distinct tuples to look at, the largest; None for all. divisor: of the tuples one in so many is
+        looked at, with all its persons; 1 for all.
     """
     cells = table.engine.query(
         "output/count_cells",
@@ -97,6 +106,8 @@ def _cells(
         ],
         mixed=[macro("output.key", number) for number in range(len(axes))],
         tuples=tuples,
+        keys=[macro("output.key_of_row", number) for number in range(len(axes))],
+        divisor=divisor,
         most=most,
     )
     places = np.array([cell[:-1] for cell in cells], dtype=np.int64).reshape(len(cells), len(axes))

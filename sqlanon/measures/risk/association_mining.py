@@ -9,7 +9,7 @@ are left out first that, alone on the left side, have no rule of the least suppo
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -94,16 +94,15 @@ def mine_associations(source: RiskSource, sensitive: Sequence[Column], options: 
         raise PolicyError(f"A column is on one side of rules alone; {', '.join(quoted(twice))} is named for both.")
     subject = () if source.subject is None else (source.subject,)
     columns = [*quasi, *sensitive]
-    texts = [(_text(engine, column), Identifier(f"text_{place}")) for place, column in enumerate(columns)]
     workspace = TemporaryWorkspace(engine)
     with engine.transaction():
-        coded = code_columns(engine, workspace, source.table, [*columns, *subject], texts)
+        coded = code_columns(engine, workspace, source.table, [*columns, *subject], keeps_dictionaries=True)
         mining = _Mining(engine, workspace, coded, options, coded.fields[len(columns)] if subject else None)
         mining.require_persons()
         for right in coded.fields[len(quasi) : len(columns)]:
             mining.mine(coded.fields[: len(quasi)], right)
-        rules = mining.rules([name for _, name in texts])
-        workspace.drop(coded.rows, coded.tuples)
+        rules = mining.rules(source.table)
+        workspace.drop(coded.rows, coded.tuples, *coded.dictionaries)
     return Associations(
         unit="persons" if subject else "rows",
         k=options.k,
@@ -132,6 +131,7 @@ class _Mining:
         self.engine, self.workspace, self.coded, self.options, self.person = engine, workspace, coded, options, person
         self.total = self.singling_out = self.giving_away = 0
         self._listed: list[_MinedRule] = []
+        self._rare: set[frozenset[int]] = set()  # columns whose values never have the support together
 
     def require_persons(self) -> None:
         """Raise PolicyError where it is not known whose some rows are."""
@@ -147,13 +147,24 @@ class _Mining:
 
     def mine(self, quasi: Sequence[Field], right: Field) -> None:
         """Find the rules to one column, from small left sides to large ones."""
+        self._rare.clear()
         with self.engine.grouping_by_hash():
             tuples = self._frequent(quasi, right) if self.options.support > 1 else self.coded.tuples
             for size in range(1, min(self.options.most, len(quasi)) + 1):
                 for left in itertools.combinations(quasi, size):
-                    self._mine_subset(tuples, left, right)
+                    if not self._has_rare_part(left):
+                        self._mine_subset(tuples, left, right)
         if tuples is not self.coded.tuples:
             self.workspace.drop(tuples)
+
+    def _has_rare_part(self, left: tuple[Field, ...]) -> bool:
+        """Tell whether no values of a smaller left side have the support, so that none of this one have."""
+        numbers = [field.number for field in left]
+        return any(
+            frozenset(part) in self._rare
+            for size in range(1, len(left))
+            for part in itertools.combinations(numbers, size)
+        )
 
     def _frequent(self, quasi: Sequence[Field], right: Field) -> Relation:
         """Make the tuples without the codes of left sides that lack the least support, in a work table."""
@@ -203,31 +214,56 @@ class _Mining:
             k=self.options.k,
             limit=self.options.limit,
         )
-        if not rows:
+        rules, singling_out, giving_away, groups = (int(count) for count in rows[0][3:])
+        if not groups:
+            self._rare.add(frozenset(field.number for field in left))
+        if not rules:
             return
-        rules, singling_out, giving_away = (int(count) for count in rows[0][3:])
         self.total += rules
         self.singling_out += singling_out
         self.giving_away += giving_away
         self._listed += [_MinedRule(left, right, *(int(value) for value in row[:3])) for row in rows]
         self._listed = sorted(self._listed, key=lambda one: one.order)[: self.options.limit]
 
-    def rules(self, columns: Sequence[Identifier]) -> tuple[AssociationRule, ...]:
-        """The first of all rules that were found, with the texts of their values, which rows carry in `columns`."""
+    def rules(self, table: Relation) -> tuple[AssociationRule, ...]:
+        """The first of all rules that were found, with the texts of their values, looked up in the table."""
         numbers = sorted({one.number for one in self._listed})
         if not numbers:
             return ()
-        rows = self.engine.query("risk/select_texts", rows=self.coded.rows, columns=columns, numbers=numbers)
-        texts = {int(number): row for number, *row in rows}
-        return tuple(self._rule(one, texts[one.number]) for one in self._listed)
+        words = self.coded.word_columns
+        selected = self.engine.query("risk/select_words", tuples=self.coded.tuples, words=words, numbers=numbers)
+        tuples = {int(number): [int(word) for word in row] for number, *row in selected}
+        used = {one.number: one for rule in self._listed for one in (*rule.left, rule.right)}
+        texts = {number: self._texts(table, field, tuples) for number, field in used.items()}
+        return tuple(self._rule(one, tuples[one.number], texts) for one in self._listed)
 
-    def _rule(self, mined: _MinedRule, texts: Sequence[str | None]) -> AssociationRule:
-        fields = {field.number: field.attribute.name for field in (*mined.left, mined.right)}
+    def _texts(self, table: Relation, field: Field, tuples: Mapping[int, list[int]]) -> Mapping[int, str | None]:
+        """The texts of a column's codes in some tuples; that of NULL, which has the code 0, is None."""
+        wanted = sorted({_code(field, words) for words in tuples.values()} - {0})
+        texts: dict[int, str | None] = {0: None}
+        if wanted:
+            named = self.engine.query(
+                "risk/name_codes",
+                table=table,
+                codes=field.coding.dictionary,
+                keys=self.coded.keys_of[field.number],
+                text=_text(self.engine, field.attribute.column),
+                wanted=wanted,
+            )
+            texts |= {int(code): str(text) for code, text in named}
+        return texts
+
+    def _rule(
+        self, mined: _MinedRule, words: Sequence[int], texts: Mapping[int, Mapping[int, str | None]]
+    ) -> AssociationRule:
+        def side(*fields: Field) -> dict[str, str | None]:
+            return {one.attribute.name: texts[one.number][_code(one, words)] for one in fields}
+
         confidence, bound = Fraction(mined.support, mined.left_support), Fraction(str(self.options.greatest))
         singles_out = mined.left_support < self.options.k
         return AssociationRule(
-            left={fields[field.number]: texts[field.number] for field in mined.left},
-            right={fields[mined.right.number]: texts[mined.right.number]},
+            left=side(*mined.left),
+            right=side(mined.right),
             support=mined.support,
             left_support=mined.left_support,
             confidence=float(confidence),
@@ -246,6 +282,11 @@ class _Mining:
 def _known(fields: Sequence[Field]) -> int:
     """The bits of columns in a tuple that say which codes are there."""
     return sum(1 << field.number for field in fields)
+
+
+def _code(field: Field, words: Sequence[int]) -> int:
+    """The code of a column in a tuple."""
+    return (words[field.word] & field.mask) >> field.shift
 
 
 def _text(engine: Engine, column: Column) -> Markup:

@@ -30,6 +30,7 @@ class CodedColumns:
     tuples: work table `(number, p0, p1, …, w)` of the distinct rows, with the number of one row and how many
         rows each has.
     fields: the places of the columns, in their order. words: how many words a row has.
+    keys_of: the expressions, over the table, by which values of each column are told apart in its dictionary.
     row_count, tuple_count: how many rows and distinct tuples there are.
     """
 
@@ -39,6 +40,12 @@ class CodedColumns:
     words: int
     row_count: int
     tuple_count: int
+    keys_of: tuple[tuple[Markup, ...], ...] = ()
+
+    @property
+    def dictionaries(self) -> list[Relation]:
+        """The work tables `(k0, …, code)` of the columns, where they were kept."""
+        return [one.coding.dictionary for one in self.fields if one.coding.dictionary is not None]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,12 +71,15 @@ def code_columns(
     table: Relation,
     columns: Sequence[Column],
     carried: Sequence[tuple[Markup, Identifier]] = (),
+    *,
+    keeps_dictionaries: bool = False,
 ) -> CodedColumns:
     """Code columns of a table, in temporary tables; must run inside a transaction, so that one state is seen.
 
     Values are equal where a reader sees the same.
 
     carried: what the rows have besides the codes, as expressions over the table and their names.
+    keeps_dictionaries: whether the tables of codes stay until the caller drops them.
 
     Raises PolicyError for a column whose type lacks an equality that tells values apart.
     """
@@ -85,15 +95,15 @@ def code_columns(
         "risk/code_rows", rows=rows, table=table, words=words_of_rows, columns=_joins(fields, keys), carried=carried
     )
     for coding in codings:
-        if coding.dictionary is not None:
+        if coding.dictionary is not None and not keeps_dictionaries:
             workspace.drop(coding.dictionary)
     names = [word_column(word) for word in range(words)]
     engine.analyze(rows, columns=names)
     with engine.grouping_by_hash():
         engine.run("risk/collapse_rows", tuples=tuples, rows=rows, words=names)
     engine.analyze(tuples, columns=names)
-    counts = [int(engine.query_one("count_rows", table=one)[0]) for one in (rows, tuples)]
-    return CodedColumns(rows, tuples, tuple(fields), words, *counts)
+    row_count, tuple_count = (int(engine.query_one("count_rows", table=one)[0]) for one in (rows, tuples))
+    return CodedColumns(rows, tuples, tuple(fields), words, row_count, tuple_count, tuple(map(tuple, keys)))
 
 
 def _code_values(engine: Engine, table: Relation, column: Column, keys: Sequence[Markup], codes: Relation) -> Coding:
