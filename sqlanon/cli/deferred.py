@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from sqlanon.report import sample as sample
     from sqlanon.report.audit import auditing as auditing
     from sqlanon.report.audit import private_audit as private_audit
+    from sqlanon.report.audit import randomized_audit as randomized_audit
     from sqlanon.report.drawing import distribution as distribution
     from sqlanon.report.drawing import picture as picture
     from sqlanon.report.drawing import tradeoff as tradeoff
@@ -143,6 +144,7 @@ MODULES = {
     "plans": "sqlanon.cli.plans",
     "private": "sqlanon.cli.private",
     "private_audit": "sqlanon.report.audit.private_audit",
+    "randomized_audit": "sqlanon.report.audit.randomized_audit",
     "private_check": "sqlanon.runs.private_check",
     "private_runs": "sqlanon.runs.private_runs",
     "progress": "sqlanon.cli.progress",

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 from sqlanon.cli.deferred import randomizing
 from sqlanon.cli.layout import table
 from sqlanon.cli.plans import listed
+from sqlanon.errors import ProtectionError
 from sqlanon.results.codec import to_json
 
 if TYPE_CHECKING:
+    from sqlanon.cli.call import Call
     from sqlanon.plan.randomized import RandomizedPlan
+    from sqlanon.report.audit.randomized_audit import RandomizedAudit
     from sqlanon.results.randomized import ChangedColumn, HiddenInterval, RandomizedResult
 
 _HEADINGS = ["column", "type", "change", "epsilon", "hidden in, by 50 %", "by 95 %", "by 99.9 %"]
@@ -54,6 +57,48 @@ def result_text(result: RandomizedResult) -> str:
         listed("Notes", result.notes),
     )
     return "\n\n".join(part for part in parts if part)
+
+
+AUDITED = {
+    "columns_equal": "columns are those of the policy, and of the record",
+    "rows_equal": "as many rows as were recorded",
+    "values_possible": "no value is one that its change can't give",
+    "changes_told": "readers are told the changes that the policy asks for",
+    "changes_recorded": "readers are told the changes that were recorded",
+    "contents_equal": "rows are those that were released, whatever their order",
+}
+
+
+def tell_audit(call: Call, audit: RandomizedAudit) -> int:
+    """Print what an audit of a release with noise found; the exit code."""
+    if call.json:
+        call.emit(
+            {
+                "table": audit.table,
+                "run": audit.run,
+                "checks": {name: vars(check) for name, check in audit.checks.items()},
+                "unchecked": dict(audit.unchecked),
+                "epsilon": audit.epsilon,
+                "epsilon_verified": False,
+                "satisfied": audit.satisfied,
+            }
+        )
+    else:
+        print(audit_text(audit))
+    return 0 if audit.satisfied else ProtectionError.exit_code
+
+
+def audit_text(audit: RandomizedAudit) -> str:
+    """An audit for people."""
+    lines = [f"{audit.table}, made by run {audit.run}:"]
+    for name, check in audit.checks.items():
+        lines.append(f"  {AUDITED[name]}: {'VIOLATED' if check.violations else 'passed'}")
+    lines += [f"  {AUDITED[name]}: not checked, as {reason}" for name, reason in audit.unchecked.items()]
+    lines.append(
+        f"Recorded: {_promise(audit.epsilon)} That it holds can't be verified from a table: it follows from how values"
+        " were drawn. The source was not read; the run held the release against it."
+    )
+    return "\n".join(lines)
 
 
 def _columns_text(columns: Sequence[ChangedColumn]) -> str:

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, command, expanded, listed
-from sqlanon.cli.deferred import auditing, files, loading, models, plans, private, private_audit, summary
+from sqlanon.cli.deferred import (
+    auditing,
+    files,
+    loading,
+    models,
+    plans,
+    private,
+    private_audit,
+    randomized,
+    randomized_audit,
+    summary,
+)
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.record import tell_record
 from sqlanon.cli.verification_text import UNKNOWN, tell_audit, verification_object
@@ -129,10 +140,9 @@ def _check_release(call: Call, policy: Path, table: str | None, *, with_source: 
     """Check the release of a policy, or another table in its place, and print what came of it."""
     loaded = loading.load_policy(policy)
     if loaded.is_randomized:
-        raise PolicyError(
-            "A release with noise is verified by its run, before it is published; `sqlanon show RUN` tells what was"
-            " checked."
-        )
+        if not with_source:
+            raise PolicyError("--no-source has no meaning for randomize: the source is not read.")
+        return randomized.tell_audit(call, randomized_audit.audit_randomized(loaded, table, call.options))
     if loaded.hides_rules:
         raise PolicyError(
             "A release with hidden rules is verified by its run, before it is published; `sqlanon show RUN` tells what"

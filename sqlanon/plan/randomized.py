@@ -13,6 +13,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.models.randomization.changes import RandomChange
 from sqlanon.plan.drawn_plan import DrawnPlan, column_problems, find_places, is_released
 from sqlanon.plan.randomized_columns import (
+    Drawn,
     RandomizedCategory,
     RandomizedColumn,
     RandomizedNumber,
@@ -57,6 +58,11 @@ class RandomizedPlan(DrawnPlan):
     def categories(self) -> dict[str, RandomizedCategory]:
         """The randomized columns of categories that become others, by name."""
         return {name: one for name, one in self.randomized.items() if isinstance(one, RandomizedCategory)}
+
+    @property
+    def drawn(self) -> list[Drawn]:
+        """The columns whose values are drawn anew, numbers first."""
+        return [*self.numbers.values(), *self.categories.values()]
 
     @property
     def swapped(self) -> dict[str, SwappedColumn]:

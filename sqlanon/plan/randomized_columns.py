@@ -134,6 +134,10 @@ class RandomizedCategory(RandomizedColumn):
             )
 
 
+Drawn = RandomizedNumber | RandomizedCategory
+"""A column whose values are drawn anew."""
+
+
 @dataclass(frozen=True)
 class SwappedColumn(RandomizedColumn):
     """A column whose values are exchanged between rows; share: of the rows that exchange theirs."""

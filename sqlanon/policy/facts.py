@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlanon.policy.privacy import without_named_values
@@ -12,16 +12,22 @@ from sqlanon.sql import short_hash
 
 
 def without_values(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """A recorded policy whose mappings and models say how many values they list, and not which."""
+    """A recorded policy whose mappings, responses and models say how many values they list, and not which."""
     shown = copy.deepcopy(dict(policy))
     for attribute in shown.get("attributes", {}).values():
         hierarchy = attribute.get("hierarchy")
         if hierarchy and "mapping" in hierarchy:
-            listed = json.dumps(hierarchy["mapping"], sort_keys=True)
-            hierarchy["mapping"] = f"{len(hierarchy['mapping']):,} values, not shown (digest {short_hash(listed)})"
+            hierarchy["mapping"] = _counted(hierarchy["mapping"])
+    for column in shown.get("algorithm", {}).get("columns", {}).values():
+        if "values" in column:
+            column["values"] = _counted(column["values"])
     if "privacy" in shown:
         shown["privacy"] = [without_named_values(model) for model in shown["privacy"]]
     return shown
+
+
+def _counted(listed: Sequence[str] | Mapping[str, Any]) -> str:
+    return f"{len(listed):,} values, not shown (digest {short_hash(json.dumps(listed, sort_keys=True))})"
 
 
 def flattened(policy: Mapping[str, Any]) -> dict[str, str]:

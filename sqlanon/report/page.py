@@ -19,6 +19,7 @@ from sqlanon.report.first_levels import DEPTH
 from sqlanon.report.html import template
 from sqlanon.report.material import Material
 from sqlanon.report.private_page import render_private
+from sqlanon.report.randomized_page import render_randomized
 from sqlanon.results.facts import ClusterFacts
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import PHASES, RunResult
@@ -39,8 +40,12 @@ def render(material: Material, population: int | None = None) -> str:
         if population is not None:
             raise PolicyError("--population is of classes; a release of differential privacy has none: leave it out.")
         return render_private(material.run, material.run.private)
+    if material.run.randomized is not None:
+        if population is not None:
+            raise PolicyError("--population is of classes; a release with noise has none: leave it out.")
+        return render_randomized(material.run, material.run.randomized)
     if material.run.algorithm == "randomize":
-        raise PolicyError(f"A run that randomizes columns has no page yet: `sqlanon show {material.run.id}` shows it.")
+        raise PolicyError(f"Run {material.run.id} released nothing: `sqlanon show {material.run.id}` says why.")
     if material.run.algorithm == "hide-rules":
         raise PolicyError(f"A run that hides rules has no page yet: `sqlanon show {material.run.id}` shows it.")
     if any(model["model"] == "differential-privacy" for model in material.policy.get("privacy", ())):

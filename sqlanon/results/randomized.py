@@ -42,7 +42,8 @@ class RandomizedResult(JsonObject):
     """The result of a run that changed values at random.
 
     release, changes: the tables of the rows, and of what was added to them. epsilon: of a row, over all columns.
-    digest: of both tables; None where the policy does not ask for one of the run.
+    digest: of both tables; None where the policy does not ask for one of the run. row_hashes: the sum of the hashes of
+    the released rows, by the engine at its version. released: the type of each released column, in their order.
     """
 
     run: str
@@ -52,6 +53,8 @@ class RandomizedResult(JsonObject):
     release: str
     changes: str
     digest: str | None = optional()
+    row_hashes: str | None = optional()
+    released: Mapping[str, str] | None = optional()
     algorithm: str
     columns: tuple[ChangedColumn, ...]
     epsilon: float | None = optional()

@@ -92,8 +92,8 @@ class RandomizedRun(DrawnRun):
                 figures = measure_figures(self.engine, plan)
                 staged = rows.stage(self.engine, workspace, replace=self.replace)
             with self.journal.during("verify"):
-                checks = check_randomized(self.engine, plan, figures, staged.final, staged.second)
-                require_passed(checks)
+                checked = check_randomized(self.engine, plan, figures, staged.final, staged.second)
+                require_passed(checked.checks)
                 digest = staged.digest() if self.policy.digest == "run" else None
             with self.journal.during("publish"):
                 notes = self.publish(run, plan, _release_record(plan), staged, control)
@@ -105,10 +105,12 @@ class RandomizedRun(DrawnRun):
             release=plan.release_name,
             changes=str(companion_of(plan.release, NOISE)),
             digest=digest,
+            row_hashes=checked.row_hashes,
+            released={one.name: one.type for one in plan.columns},
             algorithm=self.policy.algorithm.name,
             columns=tuple(changed_column(plan, change) for change in plan.changes),
             epsilon=plan.epsilon,
-            checks=checks,
+            checks=checked.checks,
             catalog=self.catalog_place,
             published=True,
             warnings=plan.warnings,

@@ -18,9 +18,9 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.models.randomization.changes import AddedNoise, CategoryChange, ChangeFact
+from sqlanon.models.randomization.changes import AddedNoise, CategoryChange, ChangeFact, RandomChange
 from sqlanon.plan.randomized import RandomizedPlan
-from sqlanon.plan.randomized_columns import RandomizedCategory, RandomizedNumber
+from sqlanon.plan.randomized_columns import Drawn, RandomizedCategory, RandomizedNumber
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.values.expressions import exact, hashable, text_of
@@ -53,61 +53,79 @@ class OriginalFigures:
     counts: Mapping[str, Mapping[str, int]]
 
 
+@dataclass(frozen=True)
+class CheckedRelease:
+    """The checks of a staged release by their names, and the sum of the hashes of its rows.
+
+    The sum tells later whether the release was changed; it is of one version of an engine. None where columns differ.
+    """
+
+    checks: Mapping[str, Check]
+    row_hashes: str | None = None
+
+
 def measure_figures(engine: Engine, plan: RandomizedPlan) -> OriginalFigures:
     """Measure the source by its raw values, in two scans; call it in the transaction that stages the release."""
     rows, kept, *figures = engine.query_one(
         "randomize/summarize_rows",
         relation=plan.source,
-        kept=_hashed(engine, plan.kept),
+        kept=hashed(engine, plan.kept),
         swapped=_hashed_alone(engine, plan),
         numbers=[_number(engine, name) for name in plan.numbers],
     )
     swapped, ends = figures[: len(plan.swapped)], figures[len(plan.swapped) :]
     pairs = zip(ends[::2], ends[1::2], strict=True)
     spans = {name: (float(low), float(high)) for name, (low, high) in zip(plan.numbers, pairs, strict=True)}
-    bins, counts = _count_values(engine, plan, plan.source, spans)
+    bins, counts = count_values(engine, plan.drawn, plan.source, spans)
     return OriginalFigures(int(rows), kept, swapped, bins, counts)
 
 
 def check_randomized(
     engine: Engine, plan: RandomizedPlan, figures: OriginalFigures, release: Relation, noise: Relation
-) -> dict[str, Check]:
-    """Check a staged release and its table of changes, by the names of the checks; in two scans of the release."""
+) -> CheckedRelease:
+    """Check a staged release and its table of changes; in two scans of the release."""
     columns = engine.columns(release)
     wanted = [(one.name, one.type) for one in plan.columns]
     differing = int([(one.name, one.type) for one in columns] != wanted)
-    checks = {"columns_equal": Check(differing, len(wanted)), "changes_told": _check_facts(engine, plan, noise)}
+    checks = {
+        "columns_equal": Check(differing, len(wanted)),
+        "changes_told": check_facts(engine, plan.changes, noise),
+    }
     if differing:
-        return checks
+        return CheckedRelease(checks)
     spans = {name: _possible(one, figures.bins[name]) for name, one in plan.numbers.items()}
-    rows, kept, *counted = engine.query_one(
+    rows, hashes, kept, *counted = engine.query_one(
         "randomize/summarize_released",
         relation=release,
-        kept=_hashed(engine, plan.kept),
+        whole=hashed(engine, plan.columns),
+        kept=hashed(engine, plan.kept),
         swapped=_hashed_alone(engine, plan),
-        numbers=[_bounded(engine, one, spans[name]) for name, one in plan.numbers.items()],
+        numbers=[
+            bounded(engine, one, (RedactedValue(spans[name][0]), RedactedValue(spans[name][1])))
+            for name, one in plan.numbers.items()
+        ],
     )
     swapped, impossible = counted[: len(plan.swapped)], counted[len(plan.swapped) :]
-    bins, counts = _count_values(engine, plan, release, spans)
-    foreign = [_count_foreign(one, counts[name]) for name, one in plan.categories.items()]
-    drawn: list[RandomizedNumber | RandomizedCategory] = [*plan.numbers.values(), *plan.categories.values()]
-    unlike = [not _fits(one, figures, bins, counts) for one in drawn]
+    bins, counts = count_values(engine, plan.drawn, release, spans)
+    foreign = [count_foreign(one, counts[name]) for name, one in plan.categories.items()]
+    unlike = [not _fits(one, figures, bins, counts) for one in plan.drawn]
     altered = sum(one != other for one, other in zip(swapped, figures.swapped, strict=True))
-    return checks | {
+    checks |= {
         "rows_equal": Check(abs(int(rows) - figures.rows), figures.rows),
         "kept_columns_equal": Check(int(kept != figures.kept), len(plan.kept)),
         **({"swapped_columns_equal": Check(altered, len(plan.swapped))} if plan.swapped else {}),
         "values_possible": Check(sum(map(int, impossible)) + sum(foreign), figures.rows * len(unlike)),
         "distributions_fit": Check(sum(unlike), len(unlike)),
     }
+    return CheckedRelease(checks, hashes)
 
 
 def _hashed_alone(engine: Engine, plan: RandomizedPlan) -> list[list[Markup]]:
     """Each column whose values are swapped, as a hash of a row takes it."""
-    return [_hashed(engine, [one.column]) for one in plan.swapped.values()]
+    return [hashed(engine, [one.column]) for one in plan.swapped.values()]
 
 
-def _hashed(engine: Engine, columns: Sequence[Column]) -> list[Markup]:
+def hashed(engine: Engine, columns: Sequence[Column]) -> list[Markup]:
     """Columns whose values are released as they are, as a hash of a row takes them; see `digest_of_row`."""
     names = [(column, Markup(Identifier(column.name))) for column in columns]
     return [part for column, name in names for part in (hashable(engine, column, name), *exact(engine, column, name))]
@@ -118,22 +136,22 @@ def _number(engine: Engine, name: str) -> Markup:
     return engine.render.macro("double", Markup(Identifier(name)))
 
 
-def _bounded(engine: Engine, one: RandomizedNumber, span: tuple[float, float]) -> dict[str, Any]:
-    """A column of released numbers for the statement, with what a number can be."""
+def bounded(engine: Engine, one: RandomizedNumber, span: tuple[Any, Any]) -> dict[str, Any]:
+    """A column of released numbers for the statement, with what a number can be; redacted where rows tell it."""
     return {
         "value": Markup(Identifier(one.column.name)),
         "number": _number(engine, one.column.name),
-        "low": RedactedValue(span[0]),
-        "high": RedactedValue(span[1]),
+        "low": span[0],
+        "high": span[1],
         "unit": one.change.unit if one.column.kind is Kind.FLOAT else None,
     }
 
 
-def _count_values(
-    engine: Engine, plan: RandomizedPlan, relation: Relation, spans: Mapping[str, tuple[float, float]]
+def count_values(
+    engine: Engine, columns: Sequence[Drawn], relation: Relation, spans: Mapping[str, tuple[float, float]]
 ) -> tuple[dict[str, _Bins], dict[str, dict[str, int]]]:
     """Count rows by the bins of numbers, over their spans, and by the values of categories; one scan, if any."""
-    columns, described = [*plan.numbers.values(), *plan.categories.values()], []
+    described: list[dict[str, Any]] = []
     widths = {name: max((high - low) / _BINS, 2.0**-1000) or 1.0 for name, (low, high) in spans.items()}
     for one in columns:
         name, value = one.column.name, Markup(Identifier(one.column.name))
@@ -154,14 +172,15 @@ def _count_values(
     return bins, by_name
 
 
-def _check_facts(engine: Engine, plan: RandomizedPlan, noise: Relation) -> Check:
+def check_facts(engine: Engine, changes: Sequence[RandomChange], noise: Relation) -> Check:
     """Hold the table of changes against the policy's."""
-    stated = {_comparable(row) for row in engine.query("randomize/list_changes", noise=noise)}
-    wanted = {_comparable(row) for change in plan.changes for row in change.facts()}
+    stated = {comparable_fact(row) for row in engine.query("randomize/list_changes", noise=noise)}
+    wanted = {comparable_fact(row) for change in changes for row in change.facts()}
     return Check(len(stated ^ wanted), len(wanted))
 
 
-def _comparable(row: Sequence[object]) -> ChangeFact:
+def comparable_fact(row: Sequence[object]) -> ChangeFact:
+    """Write a row of a table of changes so that it equals another one by its values alone."""
     attribute, method, parameter, true, shown, amount = row
     texts = (str(attribute), str(method), str(parameter))
     return (
@@ -172,7 +191,7 @@ def _comparable(row: Sequence[object]) -> ChangeFact:
     )
 
 
-def _reach(one: RandomizedNumber) -> float:
+def reach_of(one: RandomizedNumber) -> float:
     """The greatest change of a number: noise that is drawn, and the rounding of floats to units."""
     rounding = 0.5 if one.column.kind is Kind.FLOAT else 0.0
     return (one.draws.greatest + rounding) * one.change.unit
@@ -180,20 +199,20 @@ def _reach(one: RandomizedNumber) -> float:
 
 def _possible(one: RandomizedNumber, bins: _Bins) -> tuple[float, float]:
     """The least and the greatest number that may be released."""
-    reach, slack = _reach(one), one.change.unit * 1e-6
+    reach, slack = reach_of(one), one.change.unit * 1e-6
     low, high = bins.low - reach, bins.low + bins.width * _BINS + reach
     if one.change.limits is not None:
         low, high = max(low, one.change.limits[0]), min(high, one.change.limits[1])
     return low - slack, high + slack
 
 
-def _count_foreign(one: RandomizedCategory, counts: Mapping[str, int]) -> int:
+def count_foreign(one: RandomizedCategory, counts: Mapping[str, int]) -> int:
     """Count the released values of a category that are not declared, or that nothing becomes."""
     return sum(rows for text, rows in counts.items() if text not in one.change.released)
 
 
 def _fits(
-    one: RandomizedNumber | RandomizedCategory,
+    one: Drawn,
     figures: OriginalFigures,
     bins: Mapping[str, _Bins],
     counts: Mapping[str, Mapping[str, int]],

@@ -1,0 +1,189 @@
+"""The audit of a published release with noise: the table and its table of changes, held against policy and record.
+
+The source is not read. What can be seen is that values are those that their changes can give, that readers are told the
+right changes, and that nothing was altered since; not that draws were secret and independent.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlanon.catalog import Run
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.errors import PolicyError
+from sqlanon.plan.connecting import open_release
+from sqlanon.plan.randomized_columns import (
+    RandomizedCategory,
+    RandomizedColumn,
+    RandomizedNumber,
+    randomize_column,
+    type_problems,
+)
+from sqlanon.policy import Policy, Role
+from sqlanon.policy.randomized import randomization_of
+from sqlanon.report.audit.past import find_past_run
+from sqlanon.results.measures import Check
+from sqlanon.results.randomized import RandomizedResult
+from sqlanon.sql import Relation
+from sqlanon.values.digest import tables_digest
+from sqlanon.verification.randomized import (
+    bounded,
+    check_facts,
+    comparable_fact,
+    count_foreign,
+    count_values,
+    hashed,
+    reach_of,
+)
+from sqlanon.work.publish.companion import NOISE, companion_of
+
+
+@dataclass(frozen=True)
+class RandomizedAudit:
+    """An audit of a release with noise.
+
+    table: the one that was checked. run: that made it. epsilon: of a row, as it was recorded.
+    unchecked: checks that were not made, each with the reason.
+    """
+
+    table: str
+    run: str
+    epsilon: float | None
+    checks: Mapping[str, Check]
+    unchecked: Mapping[str, str]
+
+    @property
+    def satisfied(self) -> bool:
+        """Tell whether no check found a violation."""
+        return not any(check.violations for check in self.checks.values())
+
+
+def audit_randomized(policy: Policy, table: str | None = None, options: EngineOptions | None = None) -> RandomizedAudit:
+    """Check the policy's release, or another table in its place; the source is not read, nothing is changed.
+
+    Raises PolicyError where there is no such table, or no record of a run that published it.
+    """
+    run = find_past_run(policy, None, options).run
+    if run is None or run.randomized is None:
+        raise PolicyError(
+            f"No run is recorded that published {policy.release.table} with noise: there is nothing to hold the table"
+            " against. Name the catalog in the policy (catalog), if it is elsewhere."
+        )
+    with open_release(policy, table, (), options) as (engine, release):
+        audit = _Audit(engine, policy, run, run.randomized, release, _noise_of(engine, release))
+        audit.check()
+        named = table or ".".join(release.parts[-2:])
+        return RandomizedAudit(named, run.id, run.randomized.epsilon, audit.checks, audit.unchecked)
+
+
+def _noise_of(engine: Engine, release: Relation) -> Relation:
+    noise = engine.resolve(companion_of(release, NOISE))
+    if noise is None:
+        raise PolicyError(f"There is no table {companion_of(release, NOISE)}, which tells readers what was added.")
+    if tuple(column.name for column in engine.columns(noise)) != NOISE.columns:
+        raise PolicyError(f"{noise} does not have the columns {', '.join(NOISE.columns)}: it tells no changes.")
+    return noise
+
+
+class _Audit:
+    """An audit on its way; a check that can't be made is in `unchecked`, with the reason."""
+
+    def __init__(
+        self, engine: Engine, policy: Policy, run: Run, recorded: RandomizedResult, release: Relation, noise: Relation
+    ) -> None:
+        self.engine, self.policy, self.run, self.recorded = engine, policy, run, recorded
+        self.release, self.noise = release, noise
+        self.columns = engine.columns(release)
+        self.checks: dict[str, Check] = {}
+        self.unchecked: dict[str, str] = {}
+
+    def check(self) -> None:
+        """Make all checks; those of values only where the columns are those of the policy and the record."""
+        self.checks["changes_recorded"] = self._compare_with_record()
+        self.checks["columns_equal"] = self._compare_columns()
+        if self.checks["columns_equal"].violations:
+            self.unchecked |= dict.fromkeys(
+                ("changes_told", "rows_equal", "values_possible", "contents_equal"),
+                "its columns are not those of the policy",
+            )
+            return
+        changed = self._changed()
+        told = [one.change for one in changed]
+        self.checks["changes_told"] = check_facts(self.engine, told, self.noise)
+        self._check_rows(changed)
+
+    def _compare_columns(self) -> Check:
+        """Hold names and types against the record, or, of an older one, names against the roles of the policy."""
+        shown = [(one.name, one.type) for one in self.columns]
+        if self.recorded.released is not None:
+            return Check(int(shown != list(self.recorded.released.items())), len(shown))
+        attributes = self.policy.attributes.items()
+        wanted = {name for name, attribute in attributes if attribute.role is not Role.IDENTIFIER}
+        return Check(len(wanted ^ {name for name, _ in shown}), len(shown))
+
+    def _compare_with_record(self) -> Check:
+        """Hold the amounts that the table of changes tells against those that the run recorded."""
+        rows = [comparable_fact(row) for row in self.engine.query("randomize/list_changes", noise=self.noise)]
+        told = {row for row in rows if row[3] is None}
+        wanted = {
+            comparable_fact((column.name, column.method, parameter, None, None, amount))
+            for column in self.recorded.columns
+            for parameter, amount in column.amounts.items()
+        }
+        return Check(len(told ^ wanted), len(wanted))
+
+    def _changed(self) -> list[RandomizedColumn]:
+        """Give each randomized column the change that the policy asks for."""
+        asked = randomization_of(self.policy).columns
+        changing = [(column, asked[column.name]) for column in self.columns if column.name in asked]
+        problems = [problem for column, wanted in changing for problem in type_problems(column, wanted)]
+        if problems:
+            raise PolicyError(problems)
+        return [randomize_column(column, wanted) for column, wanted in changing]
+
+    def _check_rows(self, changed: Sequence[RandomizedColumn]) -> None:
+        """Count rows and impossible values, and compare the rows with those that were recorded."""
+        numbers = [one for one in changed if isinstance(one, RandomizedNumber)]
+        categories = [one for one in changed if isinstance(one, RandomizedCategory)]
+        rows, hashes, _, *impossible = self.engine.query_one(
+            "randomize/summarize_released",
+            relation=self.release,
+            whole=hashed(self.engine, self.columns),
+            kept=[],
+            swapped=[],
+            numbers=[bounded(self.engine, one, _span(one)) for one in numbers],
+        )
+        _, counts = count_values(self.engine, categories, self.release, {})
+        foreign = [count_foreign(one, counts[one.column.name]) for one in categories]
+        self.checks["rows_equal"] = Check(abs(int(rows) - self.recorded.rows), self.recorded.rows)
+        drawn = len(numbers) + len(categories)
+        self.checks["values_possible"] = Check(sum(map(int, impossible)) + sum(foreign), int(rows) * drawn)
+        self._compare_contents(int(rows), hashes)
+
+    def _compare_contents(self, rows: int, hashes: str | None) -> None:
+        """Compare the rows with the digest of the run, or with the sum of their hashes."""
+        if self.recorded.digest is not None:
+            different = tables_digest(self.engine, (self.release, self.noise)) != self.recorded.digest
+            self.checks["contents_equal"] = Check(int(different), rows)
+        elif self.recorded.row_hashes is None:
+            self.unchecked["contents_equal"] = "the run kept neither a digest nor hashes"
+        elif self.run.engine_version != self.engine.version:
+            self.unchecked["contents_equal"] = (
+                "another version of the engine hashes rows in another way; a digest of the run (digest: run) is the"
+                " same for all"
+            )
+        else:
+            self.checks["contents_equal"] = Check(int(hashes != self.recorded.row_hashes), rows)
+
+
+def _span(one: RandomizedNumber) -> tuple[float, float]:
+    """The least and the greatest number that may be released, by the policy alone."""
+    slack = one.change.unit * 1e-6
+    if one.change.limits is not None:
+        return one.change.limits[0] - slack, one.change.limits[1] + slack
+    if one.range is None:
+        return -sys.float_info.max, sys.float_info.max
+    return one.range[0] - reach_of(one) - slack, one.range[1] + reach_of(one) + slack
