@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from sqlanon.api.calls import check_policy, check_table, draft_policy, profile_table, table_loss
     from sqlanon.api.classifying import compare_classifiers
+    from sqlanon.api.filtering import measure_noise_filter
     from sqlanon.api.frames.anonymizing import anonymize
     from sqlanon.api.frames.result import Anonymized
     from sqlanon.api.granting import close_budget, grant_budget, list_budgets
@@ -117,6 +118,7 @@ _HOMES = {
     "report.risk_page": ("render_risk",),
     "api.frames.anonymizing": ("anonymize",),
     "api.classifying": ("compare_classifiers",),
+    "api.filtering": ("measure_noise_filter",),
     "api.reconstructing": ("reconstruct",),
     "api.granting": ("close_budget", "grant_budget", "list_budgets"),
     "catalog.budget_records": ("Budget",),
@@ -239,6 +241,7 @@ __all__ = [
     "hide_rules",
     "list_budgets",
     "load_policy",
+    "measure_noise_filter",
     "parse_policy",
     "policy_risk",
     "profile_table",

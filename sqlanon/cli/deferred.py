@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sqlanon.api import calls as calls
     from sqlanon.api import classifying as classifying
     from sqlanon.api import demo as demo
+    from sqlanon.api import filtering as filtering
     from sqlanon.api import granting as granting
     from sqlanon.api import reconstructing as reconstructing
     from sqlanon.api import risk as risk
@@ -107,6 +108,7 @@ MODULES = {
     "box_labels": "sqlanon.releases.rules.box_labels",
     "calls": "sqlanon.api.calls",
     "classifying": "sqlanon.api.classifying",
+    "filtering": "sqlanon.api.filtering",
     "catalog": "sqlanon.catalog",
     "check": "sqlanon.report.run_record.check",
     "codec": "sqlanon.results.codec",

@@ -8,11 +8,12 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, TrustOwner, command, expanded, listed
 from sqlanon.cli.deferred import calls as api
-from sqlanon.cli.deferred import codec, files
+from sqlanon.cli.deferred import codec, files, filtering, loading
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.errors import PolicyError
 
 if TYPE_CHECKING:
+    from sqlanon.results.filtering import NoiseFilter
     from sqlanon.results.masking import CategoriesLoss, Masking, MaskingRisk, NumbersLoss
 
 UNPAIRED = (
@@ -23,11 +24,13 @@ UNPAIRED = (
 _Place = Annotated[
     str,
     typer.Argument(
-        metavar="URL|FILE", help="A database, with two tables; or the file of the source.", show_default=False
+        metavar="URL|FILE|POLICY",
+        help="A database, with two tables; or the file of the source; or alone, a policy that adds noise.",
+        show_default=False,
     ),
 ]
 _First = Annotated[
-    str, typer.Argument(metavar="SOURCE|FILE", help="The table of the source; or the file of the release.")
+    str | None, typer.Argument(metavar="SOURCE|FILE", help="The table of the source; or the file of the release.")
 ]
 _Second = Annotated[str | None, typer.Argument(metavar="RELEASE", help="The table of the release, after a URL.")]
 _By = Annotated[
@@ -53,7 +56,7 @@ def register(app: typer.Typer) -> None:
 def loss_command(
     call: Call,
     place: _Place,
-    first: _First,
+    first: _First = None,
     second: _Second = None,
     by: _By = None,
     columns: _Columns = None,
@@ -64,11 +67,21 @@ def loss_command(
 ) -> None:
     """Measure what any release lost of its source, and the risk of masked numbers. Nothing is changed.
 
-    The release may be another program's. docs/metrics.md says what the measures mean.
+    The release may be another program's. docs/metrics.md says what the measures mean. With a policy of algorithm:
+    randomize alone, measure how much of the noise of its release a filter by principal components takes away.
     """
     where = expanded(place)
     is_url = "://" in where
-    if is_url is (second is None) or not (is_url or (files.is_data_file(where) and files.is_data_file(first))):
+    if first is None and not is_url and not files.is_data_file(where):
+        if any((by, columns, order)) or trust_owner:
+            raise PolicyError("The policy says all itself; leave --by, --columns, --order and --trust-owner out.")
+        _tell_filter(call, filtering.measure_noise_filter(loading.load_policy(where), options=call.options))
+        return
+    if (
+        first is None
+        or is_url is (second is None)
+        or not (is_url or (files.is_data_file(where) and files.is_data_file(first)))
+    ):
         raise PolicyError("Write URL SOURCE RELEASE, or two files: sqlanon loss URL people people_masked --by id.")
     source, release = (first, second or "") if is_url else (where, first)
     measured = api.table_loss(
@@ -87,6 +100,27 @@ def loss_command(
         call.emit({"source": source, "release": release, "by": listed(by), **codec.to_json(measured)})
     else:
         print(loss_text(measured, source, release, listed(by)))
+
+
+def _tell_filter(call: Call, measured: NoiseFilter) -> None:
+    if call.json:
+        call.emit(measured.as_json())
+    else:
+        print(filter_text(measured))
+
+
+def filter_text(measured: NoiseFilter) -> str:
+    """The parts of the noise that filters take away, for people."""
+    rows: list[list[object]] = [
+        [one.name, one.noise, one.released, percent(one.alone), percent(one.together)] for one in measured.columns
+    ]
+    headings = ["numbers", "noise, deviation", "released, deviation", "taken away alone", "taken away together"]
+    return (
+        f"{measured.release} ({measured.rows:,} rows): of the variance of noise, a filter of each column alone, and of"
+        f" all together by {measured.components} of {len(measured.columns)} principal components, takes away:\n\n"
+        f"{table(headings, rows)}\n\nWhoever has the release can do the same. Where columns depend on each other, leave"
+        " some out, or add more noise."
+    )
 
 
 def _order(text: str) -> tuple[str, list[str]]:

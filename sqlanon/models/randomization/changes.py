@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from sqlanon.errors import PolicyError
-from sqlanon.models.randomization.noise import DISTRIBUTIONS, NoiseDistribution
+from sqlanon.models.randomization.noise import DISTRIBUTIONS, NoiseDistribution, UniformNoise
 
 ChangeFact = tuple[str, str, str, str | None, str | None, float | None]
 """A row of the table that tells of changes: attribute, method, parameter, true value, released value, amount."""
@@ -65,6 +65,14 @@ class AddedNoise(RandomChange):
     @property
     def epsilon(self) -> float | None:
         return self.stated
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise, in multiples of the unit as it is drawn."""
+        if self.distribution.name == UniformNoise.name:
+            greatest = int(self.distribution.size / self.unit)
+            return greatest * (greatest + 1) / 3 * self.unit**2
+        return self.distribution.deviation**2 + self.unit**2 / 12
 
     def facts(self) -> list[ChangeFact]:
         rows = [self._row(self.distribution.parameter, self.distribution.size), self._row("unit", self.unit)]

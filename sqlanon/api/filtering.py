@@ -1,0 +1,94 @@
+"""The call for programs that measures what filters take away of the noise of a release."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from sqlanon.api.reconstructing import read_released_changes
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
+from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.errors import PolicyError
+from sqlanon.measures.reconstruction.filtering import filter_noise
+from sqlanon.measures.reconstruction.numbers import number_of
+from sqlanon.models.randomization.changes import AddedNoise
+from sqlanon.plan.connecting import open_release
+from sqlanon.plan.lookup import require_columns
+from sqlanon.plan.measuring import portions
+from sqlanon.policy import Policy
+from sqlanon.results.filtering import FilteredColumn, NoiseFilter
+from sqlanon.sql import Identifier, Relation
+
+_PAIRS = 500  # of a statement
+
+
+def measure_noise_filter(policy: Policy, *, options: EngineOptions | None = None) -> NoiseFilter:
+    """Measure how much of its noise a filter by principal components takes away from a policy's release.
+
+    The release and its table of changes are read alone, as whoever has them can do.
+
+    Raises PolicyError (no such release, no column with noise, numbers that no noise gives), AccessError, EngineError.
+    """
+    if not policy.is_randomized:
+        raise PolicyError(
+            "With a policy, loss is for algorithm: randomize; name the tables of other ones: sqlanon loss URL SOURCE"
+            " RELEASE."
+        )
+    with open_release(policy, options=options) as (engine, release):
+        changes = read_released_changes(engine, release)
+        require_columns(engine, release, list(changes))
+        noises = {name: change for name, change in changes.items() if isinstance(change, AddedNoise)}
+        columns = [column for column in engine.columns(release) if column.name in noises]
+        if not columns:
+            raise PolicyError(f"No column of {release} has noise added to its numbers.")
+        rows, covariances = _measure(engine, release, columns)
+    variances = [noises[column.name].variance for column in columns]
+    filtered = filter_noise(covariances, variances)
+    return NoiseFilter(
+        ".".join(release.parts[-2:]),
+        rows,
+        filtered.components,
+        tuple(
+            FilteredColumn(
+                column.name,
+                math.sqrt(variances[place]),
+                math.sqrt(covariances[place, place]),
+                round(filtered.together[place], 6),
+                round(filtered.alone[place], 6),
+            )
+            for place, column in enumerate(columns)
+        ),
+    )
+
+
+def _measure(engine: Engine, release: Relation, columns: Sequence[Column]) -> tuple[int, NDArray[np.float64]]:
+    """Count the rows, and measure the covariances of released numbers, by aggregates in the database."""
+    described: list[dict[str, Any]] = [
+        {
+            "number": number_of(engine, column),
+            "is_finite": engine.render.macro("is_finite_number", Markup(Identifier(column.name)), column.kind.value),
+        }
+        for column in columns
+    ]
+    covariances, rows = np.zeros((len(columns), len(columns))), 0
+    for portion in portions(list(itertools.combinations_with_replacement(range(len(columns)), 2)), _PAIRS):
+        rows, finite, *measured = engine.query_one(
+            "reconstruction/measure_covariances", release=release, columns=described, pairs=portion
+        )
+        if not rows:
+            raise PolicyError(f"{release} holds no rows.")
+        if finite < rows:
+            raise PolicyError(
+                f"{rows - finite:,} rows of {release} hold NULL, NaN or an infinity in a column with noise, which no"
+                " noise gives: the release was changed."
+            )
+        for (left, right), covariance in zip(portion, measured, strict=True):
+            covariances[left, right] = covariances[right, left] = float(covariance)
+    return int(rows), covariances
