@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sqlanon import reconstruct
+from sqlanon.cli.reconstruct import reconstruction_csv
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import EngineError, PolicyError
@@ -20,7 +21,7 @@ from sqlanon.measures.reconstruction.estimating import estimate, invert
 from sqlanon.models.randomization.changes import Response
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
-from sqlanon.results.reconstruction import ReconstructedShare
+from sqlanon.results.reconstruction import ReconstructedGroup, ReconstructedShare, Reconstruction
 from sqlanon.sql import Relation
 from tests.cli.support import call_main, execute, query
 from tests.randomize_support import randomize, randomized_policy
@@ -189,21 +190,32 @@ def test_a_table_that_can_not_be_written_leaves_nothing(database_url: str, monke
 def test_what_no_distribution_comes_of_is_refused(database_url: str) -> None:
     """A range that is none, or that nothing released came from; a release that was emptied, or holds NULL."""
     with open_database(database_url) as database:
-        table = database.create({"age": "INTEGER"}, [(n % 9,) for n in range(150)])
-        age = {"age": {"noise": "uniform", "half-width": 3}}
-        policy = randomized_policy(database, table, {"age": "quasi-identifier"}, age)
+        table = database.create({"age": "INTEGER", "x": "FLOAT8"}, [(n % 9, n / 4) for n in range(150)])
+        noise = {name: {"noise": "uniform", "half-width": 3} for name in ("age", "x")}
+        policy = randomized_policy(database, table, dict.fromkeys(noise, "quasi-identifier"), noise)
     randomize(policy)
     for range_ in ((0.0, float("inf")), (float("nan"), 9.0), (9.0, 0.0)):
         with pytest.raises(PolicyError, match="two finite numbers"):
             reconstruct(policy, "age", range_=range_)
     with pytest.raises(PolicyError, match="No number in the range becomes"):
         reconstruct(policy, "age", range_=(500.0, 600.0))
+    for wrong in ("NaN", "Infinity"):
+        execute(database_url, f"UPDATE {table}_r SET x = CAST('{wrong}' AS FLOAT8) WHERE x > 20")
+        with pytest.raises(PolicyError, match="x is NULL, NaN or infinite in"):
+            reconstruct(policy, "x", bins=5)
     execute(database_url, f"UPDATE {table}_r SET age = NULL WHERE age > 4")
-    with pytest.raises(PolicyError, match="age is NULL in"):
+    with pytest.raises(PolicyError, match="age is NULL, NaN or infinite in"):
         reconstruct(policy, "age")
     execute(database_url, f"DELETE FROM {table}_r")
     with pytest.raises(PolicyError, match="holds no numbers in age"):
         reconstruct(policy, "age")
+
+
+def test_groups_of_null_and_of_empty_texts_are_two_in_a_file() -> None:
+    shares = (ReconstructedShare(1.0, 1.0, "a"),)
+    groups = tuple(ReconstructedGroup(group, 1, shares) for group in (None, "", 'x"y'))
+    lines = reconstruction_csv(Reconstruction("r", "job", "response", "inversion", "town", groups)).splitlines()
+    assert lines[1:] == [",a,1.0,1.0", '"",a,1.0,1.0', '"x""y",a,1.0,1.0']
 
 
 def test_nobody_else_may_read_the_table(postgres_url: str) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sqlanon.api.reconstructing import read_released_changes
@@ -17,14 +15,14 @@ from sqlanon.engines.columns import Column
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.filtering import filter_noise
-from sqlanon.measures.reconstruction.numbers import number_of
+from sqlanon.measures.reconstruction.numbers import finite_number_of
 from sqlanon.models.randomization.changes import AddedNoise
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.measuring import portions
 from sqlanon.policy import Policy
 from sqlanon.results.filtering import FilteredColumn, NoiseFilter
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Relation
 
 _PAIRS = 500  # of a statement
 
@@ -70,17 +68,11 @@ def measure_noise_filter(policy: Policy, *, options: EngineOptions | None = None
 
 def _measure(engine: Engine, release: Relation, columns: Sequence[Column]) -> tuple[int, NDArray[np.float64]]:
     """Count the rows, and measure the covariances of released numbers, by aggregates in the database."""
-    described: list[dict[str, Any]] = [
-        {
-            "number": number_of(engine, column),
-            "is_finite": engine.render.macro("is_finite_number", Markup(Identifier(column.name)), column.kind.value),
-        }
-        for column in columns
-    ]
+    numbers = [finite_number_of(engine, column) for column in columns]
     covariances, rows = np.zeros((len(columns), len(columns))), 0
     for portion in portions(list(itertools.combinations_with_replacement(range(len(columns)), 2)), _PAIRS):
         rows, finite, *measured = engine.query_one(
-            "reconstruction/measure_covariances", release=release, columns=described, pairs=portion
+            "reconstruction/measure_covariances", release=release, numbers=numbers, pairs=portion
         )
         if not rows:
             raise PolicyError(f"{release} holds no rows.")

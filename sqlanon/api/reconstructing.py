@@ -16,7 +16,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.bins import Bins, spread, transitions
 from sqlanon.measures.reconstruction.estimate_table import place_of_estimate, write_estimate
 from sqlanon.measures.reconstruction.estimating import Estimate, estimate, has_inverse, invert
-from sqlanon.measures.reconstruction.numbers import number_of
+from sqlanon.measures.reconstruction.numbers import finite_number_of
 from sqlanon.models.randomization.changes import AddedNoise, CategoryChange, RandomChange, read_changes
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
@@ -106,8 +106,8 @@ class _ReleasedColumn:
 
     @property
     def number(self) -> Markup:
-        """The value as a double."""
-        return number_of(self.engine, self.column)
+        """The value as a double; NULL for NaN and infinities."""
+        return finite_number_of(self.engine, self.column)
 
     @property
     def text(self) -> Markup:
@@ -162,7 +162,10 @@ def _numbers(
     bins = Bins.over(float(ends[0]), float(ends[1]), count, change.unit)
     counted = source.count("reconstruction/count_bins", number=source.number, low=bins.low, width=bins.width)
     if unknown := sum(counts.get(None, 0) for counts in counted.values()):
-        raise PolicyError(f"{change.column} is NULL in {unknown:,} released rows, which no noise makes of a number.")
+        raise PolicyError(
+            f"{change.column} is NULL, NaN or infinite in {unknown:,} released rows, which no noise makes of a number:"
+            " the release was changed (sqlanon verify)."
+        )
     shown = spread({place: 1 for counts in counted.values() for place in counts})
     if len(shown) > _MOST_SHOWN:
         raise PolicyError(

@@ -145,11 +145,19 @@ def classification_text(result: Classification) -> str:
 
 
 def reconstruction_csv(result: Reconstruction) -> str:
-    """The shares as CSV: the group, the value or the bounds of the bin, its rows as estimated and as released."""
+    """The shares as CSV: the group, the value or the bounds of the bin, its rows as estimated and as released.
+
+    NULL is nothing, and an empty text is in quotes.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(result.headings)
-    writer.writerows(result.rows())
+    for row in result.rows():
+        if result.by is not None and row[0] == "":
+            text.write('""')
+            writer.writerow([None, *row[1:]])
+        else:
+            writer.writerow(row)
     return text.getvalue()
 
 

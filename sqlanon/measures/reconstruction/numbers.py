@@ -6,8 +6,19 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.sql import Identifier
+from sqlanon.sql import Identifier, macro
 from sqlanon.values.expressions import double_of
+
+
+def finite_number_of(engine: Engine, column: Column) -> Markup:
+    """Write the expression for the numbers of a column as doubles; NULL for NaN and infinities, which no noise gives.
+
+    Those of whole numbers need no look.
+    """
+    if column.kind is Kind.INTEGER:
+        return number_of(engine, column)
+    is_finite = engine.render.macro("is_finite_number", Markup(Identifier(column.name)), column.kind.value)
+    return macro("randomize.finite", number_of(engine, column), is_finite)
 
 
 def number_of(engine: Engine, column: Column) -> Markup:
