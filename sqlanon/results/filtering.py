@@ -1,4 +1,4 @@
-"""What filters take away of the noise of a release."""
+"""Parts of the noise of a release that filters take away."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FilteredColumn:
 
 @dataclass(frozen=True)
 class NoiseFilter:
-    """What a filter by principal components takes away of the noise of a release.
+    """Parts of the noise of a release that a filter by principal components takes away.
 
     components: that it keeps, of as many as there are columns.
     """

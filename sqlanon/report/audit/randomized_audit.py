@@ -111,8 +111,8 @@ class _Audit:
             )
             return
         changed = self._changed()
-        told = [one.change for one in changed]
-        self.checks["changes_told"] = check_facts(self.engine, told, self.noise)
+        stated = [one.change for one in changed]
+        self.checks["changes_told"] = check_facts(self.engine, stated, self.noise)
         self._check_rows(changed)
 
     def _compare_columns(self) -> Check:
@@ -127,13 +127,13 @@ class _Audit:
     def _compare_with_record(self) -> Check:
         """Hold the amounts that the table of changes tells against those that the run recorded."""
         rows = [comparable_fact(row) for row in self.engine.query("randomize/list_changes", noise=self.noise)]
-        told = {row for row in rows if row[3] is None}
+        stated = {row for row in rows if row[3] is None}
         wanted = {
             comparable_fact((column.name, column.method, parameter, None, None, amount))
             for column in self.recorded.columns
             for parameter, amount in column.amounts.items()
         }
-        return Check(len(told ^ wanted), len(wanted))
+        return Check(len(stated ^ wanted), len(wanted))
 
     def _changed(self) -> list[RandomizedColumn]:
         """Give each randomized column the change that the policy asks for."""
