@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.spark_support import SharedSpark, SparkTables
+from tests.spark_support import SHORT_LIVED_JAVA, SharedSpark, SparkTables
 
-# Java runs for minutes here: what its second compiler and threads of the collector take is never regained.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# The second compiler of Java pays in the shared session alone, and threads of its collector nowhere.
+os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED_JAVA)
 
 
 @pytest.fixture(scope="session")
