@@ -243,10 +243,13 @@ def record_received(directory: Path) -> None:
     Exchanger.data_received = recording  # type: ignore[method-assign]
 
 
-def test_no_value_and_no_count_of_a_site_leaves_it(tmp_path: Path, urls: dict[str, str]) -> None:
+@pytest.mark.in_turns(2)
+@pytest.mark.parametrize("reveal", ["counts", "decision"])
+def test_no_value_and_no_count_of_a_site_leaves_it(reveal: str, tmp_path: Path, urls: dict[str, str]) -> None:
     """Neither on the wire nor in what another site decrypts, writes down or prints."""
     rows = random_rows(5, 747)  # 373 at the northern site, a number that is nothing else
-    sites = Sites(tmp_path, urls, rows, suppression=0.1)
+    algorithm = {"name": "optimal", "quality": "precision"}
+    sites = Sites(tmp_path, urls, rows, plan={"reveal": reveal}, suppression=0.1, algorithm=algorithm)
     counts = local_counts(sites)
     with RecordingProxy(sites.federation.ports["west"]).passing() as proxy:
         sites.federation.addresses["north", "west"] = proxy.port
@@ -261,19 +264,20 @@ def test_no_value_and_no_count_of_a_site_leaves_it(tmp_path: Path, urls: dict[st
     for data in (seen, received):
         assert CANARY.encode() not in data
         assert b"Ulm" not in data
-        assert counts not in data
+        for width in (4, 8):
+            assert b"".join(count.to_bytes(width, "little") for count in counts) not in data
     assert str(len(sites.rows["north"])) not in west.said.read_text()
 
 
-def local_counts(sites: Sites) -> bytes:
-    """The rows of the northern site in some adjoining cells, as they would be sent openly."""
+def local_counts(sites: Sites) -> list[int]:
+    """The rows of the northern site in some adjoining cells, which would be sent openly as whole numbers."""
     cells: dict[tuple[Any, ...], int] = {}
     for row in sites.rows["north"]:
         cells[row[:3]] = cells.get(row[:3], 0) + 1
     ages, sexes, cities = list(AGES), ["F", "M", None], [*CITIES, None]
     vector = [cells.get((int(age), sex, city), 0) for age in ages for sex in sexes for city in cities]
     start = next(n for n in range(len(vector)) if sum(map(bool, vector[n : n + 8])) >= 4)
-    return b"".join(count.to_bytes(8, "little") for count in vector[start : start + 8])
+    return vector[start : start + 8]
 
 
 def test_sites_are_commands(tmp_path: Path, urls: dict[str, str]) -> None:
