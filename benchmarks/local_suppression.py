@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ class Phases(Silent):
 def create_adult(url: str, options: EngineOptions) -> float:
     """Make the census table; returns the processor seconds of a GROUP BY of its quasi-identifiers."""
     names = ", ".join(f'"{name}"' for name in ADULT)
-    with connect(url, options, create=True) as engine:
+    with connect(url, replace(options, places=(str(DATA),)), create=True) as engine:
         reading = f"read_csv('{DATA / 'adult.csv'}', delim = ';', header = true)"
         engine.execute(Statement("create", f"CREATE TABLE bench AS SELECT {names} FROM {reading}"))
         began = time.process_time()

@@ -159,7 +159,7 @@ def _warnings(plan: RandomizedPlan) -> Iterator[str]:
     if len(numbers) > 1:
         yield (
             f"Noise of {', '.join(quoted(numbers))} is drawn apart: where these columns depend on each other, a filter"
-            " takes a part of it away again. docs/randomization.md says more."
+            " takes a part of it away again; `sqlanon loss POLICY` measures how much."
         )
     for name, one in plan.swapped.items():
         yield (

@@ -37,8 +37,8 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
         )
     if run.randomized is not None:
         raise PolicyError(
-            f"Run {run.id} released rows with noise, of which no record is exported yet: `sqlanon show {run.id}` shows"
-            " what was changed and checked."
+            f"Run {run.id} released rows with noise, of which no record is exported yet: `sqlanon verify` holds its"
+            " release against the catalog."
         )
     if run.hiding is not None:
         raise PolicyError(
