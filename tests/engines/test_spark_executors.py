@@ -21,6 +21,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.engines.spark.daemon import NEEDED
 from sqlanon.errors import Cancelled, EngineError, PolicyError, ProtectionError
 from sqlanon.sql import Relation, Statement
 from tests.carried_searches import PEOPLE, DividingEngine, facts_of, request_of, tables_of
@@ -253,6 +254,20 @@ def test_executors_without_the_program_are_named(session: SparkSession) -> None:
     error = statement_error(raised.value, "search")
     assert isinstance(error, EngineError)
     assert "lack the Python module sqlanon_missing" in str(error)
+
+
+def test_workers_begin_with_what_works_need(session: SparkSession) -> None:
+    needed = set(NEEDED)
+    missing = session.range(1).mapInArrow(lambda batches: _missing(batches, needed), "name STRING").collect()
+    assert missing == []
+
+
+def _missing(batches: Iterator[Any], needed: set[str]) -> Iterator[Any]:
+    import pyarrow
+
+    for _ in batches:
+        names = pyarrow.array(sorted(needed - set(sys.modules)), pyarrow.string())
+        yield pyarrow.RecordBatch.from_arrays([names], ["name"])
 
 
 def test_rows_are_divided_among_tasks(session: SparkSession) -> None:
