@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -269,6 +270,9 @@ def facts(name: str, kind: Kind = Kind.TEXT, distinct: int = 50, share: float = 
         (facts("payload", Kind.OTHER), Role.IDENTIFIER),
         (facts("location", Kind.OTHER), Role.IDENTIFIER),
         (facts("package", distinct=6), Role.QUASI_IDENTIFIER),
+        (replace(facts("who"), identifies=("name", 0.9)), Role.IDENTIFIER),
+        (replace(facts("city"), identifies=("name", 0.9)), Role.QUASI_IDENTIFIER),
+        (replace(facts("disease"), identifies=("name", 0.9)), Role.SENSITIVE),
     ],
 )
 def test_a_role_from_name_and_values(column: ColumnFacts, role: Role) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlanon.engines.columns import Kind
 from sqlanon.measures.risk.identifier_kinds import DIRECT, IDENTIFYING, KIND_WORDS
+from sqlanon.measures.risk.identifiers import NAMES
 from sqlanon.plan.column_names import mentions, names_a_key, names_a_person, words_of
 from sqlanon.policy import Role
 from sqlanon.profile.facts import Basis, ColumnFacts, Proposal
@@ -41,6 +42,8 @@ def propose(facts: ColumnFacts) -> Proposal:
     by_name = _by_name(facts)
     if by_name is not None and by_name.role is Role.IDENTIFIER:
         return by_name
+    if by_name is not None and facts.identifies is not None and facts.identifies[0] == NAMES:
+        return by_name  # places and things are named after people
     return _by_patterns(facts) or by_name or _by_values(facts)
 
 

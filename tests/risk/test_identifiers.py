@@ -6,12 +6,14 @@ import pytest
 
 from sqlanon import table_risk
 from sqlanon.engines.base import Engine
+from sqlanon.measures.risk import identifiers
 from sqlanon.measures.risk.identifier_kinds import kinds_by_name
 from sqlanon.measures.risk.identifiers import find_identifiers, measure_patterns
+from sqlanon.measures.risk.name_lists import known_names
 from sqlanon.results.codec import to_json
 from sqlanon.results.singling import Evidence, IdentifierSign
 from tests.cli.support import execute
-from tests.risk.tables import make_table
+from tests.risk.tables import Row, make_table
 
 VALUES = {
     "email": ["ann@example.org", "o'neil.b+x@mail.example.co.uk", "C_D@EXAMPLE.COM"],
@@ -94,6 +96,42 @@ def test_a_name_is_held_against_the_values(engine: Engine) -> None:
         "last_name": ("name", Evidence(name=True, type=False, share=None)),
         "patient_id": ("person-key", Evidence(name=True, type=False, share=None)),
     }
+
+
+FIRST, LAST = ("anna", "berta", "çelik", "dora", "emil"), ("ahmadi", "o'neil", "paris", "smith", "müller")
+
+
+def test_columns_of_names_are_known_by_word_lists(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole names in either order; not of a few names, nor where a word is none, nor in a column that is named else."""
+    monkeypatch.setattr(identifiers, "known_names", lambda: (*FIRST, *LAST))
+    pairs = [(first, last) for first in FIRST for last in LAST]
+    rows: list[Row] = [
+        (f"{a} {b}", f" {b.capitalize()}, {a} x. {a.upper()}", "smith" if n % 2 else "paris", f"{a} street", f"{b} {a}")
+        for n, (a, b) in enumerate(pairs)
+    ]
+    columns = dict.fromkeys(["who", "whom", "race", "where_to", "city"], "VARCHAR(40)")
+    table = make_table(engine, columns, [*rows, (None,) * 5, ("x y",) * 5])
+    signs = find_identifiers(engine, table, engine.columns(table), 27)
+    assert signs == (
+        IdentifierSign("who", "name", Evidence(name=False, type=False, share=25 / 26)),
+        IdentifierSign("whom", "name", Evidence(name=False, type=False, share=25 / 26)),
+        IdentifierSign("city", "place", Evidence(name=True, type=False, share=None)),
+    )
+    monkeypatch.setattr(identifiers, "known_names", lambda: ())
+    assert [sign.column for sign in find_identifiers(engine, table, engine.columns(table), 27)] == ["city"]
+
+
+@pytest.mark.either_engine
+def test_the_library_knows_names_of_many_languages(engine: Engine) -> None:
+    pytest.importorskip("faker")
+    names = known_names()
+    assert {"mary", "smith", "müller", "garcía", "иван"} <= set(names)
+    assert "mr" not in names
+    assert not any(set(name) & set(" \n") for name in names)
+    assert len(names) > 10_000
+    rows: list[Row] = [(name.capitalize(),) for name in names[1_000:20_000:500]]
+    table = make_table(engine, {"a": "VARCHAR(50)"}, rows)
+    assert [sign.kind for sign in find_identifiers(engine, table, engine.columns(table), len(rows))] == ["name"]
 
 
 @pytest.mark.parametrize(

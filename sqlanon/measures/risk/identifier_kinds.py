@@ -1,6 +1,6 @@
 """Kinds of identifiers: the eighteen of HIPAA's safe harbor (45 CFR 164.514(b)(2)), by names of columns and by values.
 
-Names of people are known by the name of their column alone: no list of names comes with the program.
+Names of people are known by the name of their column, and by word lists where a library with some is installed.
 """
 
 from __future__ import annotations
@@ -77,11 +77,17 @@ KIND_WORDS = {
     "national-id": "national identity numbers",
     "phone": "phone numbers",
     "date": "dates",
+    "name": "names of people",
 }
 """Kinds that values show, in words."""
 
 DIRECT = KIND_WORDS.keys() - TELLING.keys()
 """Kinds that values show, and that are released to nobody."""
+
+
+def kind_of(pattern: str) -> str:
+    """The kind of a pattern; a kind that is known by a list of words is its own."""
+    return PATTERNS[pattern][0] if pattern in PATTERNS else pattern
 
 
 def kinds_by_name(name: str) -> tuple[str, ...]:

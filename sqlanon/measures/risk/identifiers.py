@@ -13,17 +13,22 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.measures.risk.identifier_kinds import CHECKED, OF_NUMBERS, PATTERNS, kinds_by_name
+from sqlanon.measures.risk.identifier_kinds import CHECKED, OF_NUMBERS, PATTERNS, kind_of, kinds_by_name
+from sqlanon.measures.risk.name_lists import known_names
 from sqlanon.plan.measuring import in_part, portions
 from sqlanon.results.risk import TableRisk
 from sqlanon.results.singling import Evidence, IdentifierSign
 from sqlanon.sql import Identifier, Relation, Text
 
+NAMES = "name"  # the pattern of values that begin and end with names of people
+WORDS = "words"  # the pattern of values that may be names; others are not held against word lists
+LEAST_NAMES = 20  # different ones of a column: black and white are surnames too
 LEAST_SHARE = 0.5  # of values that match, for a column to be of a kind
 EXACT_ROWS = 200_000  # of larger tables, about as many values are looked at
 COLUMNS_A_STATEMENT = 10
 
-_Shares = Mapping[str, float]
+_Shares = dict[str, float]
+_LOOKED_FOR = {name: pattern for name, (_, pattern) in PATTERNS.items()} | {WORDS: "^[^0-9@/:_]{3,60}$"}
 
 
 def find_identifiers(
@@ -52,20 +57,42 @@ def measure_patterns(
     modulus: one of so many parts of the values is looked at.
     """
     looked_at = [column for column in columns if column.kind in (Kind.TEXT, Kind.INTEGER)]
-    return {
+    shares = {
         name: shares
         for portion in portions(looked_at, COLUMNS_A_STATEMENT)
         for name, shares in _measure(engine, table, portion, modulus).items()
     }
+    worded = [column for column in looked_at if shares.get(column.name, {}).pop(WORDS, 0) >= LEAST_SHARE]
+    for portion in portions(worded, COLUMNS_A_STATEMENT):
+        for name, share in _measure_names(engine, table, portion, modulus):
+            shares[name][NAMES] = share
+    return shares
 
 
 def kind_by_values(shares: _Shares) -> tuple[str, float] | None:
     """The kind of the first pattern that enough values match, and their share; None where there is no such pattern."""
-    return next(((PATTERNS[name][0], share) for name, share in shares.items() if share >= LEAST_SHARE), None)
+    return next(((kind_of(name), share) for name, share in shares.items() if share >= LEAST_SHARE), None)
+
+
+def _measure_names(
+    engine: Engine, table: Relation, columns: Sequence[Column], modulus: int
+) -> Iterator[tuple[str, float]]:
+    """Measure the shares of the values of columns that are names of people, where these are many different ones."""
+    values = [Markup(Identifier(column.name)) for column in columns]
+    counted = engine.query(
+        "risk/count_names",
+        table=table,
+        names=Text("\n".join(known_names())),
+        columns=[{"value": value, "sampled": in_part(engine, [value], modulus)} for value in values],
+    )
+    for place, looked_at, named, different in counted:
+        if different >= LEAST_NAMES:
+            yield columns[int(place)].name, int(named) / int(looked_at)
 
 
 def _measure(engine: Engine, table: Relation, columns: Sequence[Column], modulus: int) -> dict[str, _Shares]:
-    wanted = [[name for name in PATTERNS if column.kind is Kind.TEXT or name in OF_NUMBERS] for column in columns]
+    of_texts = [*PATTERNS, WORDS] if known_names() else list(PATTERNS)
+    wanted = [of_texts if column.kind is Kind.TEXT else list(OF_NUMBERS) for column in columns]
     values = [Markup(Identifier(column.name)) for column in columns]
     counts = iter(
         engine.query_one(
@@ -76,7 +103,7 @@ def _measure(engine: Engine, table: Relation, columns: Sequence[Column], modulus
                     "value": value,
                     "sampled": in_part(engine, [value], modulus),
                     "patterns": [
-                        {"name": name, "pattern": Text(PATTERNS[name][1]), "is_checked": name in CHECKED}
+                        {"name": name, "pattern": Text(_LOOKED_FOR[name]), "is_checked": name in CHECKED}
                         for name in names
                     ],
                 }
@@ -98,11 +125,11 @@ def _signs(column: Column, shares: _Shares) -> Iterator[IdentifierSign]:
     named = kinds_by_name(column.name)
     by_values = kind_by_values(shares)
     for kind in named:
-        of_kind = [share for name, share in shares.items() if PATTERNS[name][0] == kind]
+        of_kind = [share for name, share in shares.items() if kind_of(name) == kind]
         yield IdentifierSign(
             column.name, kind, Evidence(name=True, type=_is_type(column, kind), share=max(of_kind, default=None))
         )
-    if by_values is not None and by_values[0] not in named:
+    if by_values is not None and by_values[0] not in named and not (named and by_values[0] == NAMES):
         yield IdentifierSign(column.name, by_values[0], Evidence(name=False, type=False, share=by_values[1]))
     if column.kind.has_day and "date" not in named:
         yield IdentifierSign(column.name, "date", Evidence(name=False, type=True, share=None))
