@@ -257,3 +257,5 @@ def test_all_rows_are_witnesses_where_persons_are_hidden(database: Database, mon
     monkeypatch.setattr(coded_table, "WITNESS_SAMPLE", 3)
     result = anonymize(database.policy(database.create(COLUMNS, ROWS), ROLES, subject="who"))
     assert (result.checks["classes_equal"].rows, result.subject.persons) == (12, 4)
+    assert result.distributions.sampled
+    assert result.distributions.rows < 12

@@ -32,6 +32,11 @@ WITNESS_ROWS = 1_000_000  # up to so many rows, all of them witness the recoding
 WITNESS_SAMPLE = 100_000  # expected size of the random sample above
 
 
+def sample_share(rows: int) -> float:
+    """The share of so many rows that a sample of them has; 1 where all of them are looked at."""
+    return min(1.0, WITNESS_SAMPLE / rows) if rows > WITNESS_ROWS else 1.0
+
+
 @dataclass(frozen=True)
 class _CountedSource:
     """The rows of the source, the ranges of attributes that may need no dictionary, and which have NULLs."""
@@ -149,7 +154,7 @@ def _encode(
     fields, words = place(codings)
     looked_at, judged = tuple(fields[: len(kept)]), tuple(fields[len(kept) :])
     each, person = looked_at[: len(plan.attributes)], next(iter(looked_at[len(plan.attributes) :]), None)
-    share = min(1.0, WITNESS_SAMPLE / rows) if rows > WITNESS_ROWS and not whole else 1.0
+    share = 1.0 if whole else sample_share(rows)
     coded, witness = _code_rows(engine, plan, workspace, (fields, words), looked_at, share)
     multiset = _count_kept(engine, plan, workspace, each)
     population = _code_population(engine, plan, workspace, each, words)

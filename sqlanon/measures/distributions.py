@@ -13,16 +13,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from sqlanon.encoding.coded_table import sample_share
 from sqlanon.engines.base import Engine
 from sqlanon.measures.witness_columns import BarredValues, ColumnCount, CountedColumn, WitnessColumn, witness_columns
 from sqlanon.results.measures import Bar, Distribution, Distributions
 from sqlanon.sql import Identifier, RedactedValue, Statement
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding
+from sqlanon.work.workspace import Workspace
 
 LEAST = 5  # rows that a bar stands for, or persons, whatever k
 MOST_COLUMNS = 40  # that are looked at, quasi-identifiers first
@@ -37,20 +39,36 @@ def rows_of_bars(k: int, most: int) -> int:
     return max(k, LEAST) * most
 
 
-def measure_distributions(engine: Engine, recoding: Recoding, partition: Partition, least: int) -> Distributions:
-    """Measure the columns of a recoded source, no bar of fewer rows than `least`, by the witness.
+def measure_distributions(
+    engine: Engine, workspace: Workspace, recoding: Recoding, partition: Partition, least: int
+) -> Distributions:
+    """Measure the columns of a recoded source, no bar of fewer rows than `least`, by the witness, or a sample of it.
 
     partition: the one whose regions the release shows.
 
     Looks at the witness, where it is, once or twice a column; at the leaves, once a quasi-identifier; and where rows
     were left out, once more at all rows for every kept column.
     """
+    whole, recoding = recoding.coded, _drawn(engine, workspace, recoding)
     coded = recoding.coded
     columns = tuple(itertools.islice(witness_columns(coded, partition.axes), MOST_COLUMNS))
     rows, counted = ColumnCount(coded, columns, least).with_rows(engine)
     measuring = _Measuring(engine, recoding, partition, rows, least)
     distributions = tuple(measuring.measure(column, one) for column, one in zip(columns, counted, strict=True))
+    if coded.witness != whole.witness:
+        workspace.drop(coded.witness)
     return Distributions(rows, least, coded.witness_is_sample, distributions)
+
+
+def _drawn(engine: Engine, workspace: Workspace, recoding: Recoding) -> Recoding:
+    """Draw as many witnesses as a large source has otherwise, where all of its rows are witnesses."""
+    coded, share = recoding.coded, sample_share(recoding.coded.source_rows)
+    if coded.witness_is_sample or share == 1:
+        return recoding
+    drawn = workspace.table("drawn_witness")
+    engine.run("measures/draw_witness", drawn=drawn, witness=coded.witness, share=share)
+    engine.analyze(drawn)
+    return replace(recoding, coded=replace(coded, witness=drawn, witness_share=share))
 
 
 @dataclass(frozen=True)

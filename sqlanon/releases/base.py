@@ -120,7 +120,7 @@ class Release(ABC):
         """Measure how well raw and released rows predict a target; None where it can't be known."""
         return None
 
-    def measure_distributions(self, engine: Engine, least: int) -> Distributions | None:  # noqa: ARG002
+    def measure_distributions(self, engine: Engine, workspace: Workspace, least: int) -> Distributions | None:  # noqa: ARG002
         """Measure the columns before and after, no bar below `least` rows; None where it can't be known."""
         return None
 

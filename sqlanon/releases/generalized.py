@@ -40,8 +40,8 @@ class Generalized(EquivalenceClasses):
     def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:
         return measures_of_run(engine, self.recoding, target)
 
-    def measure_distributions(self, engine: Engine, least: int) -> Distributions | None:
-        return measure_distributions(engine, self.recoding, self._as_shown, least)
+    def measure_distributions(self, engine: Engine, workspace: Workspace, least: int) -> Distributions | None:
+        return measure_distributions(engine, workspace, self.recoding, self._as_shown, least)
 
     def make_rules(self, engine: Engine, workspace: Workspace) -> MadeRules | None:  # noqa: ARG002
         """Make the rules of the recoding in work tables; None where they need none, or there are none."""
@@ -157,8 +157,8 @@ class Reapplied(Generalized):
     def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:
         return super().measure_prediction(engine, target) if self.in_codes else None
 
-    def measure_distributions(self, engine: Engine, least: int) -> Distributions | None:
-        return super().measure_distributions(engine, least) if self.in_codes else None
+    def measure_distributions(self, engine: Engine, workspace: Workspace, least: int) -> Distributions | None:
+        return super().measure_distributions(engine, workspace, least) if self.in_codes else None
 
     def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> None:
         """Keep none: the rules are those of the other run."""

@@ -122,7 +122,7 @@ class Publish(Sink):
         """Build the release where nobody sees it yet; what is not published goes with `stack`."""
         with run.journal.during("recode"):
             least = rows_of_bars(largest_k(run.models), run.outcome.most_rows)
-            run.outcome.distributions = release.measure_distributions(run.engine, least)
+            run.outcome.distributions = release.measure_distributions(run.engine, run.workspace, least)
             staging = release.stage(run.session, run.plan, run.workspace, replace=self.replace)
             return stack.enter_context(staging)
 
