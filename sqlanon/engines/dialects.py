@@ -126,6 +126,8 @@ class Dialect:
     """A view can have the ends of a release's labels as numbers and dates."""
     codes_columns: ClassVar[Capability] = CAPABLE
     """Subsets of a table's columns can be counted, over temporary tables of codes."""
+    knows_words: ClassVar[Capability] = CAPABLE
+    """Values can be held against lists of words, by which names of people are known."""
     answers_questions: ClassVar[Capability] = CAPABLE
     """Questions to its tables can be audited, so that answers together give away nobody's value."""
     has_roles: ClassVar[Capability] = CAPABLE

@@ -114,6 +114,9 @@ class SparkSQL(Dialect):
     codes_columns = Capability(
         "subsets of columns and minimal sample uniques are not counted on Spark; copy the columns to DuckDB for that."
     )
+    knows_words = Capability(
+        "values are not held against word lists on Spark: names of people are known by the name of their column."
+    )
     answers_questions = Capability(
         "questions are not answered of tables on Spark, which may change between the decision and the answer; copy the"
         " table to DuckDB or PostgreSQL."

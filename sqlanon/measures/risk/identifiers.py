@@ -91,7 +91,7 @@ def _measure_names(
 
 
 def _measure(engine: Engine, table: Relation, columns: Sequence[Column], modulus: int) -> dict[str, _Shares]:
-    of_texts = [*PATTERNS, WORDS] if known_names() else list(PATTERNS)
+    of_texts = [*PATTERNS, WORDS] if engine.traits.knows_words and known_names() else list(PATTERNS)
     wanted = [of_texts if column.kind is Kind.TEXT else list(OF_NUMBERS) for column in columns]
     values = [Markup(Identifier(column.name)) for column in columns]
     counts = iter(
