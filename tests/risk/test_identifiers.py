@@ -106,7 +106,13 @@ def test_columns_of_names_are_known_by_word_lists(engine: Engine, monkeypatch: p
     monkeypatch.setattr(identifiers, "known_names", lambda: (*FIRST, *LAST))
     pairs = [(first, last) for first in FIRST for last in LAST]
     rows: list[Row] = [
-        (f"{a} {b}", f" {b.capitalize()}, {a} x. {a.upper()}", "smith" if n % 2 else "paris", f"{a} street", f"{b} {a}")
+        (
+            f"{a} {b}",
+            f" {b.capitalize()}, {a} x. {a.upper()}",
+            "smith" if n % 2 else "paris",
+            f"{a} {chr(97 + n)}-street",
+            f"{b} {a}",
+        )
         for n, (a, b) in enumerate(pairs)
     ]
     columns = dict.fromkeys(["who", "whom", "race", "where_to", "city"], "VARCHAR(40)")
