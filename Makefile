@@ -6,7 +6,7 @@ WORKERS ?= 3
 BIN := .venv/bin
 DEMO := .[demo]
 DEV := .[dev,demo,dbt]
-SPARK := .[dev,demo,dbt,spark]
+SPARK := .[dev,demo,dbt,dbt-spark,spark]
 # uv installs in a third of the time; where it can't be had, or does not find what pip's own settings point at, pip does.
 INSTALL = $(1)/python -m pip install --quiet uv && $(1)/uv pip install --quiet --python $(1)/python $(2) \
   || $(1)/python -m pip install --quiet $(2)

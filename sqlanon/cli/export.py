@@ -120,7 +120,8 @@ def _export_dbt(
     with opened(call, *place, upgrade=True) as (engine, catalog):
         recorded = catalog.run(run)
         forms.require_form(catalog, recorded.id, "dbt")
-        files = project.project_files(engine, catalog, recorded, wanted, *sources)
+        with forms.session_of_source(engine, catalog, recorded, call.options) as session:
+            files = project.project_files(session, catalog, recorded, wanted, *sources)
     written = project.write_project(output, wanted.name, files)
     if call.json:
         call.emit({"run": recorded.id, "as": "dbt", "files": [str(path) for path in written]})

@@ -133,6 +133,10 @@ class Engine(ABC):
         """Render `template` and fetch its single row."""
         return self.fetch_one(self.render(template, **values))
 
+    def text_for_others(self, statement: Statement) -> str:
+        """Write a statement as a session that is not the program's takes it."""
+        return statement.text
+
     def run_there(self, template: str, **values: Any) -> None:
         """Run a statement by the database that holds the rows, whatever tables it names; by default that of `run`."""
         self.run(template, **values)

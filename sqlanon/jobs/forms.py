@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from sqlanon.catalog import Catalog
+import contextlib
+from collections.abc import Iterator
+
+from sqlanon.catalog import Catalog, Run
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import dialect_named
+from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.policy.loading import parse_stored
 from sqlanon.releases.rules.store_rules import read_rules
 
 
@@ -17,3 +24,14 @@ def require_form(catalog: Catalog, run: str, form: str) -> None:
     }
     if form in capabilities:
         capabilities[form].require(f"--as {form}: ")
+
+
+@contextlib.contextmanager
+def session_of_source(engine: Engine, catalog: Catalog, run: Run, options: EngineOptions | None) -> Iterator[Engine]:
+    """Give a session with the source of a run: that of the catalog, or another one where the source can keep none."""
+    url = parse_stored(run.policy).source.url
+    if url is None or dialect_named(read_rules(catalog, run.id).content["dialect"]).keeps_catalog:
+        yield engine
+        return
+    with connect(url, options) as session:
+        yield session

@@ -153,7 +153,6 @@ def test_types_are_spelled_once(word: str, spelled: str) -> None:
     ("form", "more", "told"),
     [
         ("procedure", (), "Spark has no procedures; `sqlanon freeze` makes a job"),
-        ("dbt", ("-o", "project"), "write a model of the SELECT that --as sql prints"),
         ("labels", (), "`sqlanon.read_labels` reads those of a data frame"),
     ],
 )

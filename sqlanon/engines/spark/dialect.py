@@ -34,6 +34,7 @@ class SparkSQL(Dialect):
         "VARCHAR": "text",
     }
     types: ClassVar[Mapping[str, str]] = {kind: name for name, kind in portable.items()}
+    settings: ClassVar[Mapping[str, str]] = {"spark.sql.ansi.enabled": "true"}
     zone_settings: ClassVar[Mapping[str, str]] = {"spark.sql.session.timeZone": "UTC"}
     spellings: ClassVar[Mapping[str, str]] = {
         "FLOAT8": "DOUBLE",
@@ -102,10 +103,6 @@ class SparkSQL(Dialect):
     has_procedures = Capability(
         "Spark has no procedures; `sqlanon freeze` makes a job, which `sqlanon job run` carries out, and --as sql and"
         " --as view are statements of Spark's."
-    )
-    has_dbt_projects = Capability(
-        "no dbt project is written for Spark, as its models and tests would need settings of the session that dbt does"
-        " not give to tests; write a model of the SELECT that --as sql prints, or let `sqlanon job run` recode."
     )
     reads_labels = Capability(
         "labels are not read back by a view of Spark's; `sqlanon.read_labels` reads those of a data frame, such as"

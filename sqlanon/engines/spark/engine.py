@@ -19,7 +19,9 @@ from sqlanon.engines.spark.errors import statement_error
 from sqlanon.engines.spark.files import FilesOfSpark, write_directory
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
 from sqlanon.engines.spark.new_tables import create_empty, create_filled, ends_its_quotes, table_and_query
+from sqlanon.engines.spark.quoting import with_backticks
 from sqlanon.engines.spark.session import FILE_MASK, close_session, open_session
+from sqlanon.engines.spark.shared_parts import with_parts_shared
 from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
 from sqlanon.engines.spark.types import column_of
 from sqlanon.engines.spark.urls import SparkAddress, address_of
@@ -194,6 +196,13 @@ class SparkEngine(Engine):
         table = self._guarded(statement.name, lambda: self._session.sql(statement.text).toArrow())
         batches = table.to_batches(max_chunksize=size)
         return (list(zip(*(column.to_pylist() for column in batch.columns), strict=True)) for batch in batches)
+
+    def text_for_others(self, statement: Statement) -> str:
+        """Write a statement of Spark's with its names between backticks, as elsewhere "name" is a text."""
+        finished = self._renderer.finished(statement, Place.SPARK)
+        if finished is None:
+            raise EngineError(f"{statement.name}: Spark lacks an expression of this statement.")
+        return with_backticks(with_parts_shared(finished.text, self._renderer.of(Place.SPARK)))
 
     def run_there(self, template: str, **values: Any) -> None:
         """Run a statement by Spark itself, whatever tables it names."""

@@ -7,7 +7,7 @@ import re
 from sqlanon.errors import PolicyError
 
 _OPENING = re.compile(r"\{[{%#]")
-_UNSAYABLE = re.compile(r'["\\\x00-\x1f]|\{[{%#]')
+_UNSAYABLE = re.compile(r'["`\\\x00-\x1f]|\{[{%#]')
 
 
 def escaped(text: str) -> str:
@@ -18,7 +18,7 @@ def escaped(text: str) -> str:
 def sayable(name: str) -> str:
     """A table's or schema's name as dbt can be told of it: it puts quotes around it, and doubles none inside.
 
-    Raises PolicyError for a name with quotes, backslashes, control characters or the beginning of a Jinja tag.
+    Raises PolicyError for a name with quotes, backticks, backslashes, control characters or what begins a Jinja tag.
     """
     if _UNSAYABLE.search(name):
         raise PolicyError(f"dbt can't read the name '{name}': make a view of it with a plainer name (--source).")

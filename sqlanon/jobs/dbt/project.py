@@ -34,7 +34,7 @@ from sqlanon.releases.rules.export_sql import rules_select
 from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, ending, find_unmatched, row_filter_of
 from sqlanon.releases.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs.stored import require_same
-from sqlanon.sql import Identifier, Relation, Text, free_name, macro
+from sqlanon.sql import Identifier, Relation, Statement, Text, free_name, macro
 from sqlanon.values.expressions import comparable
 from sqlanon.verification.table_check import CountedRows, named_groups
 
@@ -84,29 +84,27 @@ class ProjectText:
             "recoding": Markup(self.select),
         }
         if self.wanted.on_violation == "error":
-            return self._model(self.engine.render("dbt/recode_rows", **values).text, recodes=True)
+            return self._model(self._written("dbt/recode_rows", **values), recodes=True)
         class_column = class_column_name(self.columns)
         staged = CountedRows(Relation("staged"))
         rows = macro("relations.number_of_rows", staged.table)
         failing = failing_queries(
             self.engine, (lambda _: staged, class_column), self.columns, self.models, (self._most, rows)
         )
-        text = self.engine.render(
+        text = self._written(
             "dbt/recode_and_suppress",
             **values,
             class_column=class_column,
             keys=self._keys(self._regions) or [1],
             failing=[Markup(one) for one in failing],
             names=names_of(self.columns),
-        ).text
+        )
         return self._model(text, recodes=True)
 
     def _published(self) -> str:
         rest = [column for column in self.columns if column.name not in self.regions]
         keys = self._keys([*self._regions, *rest])
-        text = self.engine.render(
-            "dbt/publish_rows", names=names_of(self.columns), staged=self.here[1], keys=keys or [1]
-        ).text
+        text = self._written("dbt/publish_rows", names=names_of(self.columns), staged=self.here[1], keys=keys or [1])
         return self._model(text, recodes=False)
 
     def _model(self, text: str, *, recodes: bool) -> str:
@@ -121,9 +119,7 @@ class ProjectText:
         zoned = any(one.kind is Kind.TIMESTAMPTZ for one in self.stored.attributes)
         traits = self.engine.traits
         settings = {**traits.settings, **(traits.zone_settings if zoned else {})}
-        return [
-            self.engine.render("dbt/apply_setting", name=Markup(n), value=Text(v)).text for n, v in settings.items()
-        ]
+        return [self._written("dbt/apply_setting", name=Markup(n), value=Markup(v)) for n, v in settings.items()]
 
     # --- tests
 
@@ -146,7 +142,7 @@ class ProjectText:
             sensitive is not None, self._most, counted=macro("relations.number_of_rows", self.here[1])
         )
         keys = [comparable(self.engine, Markup(Identifier(c.name)), c.kind) for c in self._regions]
-        return self.engine.render(
+        return self._written(
             "dbt/list_violating",
             table=self.here[1],
             columns=keys or [0],
@@ -158,13 +154,13 @@ class ProjectText:
             keyed=True,
             measure=Markup(model.measure(self.engine.render, groups).text),
             **sensitive_values(self.engine, sensitive, [model]),
-        ).text
+        )
 
     def _rows_test(self) -> str:
         source, budget = self.plan.source, Fraction(str(self.wanted.budget or 0))
         unmatched = find_unmatched(self.engine, self.plan.policy, self.stored.attributes)
         suppresses = self.wanted.on_violation == "suppress"
-        return self.engine.render(
+        return self._written(
             "dbt/check_rows",
             source=self.here[0],
             staged=self.here[1],
@@ -175,7 +171,7 @@ class ProjectText:
             numerator=budget.numerator,
             denominator=budget.denominator,
             beyond_budget=Text(f"More rows {SUPPRESSED_FOR} than the budget allows."),
-        ).text
+        )
 
     # --- what declares them
 
@@ -202,7 +198,8 @@ class ProjectText:
     def _source(self) -> dict[str, Any]:
         source = self.plan.source
         schema = {"schema": sayable(source.schema)} if source.schema else {}
-        return {"name": f"{self.name}_source", **schema, "tables": [{"name": sayable(source.name)}]}
+        quoted = {"quoting": {"schema": True, "identifier": True}}
+        return {"name": f"{self.name}_source", **schema, **quoted, "tables": [{"name": sayable(source.name)}]}
 
     # --- parts
 
@@ -217,13 +214,21 @@ class ProjectText:
     def _keys(self, columns: Sequence[Column]) -> list[Markup]:
         return [comparable(self.engine, macro("codes.in_row", Identifier(c.name)), c.kind) for c in columns]
 
+    def _written(self, template: str, **values: Any) -> str:
+        """Render a statement as dbt's sessions take it."""
+        return self.engine.text_for_others(self.engine.render(template, **values))
+
     def _escaped(self, text: str) -> str:
         """A statement with dbt's words for the source and for the staged rows."""
         source = f"source('{self.name}_source', '{_quoted(self.plan.source.name)}')"
         if self.model is not None:
             source = "ref(" + ", ".join(f"'{part}'" for part in self.model.split(".")) + ")"
-        source, text = f"{{{{ {source} }}}}", escaped(text)
-        return text.replace(str(self.here[0]), source).replace(str(self.here[1]), f"{{{{ ref('{self.staged}') }}}}")
+        marks = (self.engine.text_for_others(Statement("mark", str(one))) for one in self.here)
+        words = (f"{{{{ {source} }}}}", f"{{{{ ref('{self.staged}') }}}}")
+        text = escaped(text)
+        for mark, word in zip(marks, words, strict=True):
+            text = text.replace(mark, word)
+        return text
 
 
 def project_files(

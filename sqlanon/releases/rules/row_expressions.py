@@ -142,13 +142,13 @@ class UnmatchedValue:
 
 Listing = Callable[[RuleAttribute, Sequence[str]], Markup]
 
-"""SQL of all values that an attribute's hierarchy has, to stand in `= ANY (…)`."""
+"""SQL of all values that an attribute's hierarchy has, to stand in `IN (…)`."""
 
 
 def literals(attribute: RuleAttribute, values: Sequence[str]) -> Markup:
     """The values themselves: for statements that are kept where only those may read who may read the rules."""
     del attribute
-    return macro("values.array", [Text(value) for value in values])
+    return macro("values.list", [Text(value) for value in values])
 
 
 def find_unmatched(
