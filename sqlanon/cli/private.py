@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlanon.cli.deferred import codec, units
 from sqlanon.cli.layout import table
 from sqlanon.cli.plans import listed, release_text, source_text
-from sqlanon.errors import ProtectionError
+from sqlanon.cli.recorded_audits import checks_text, tell_recorded_audit
 from sqlanon.support.exact import decimal_text
 
 if TYPE_CHECKING:
@@ -76,35 +76,16 @@ AUDITED = {
 
 def tell_audit(call: Call, audit: PrivateAudit) -> int:
     """Print what an audit of noisy counts found; the exit code."""
-    if call.json:
-        call.emit(
-            {
-                "table": audit.table,
-                "run": audit.run,
-                "checks": {name: vars(check) for name, check in audit.checks.items()},
-                "unchecked": dict(audit.unchecked),
-                "guarantee": codec.to_json(audit.guarantee),
-                "epsilon_verified": False,
-                "satisfied": audit.satisfied,
-            }
-        )
-    else:
-        print(audit_text(audit))
-    return 0 if audit.satisfied else ProtectionError.exit_code
+    return tell_recorded_audit(call, audit, {"guarantee": codec.to_json(audit.guarantee)}, audit_text(audit))
 
 
 def audit_text(audit: PrivateAudit) -> str:
     """An audit for people."""
-    lines = [f"{audit.table}, made by run {audit.run}, by {audit.guarantee.library}:"]
-    for name, check in audit.checks.items():
-        outcome = f"VIOLATED ({check.violations:,})" if check.violations else "passed"
-        lines.append(f"  {AUDITED.get(name, name)}: {outcome}")
-    lines += [f"  {AUDITED.get(name, name)}: not checked, as {reason}" for name, reason in audit.unchecked.items()]
-    lines.append(
+    return (
+        f"{audit.table}, made by run {audit.run}, by {audit.guarantee.library}:\n{checks_text(audit, AUDITED)}\n"
         f"Recorded: {_promise(audit.guarantee)} That it holds can't be verified from a table: it follows from how the"
         " counts were drawn."
     )
-    return "\n".join(lines)
 
 
 def result_text(result: PrivateResult) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlanon.cli.deferred import randomizing
 from sqlanon.cli.layout import table
 from sqlanon.cli.plans import listed
-from sqlanon.errors import ProtectionError
+from sqlanon.cli.recorded_audits import checks_text, tell_recorded_audit
 from sqlanon.results.codec import to_json
 
 if TYPE_CHECKING:
@@ -71,34 +71,16 @@ AUDITED = {
 
 def tell_audit(call: Call, audit: RandomizedAudit) -> int:
     """Print what an audit of a release with noise found; the exit code."""
-    if call.json:
-        call.emit(
-            {
-                "table": audit.table,
-                "run": audit.run,
-                "checks": {name: vars(check) for name, check in audit.checks.items()},
-                "unchecked": dict(audit.unchecked),
-                "epsilon": audit.epsilon,
-                "epsilon_verified": False,
-                "satisfied": audit.satisfied,
-            }
-        )
-    else:
-        print(audit_text(audit))
-    return 0 if audit.satisfied else ProtectionError.exit_code
+    return tell_recorded_audit(call, audit, {"epsilon": audit.epsilon}, audit_text(audit))
 
 
 def audit_text(audit: RandomizedAudit) -> str:
     """An audit for people."""
-    lines = [f"{audit.table}, made by run {audit.run}:"]
-    for name, check in audit.checks.items():
-        lines.append(f"  {AUDITED[name]}: {'VIOLATED' if check.violations else 'passed'}")
-    lines += [f"  {AUDITED[name]}: not checked, as {reason}" for name, reason in audit.unchecked.items()]
-    lines.append(
+    return (
+        f"{audit.table}, made by run {audit.run}:\n{checks_text(audit, AUDITED)}\n"
         f"Recorded: {_promise(audit.epsilon)} That it holds can't be verified from a table: it follows from how values"
         " were drawn. The source was not read; the run held the release against it."
     )
-    return "\n".join(lines)
 
 
 def _columns_text(columns: Sequence[ChangedColumn]) -> str:

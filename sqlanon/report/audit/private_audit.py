@@ -7,7 +7,6 @@ property of how the counts were drawn, which no table shows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -22,6 +21,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy import Policy
 from sqlanon.releases.counts import load_labels, strides_of
+from sqlanon.report.audit.recorded_audit import RecordedAudit
 from sqlanon.results.measures import Check
 from sqlanon.results.private import Guarantee, PrivateResult
 from sqlanon.runs.private_runs import guarantee_of
@@ -34,23 +34,10 @@ from sqlanon.work.workspace import TemporaryWorkspace
 
 
 @dataclass(frozen=True)
-class PrivateAudit:
-    """An audit of noisy counts.
+class PrivateAudit(RecordedAudit):
+    """An audit of noisy counts; guarantee: as it was recorded."""
 
-    table: the one that was checked. run: that made it. guarantee: as it was recorded.
-    unchecked: checks that were not made, each with the reason.
-    """
-
-    table: str
-    run: str
     guarantee: Guarantee
-    checks: Mapping[str, Check]
-    unchecked: Mapping[str, str]
-
-    @property
-    def satisfied(self) -> bool:
-        """Tell whether no check found a violation."""
-        return not any(check.violations for check in self.checks.values())
 
 
 def audit_private(policy: Policy, table: str | None = None, options: EngineOptions | None = None) -> PrivateAudit:
@@ -73,7 +60,7 @@ def audit_private(policy: Policy, table: str | None = None, options: EngineOptio
         checks, unchecked = _checks_of_table(engine, plan, publisher_of(engine).rows_of(release), result)
         checks["mechanisms_recorded"] = _check_mechanisms(plan, result)
         checks["ledger_agrees"] = _check_ledger(_entries(catalog, result), result)
-        return PrivateAudit(named, result.run, result.guarantee, checks, unchecked)
+        return PrivateAudit(named, result.run, checks, unchecked, result.guarantee)
 
 
 def _recorded(catalog: Catalog, plan: PrivatePlan) -> PrivateResult | None:

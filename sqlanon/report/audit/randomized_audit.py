@@ -7,7 +7,7 @@ right changes, and that nothing was altered since; not that draws were secret an
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlanon.catalog import Run
@@ -25,6 +25,7 @@ from sqlanon.plan.randomized_columns import (
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.randomized import randomization_of
 from sqlanon.report.audit.past import find_past_run
+from sqlanon.report.audit.recorded_audit import RecordedAudit
 from sqlanon.results.measures import Check
 from sqlanon.results.randomized import RandomizedResult
 from sqlanon.sql import Relation
@@ -42,23 +43,10 @@ from sqlanon.work.publish.companion import NOISE, companion_of
 
 
 @dataclass(frozen=True)
-class RandomizedAudit:
-    """An audit of a release with noise.
+class RandomizedAudit(RecordedAudit):
+    """An audit of a release with noise; epsilon: of a row, as it was recorded."""
 
-    table: the one that was checked. run: that made it. epsilon: of a row, as it was recorded.
-    unchecked: checks that were not made, each with the reason.
-    """
-
-    table: str
-    run: str
     epsilon: float | None
-    checks: Mapping[str, Check]
-    unchecked: Mapping[str, str]
-
-    @property
-    def satisfied(self) -> bool:
-        """Tell whether no check found a violation."""
-        return not any(check.violations for check in self.checks.values())
 
 
 def audit_randomized(policy: Policy, table: str | None = None, options: EngineOptions | None = None) -> RandomizedAudit:
@@ -76,7 +64,7 @@ def audit_randomized(policy: Policy, table: str | None = None, options: EngineOp
         audit = _Audit(engine, policy, run, run.randomized, release, _noise_of(engine, release))
         audit.check()
         named = table or ".".join(release.parts[-2:])
-        return RandomizedAudit(named, run.id, run.randomized.epsilon, audit.checks, audit.unchecked)
+        return RandomizedAudit(named, run.id, audit.checks, audit.unchecked, run.randomized.epsilon)
 
 
 def _noise_of(engine: Engine, release: Relation) -> Relation:
