@@ -113,9 +113,7 @@ def stage_rows(engine: Engine, plan: RandomizedPlan, source: Relation, staging: 
         line=engine.render.macro("line", values),
         order=released_order(engine, plan.columns),
         digests=-(-next(words) * WORD_BITS // _DIGEST_BITS),
-        word_bits=WORD_BITS,
-        head_bits=HEAD_BITS,
-        tail_bits=TAIL_BITS,
+        widths={"word": WORD_BITS, "head": HEAD_BITS, "tail": TAIL_BITS},
         **tables,
     )
 
