@@ -124,6 +124,18 @@ def test_values_that_can_not_be_matched_are_refused_by_their_column(database_url
         measure("nobody")
 
 
+@pytest.mark.either_engine
+def test_decimals_of_other_digits_are_refused_by_the_table_that_has_them(database_url: str, elsewhere: str) -> None:
+    row = [(1, Decimal("1.50"))]
+    with open_database(database_url) as database, open_database(elsewhere) as other:
+        table = database.create({"person": "INTEGER", "paid": "DECIMAL(10,2)"}, row)
+        there = other.create({"person": "INTEGER", "paid": "DECIMAL(8,3)"}, row)
+    with pytest.raises(
+        PolicyError, match=rf"'paid' is .*10,2\) here, and .*8,3\) in the population .*{there}.* of another"
+    ):
+        table_risk(database_url, table, ["paid"], population=there, population_url=elsewhere)
+
+
 def test_spark_is_refused_before_anybody_connects() -> None:
     for url, other in (("duckdb:///none.duckdb", "spark://nobody"), ("spark://nobody", "duckdb:///none.duckdb")):
         with pytest.raises(PolicyError, match="not carried over between Spark and another database"):

@@ -8,6 +8,7 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.errors import PolicyError
 from sqlanon.measures.risk.classes import require_subject
+from sqlanon.measures.risk.in_population import are_comparable
 from sqlanon.measures.risk.source import RiskSource
 from sqlanon.sql import Identifier, Relation
 from sqlanon.work.publish.transfer import transfer
@@ -45,6 +46,7 @@ def bring_population(population: RiskSource, source: RiskSource) -> RiskSource:
     engine.analyze(known)
     named = {column.name: column for column in engine.columns(known)}
     quasi = tuple(named[column.name] for column in columns)
+    _require_types(source.quasi_identifiers, population, quasi)
     return RiskSource(engine, known, quasi, counted=named[members])
 
 
@@ -56,6 +58,19 @@ def _require_kinds(columns: Sequence[Column], population: RiskSource) -> None:
         " database: show both as one kind, such as text, by views."
         for one, other in pairs
         if one.kind is not (Kind.TEXT if other.kind is Kind.ENUM else other.kind)
+    ]
+    if problems:
+        raise PolicyError(problems)
+
+
+def _require_types(columns: Sequence[Column], population: RiskSource, brought: Sequence[Column]) -> None:
+    """Refuse columns that came as another type than that here, by the name and type that the population gives them."""
+    problems = [
+        f"Column '{one.name}' is {one.type} here, and {other.type} in the population {population.table} of another"
+        f" database, from where it comes as {came.type}: show both by views of a type that both databases have, with"
+        " its digits if it is a decimal."
+        for one, other, came in zip(columns, population.quasi_identifiers, brought, strict=True)
+        if not are_comparable(one, came)
     ]
     if problems:
         raise PolicyError(problems)

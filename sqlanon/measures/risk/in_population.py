@@ -56,13 +56,13 @@ def require_comparable(columns: Sequence[Column], population: RiskSource) -> Non
         f"Column '{one.name}' is {one.type} here, and {other.type} in the population {population.table}: show it there"
         " by a view of the type here."
         for one, other in pairs
-        if not _are_comparable(one, other)
+        if not are_comparable(one, other)
     ]
     if problems:
         raise PolicyError(problems)
 
 
-def _are_comparable(one: Column, other: Column) -> bool:
+def are_comparable(one: Column, other: Column) -> bool:
     """Tell whether equal values of both columns look the same to readers."""
     if one.kind is not other.kind:
         return False
