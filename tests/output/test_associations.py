@@ -110,6 +110,20 @@ def test_rows_of_nobody_known_are_refused(engine: Engine) -> None:
         mined(engine, [("x", 1, "1.00", "flu", None)] * 2 + [("x", 1, "1.00", "flu", 1)], AssociationOptions(2), "who")
 
 
+def test_sensitive_values_are_one_where_models_take_them_for_one(engine: Engine) -> None:
+    """Zeros of both signs are: so a rule is as sure as `confidence-bound` has it. Classes hold them apart."""
+    table = make_table(
+        engine, {"a": "DOUBLE PRECISION", "s": "DOUBLE PRECISION"}, [(0.0, 0.0), (0.0, -0.0), (-0.0, 1.5)]
+    )
+    there = {column.name: column for column in engine.columns(table)}
+    found = mine_associations(risk_source(engine, table, ["a"]), [there["s"]], AssociationOptions(2, bound=0.6))
+    assert [(one.right, one.support, one.left_support) for one in found.rules] == [
+        ({"s": "0"}, 2, 2),
+        ({"s": "1.5"}, 1, 1),
+    ]
+    assert (found.giving_away, found.singling_out) == (1, 1)
+
+
 @pytest.mark.parametrize("rows", [[], [(None, None, None, None, 1)]])
 def test_tables_of_nothing(engine: Engine, rows: list[Row]) -> None:
     assert mined(engine, rows, AssociationOptions(2, 2)).rules == ()

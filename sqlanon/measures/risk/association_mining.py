@@ -96,7 +96,9 @@ def mine_associations(source: RiskSource, sensitive: Sequence[Column], options: 
     columns = [*quasi, *sensitive]
     workspace = TemporaryWorkspace(engine)
     with engine.transaction():
-        coded = code_columns(engine, workspace, source.table, [*columns, *subject], keeps_dictionaries=True)
+        coded = code_columns(
+            engine, workspace, source.table, [*columns, *subject], sensitive=sensitive, keeps_dictionaries=True
+        )
         mining = _Mining(engine, workspace, coded, options, coded.fields[len(columns)] if subject else None)
         mining.require_persons()
         for right in coded.fields[len(quasi) : len(columns)]:

@@ -6,7 +6,7 @@ a code of its own, from 1 on, in no order; NULL has 0. Equal rows are collapsed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from sqlanon.engines.columns import Column
 from sqlanon.plan.plan import Attribute
 from sqlanon.policy import Role, Show
 from sqlanon.sql import Identifier, Relation, macro
-from sqlanon.values.expressions import shown
+from sqlanon.values.expressions import as_sensitive, shown
 from sqlanon.work.workspace import Workspace
 
 
@@ -72,18 +72,19 @@ def code_columns(
     columns: Sequence[Column],
     carried: Sequence[tuple[Markup, Identifier]] = (),
     *,
+    sensitive: Collection[Column] = (),
     keeps_dictionaries: bool = False,
 ) -> CodedColumns:
     """Code columns of a table, in temporary tables; must run inside a transaction, so that one state is seen.
 
-    Values are equal where a reader sees the same.
+    Values are equal where a reader sees the same; those of sensitive columns where models take them for one.
 
     carried: what the rows have besides the codes, as expressions over the table and their names.
     keeps_dictionaries: whether the tables of codes stay until the caller drops them.
 
     Raises PolicyError for a column whose type lacks an equality that tells values apart.
     """
-    keys = [shown(engine, column, Markup(Identifier(column.name))) for column in columns]
+    keys = [_keys(engine, column, is_sensitive=column in sensitive) for column in columns]
     codings = [
         _code_values(engine, table, column, key, workspace.table("codes", number))
         for number, (column, key) in enumerate(zip(columns, keys, strict=True))
@@ -104,6 +105,11 @@ def code_columns(
     engine.analyze(tuples, columns=names)
     row_count, tuple_count = (int(engine.query_one("count_rows", table=one)[0]) for one in (rows, tuples))
     return CodedColumns(rows, tuples, tuple(fields), words, row_count, tuple_count, tuple(map(tuple, keys)))
+
+
+def _keys(engine: Engine, column: Column, *, is_sensitive: bool) -> tuple[Markup, ...]:
+    value = Markup(Identifier(column.name))
+    return (as_sensitive(engine, column, value),) if is_sensitive else shown(engine, column, value)
 
 
 def _code_values(engine: Engine, table: Relation, column: Column, keys: Sequence[Markup], codes: Relation) -> Coding:
