@@ -60,6 +60,7 @@ REFUSED = {
     "a value that tells its origin": ("x,a,b,c\na,0.5,0.5,0\nb,0.5,0.5,0\nc,0.3,0.3,0.4", "above 0 in column 4"),
     "two that change places": ("x,a,b\na,0,1\nb,1,0", "above 0 in column 2"),
     "one value": ("x,a\na,1", "one for each of them, of which there are two"),
+    "one of a size that takes long": ("x,a,b\na,1e-99999999,0.5\nb,0.5,0.5", "line 2 that is no decimal number"),
     "nothing": ("", "needs a line with the values"),
     "too many": ("x," + ",".join(map(str, range(101))) + "\n" + "1\n" * 2, "has 101 values, and 100 at most"),
 }
@@ -146,6 +147,22 @@ def test_a_value_of_no_line_is_refused(database: Database, tmp_path: Path) -> No
         randomize(policy)
     assert "job: 1 rows hold NULL" in str(refused.value)
     assert "job: 1 rows hold a value that is not among the declared ones" in str(refused.value)
+    assert database.leftovers() == []
+
+
+CHANGED = {"INTEGER": ["7", "007"], "SMALLINT": ["7", "99999"], "BOOLEAN": ["true", "yes"], "BIGINT": ["7", "seven"]}
+
+
+@pytest.mark.parametrize("type_", [*CHANGED, "CHAR(3)", "VARCHAR(3)"])
+def test_values_that_a_column_would_show_in_another_way_are_refused(database: Database, type_: str) -> None:
+    """A value that is cut, or read as another one, would be told as one that nobody sees."""
+    if "(" in type_ and database.engine == "duckdb":
+        return  # lengths mean nothing there
+    values = CHANGED.get(type_, ["abc", "abcdef"])
+    table = database.create({"x": type_}, [(True if type_ == "BOOLEAN" else values[0],)])
+    response = {"response": "keep", "epsilon": 1, "values": values}
+    with pytest.raises(PolicyError, match=r"columns\.x: a declared value .*would not be released as it is written"):
+        randomize(randomized_policy(database, table, {"x": "sensitive"}, {"x": response}))
     assert database.leftovers() == []
 
 

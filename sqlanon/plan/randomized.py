@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
-from sqlanon.errors import PolicyError
+from sqlanon.errors import DataError, PolicyError
 from sqlanon.models.randomization.changes import RandomChange
 from sqlanon.plan.drawn_plan import DrawnPlan, column_problems, find_places, is_released
 from sqlanon.plan.randomized_columns import (
@@ -30,6 +30,11 @@ from sqlanon.policy.randomized import randomization_of
 from sqlanon.sql import Relation
 from sqlanon.support.suggest import quoted
 from sqlanon.work.publish.companion import NOISE, companion_problems
+
+_ALTERED = (
+    "{place}: a declared value (values, or the matrix) would not be released as it is written, by a column of type"
+    " {type}; write it as the column shows it (7 for 007), or leave it out."
+)
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,7 @@ def resolve_randomized(policy: Policy, engine: Engine, *, replace: bool = False)
         if problems:
             raise PolicyError(problems)
         randomized = _randomize(changing)
+        _require_values(engine, randomized)
         rows, figures = _measure(engine, source, randomized)
     problems = [] if rows else [f"{source} holds no rows."]
     for name, one in randomized.items():
@@ -124,6 +130,23 @@ def _randomize(changing: Sequence[tuple[Column, ColumnChange]]) -> dict[str, Ran
     if problems:
         raise PolicyError(problems)
     return randomized
+
+
+def _require_values(engine: Engine, randomized: Mapping[str, RandomizedColumn]) -> None:
+    """Raise PolicyError where a column can't hold a declared value as it is written, so that others were released."""
+    problems: list[str] = []
+    for one in randomized.values():
+        if not isinstance(one, RandomizedCategory):
+            continue
+        place = path_text(("algorithm", "columns", one.column.name))
+        try:
+            (altered,) = engine.query_one("randomize/count_altered", **one.cast_back(engine))
+        except DataError:  # the transaction has ended, and with it the search for more
+            raise PolicyError([*problems, _ALTERED.format(place=place, type=one.column.type)]) from None
+        if altered:
+            problems.append(_ALTERED.format(place=place, type=one.column.type))
+    if problems:
+        raise PolicyError(problems)
 
 
 def _measure(

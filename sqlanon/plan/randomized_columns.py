@@ -30,7 +30,7 @@ from sqlanon.models.randomization.noise import DISTRIBUTIONS, NoiseDistribution
 from sqlanon.policy import ColumnNoise, RandomizedResponse, TransitionMatrix, ValueSwap
 from sqlanon.policy.document import path_text
 from sqlanon.policy.noise_algorithms import ColumnChange
-from sqlanon.sql import Identifier, RedactedValue
+from sqlanon.sql import Identifier, RedactedValue, macro
 from sqlanon.values.expressions import is_single, text_of
 
 _UNIT_BITS = 20  # of the size of noise, in units of a column of floats
@@ -121,6 +121,14 @@ class RandomizedCategory(RandomizedColumn):
             "value": value,
             "text": text_of(engine.render, value, self.column.kind, self.column.type),
             "texts": [RedactedValue(text) for text in self.change.values],
+        }
+
+    def cast_back(self, engine: Engine) -> dict[str, Any]:
+        """Describe the declared values, and how the column shows one, for the statement that holds both together."""
+        held = macro("values.cast", Markup("v.value"), Markup(self.column.type))
+        return {
+            "texts": [RedactedValue(text) for text in self.change.values],
+            "shown": text_of(engine.render, held, self.column.kind, self.column.type),
         }
 
     def value_problems(self, _: int, figures: Sequence[Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from sqlanon.support.environment import named, require_set
 MOST_VALUES = 100  # of a column that a matrix changes
 _LEAST = Fraction(1, 10**9)  # of a probability above 0, which draws follow closely
 _MOST_BYTES = 2**20
-_MOST_DIGITS = 30
+_MOST_DIGITS = 30  # of a probability, and after the point
 _SEPARATORS = ";\t,"
 
 
@@ -80,7 +80,10 @@ def _is_probability(text: str) -> bool:
         number = Decimal(text.strip())
     except InvalidOperation:
         return False
-    return number.is_finite() and 0 <= number <= 1 and len(number.as_tuple().digits) <= _MOST_DIGITS
+    if not (number.is_finite() and 0 <= number <= 1):
+        return False
+    _, digits, exponent = number.as_tuple()
+    return len(digits) <= _MOST_DIGITS and -int(exponent) <= _MOST_DIGITS
 
 
 def _problems_of_matrix(matrix: Matrix, lines: Sequence[int]) -> Iterator[str]:
