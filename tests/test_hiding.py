@@ -260,7 +260,7 @@ def test_a_rule_that_another_one_makes_surer_is_hidden_too(database: Database) -
     """b leaves baskets for a → b, by which b → c becomes surer than it was; a second round hides it."""
     baskets = {1: "ab", 2: "ab", 3: "bc", 4: "bcf", 5: "bde", 6: "c"}
     table = database.create(COLUMNS, [(basket, item) for basket, items in baskets.items() for item in items])
-    rules = [{"if": ["b"], "then": ["c"]}, {"if": ["a"], "then": ["b"], "confidence": 0.1}]
+    rules: list[dict[str, Any]] = [{"if": ["b"], "then": ["c"]}, {"if": ["a"], "then": ["b"], "confidence": 0.1}]
     result = hide(hiding_policy(database, table, COLUMNS, rules, 1, 0.5))
     assert result.rounds == 2
     assert [one.was_mined for one in result.rules] == [False, True]
@@ -377,6 +377,7 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
     "no other sets": ({"algorithm": BASKETS | {"method": "border", "most": 1}}, "write 2 or more"),
     "one column": ({"algorithm": {"name": "hide-rules", "item": "item"}}, "transaction and item go together"),
     "suppression": ({"suppression": 0.1}, "hide-rules does not use it"),
+    "NULL as a value": ({"roles": {"item": {"role": "sensitive", "nulls": "value"}}}, "does not use nulls"),
     "a file": ({"release": {"file": "r.csv"}}, "a table is released"),
 }
 
@@ -388,6 +389,13 @@ def test_a_wrong_policy_is_refused_before_anything_is_opened(database: Database,
     more = {"privacy": [model | changes]} if name in REFUSED else changes
     with pytest.raises(PolicyError, match=problem):
         hiding_policy(database, "nothing", COLUMNS, [RULE], **more)
+
+
+def test_sensitive_columns_have_rules_too(database: Database) -> None:
+    """Their `nulls` is written out when a policy is read, which nobody asked for."""
+    table = database.create(COLUMNS, [(n, item) for n in range(3) for item in "ab"])
+    policy = hiding_policy(database, table, COLUMNS, [RULE], roles={"item": {"role": "sensitive"}})
+    assert hide(policy).rules[0].released_support == 1
 
 
 def test_items_that_no_row_has_and_unknown_transactions_are_refused(database: Database) -> None:

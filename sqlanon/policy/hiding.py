@@ -18,7 +18,6 @@ _PARTS = WithoutClasses(
     release="a release with hidden rules",
     file="a table is released; export it afterwards.",
     url="write a table of the source's database; it can be copied afterwards.",
-    unused_of_columns=("nulls",),
 )
 _DIGITS = 6  # after the point, of a confidence: so products of counts stay whole numbers of 64 bits
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from sqlanon.policy.attributes import AttributeSection, Role
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
 
@@ -17,7 +18,7 @@ class WithoutClasses:
     """The words of an algorithm that makes no classes for the parts that it does not use.
 
     model: that it goes with alone. release: of such a release in a sentence.
-    file, url: why a release is no file, and in no other database. unused_of_columns: more keys of attributes.
+    file, url: why a release is no file, and in no other database.
     """
 
     algorithm: str
@@ -25,7 +26,6 @@ class WithoutClasses:
     release: str
     file: str
     url: str
-    unused_of_columns: tuple[str, ...] = ()
 
     def model_problems(self, policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
         """Refuse the model without its algorithm, and the algorithm without its model or with another one."""
@@ -57,6 +57,12 @@ class WithoutClasses:
         if policy.release.layout != "flat":
             yield f"{place(('release', 'layout'))}: {self.release} has no layout: star; leave it out."
         for name, attribute in policy.attributes.items():
-            for key in (*_UNUSED_OF_COLUMNS, *self.unused_of_columns):
-                if key in attribute.model_fields_set:
-                    yield f"{place(('attributes', name))}: {self.algorithm} does not use {key}; leave it out."
+            for key in _unused_of(attribute):
+                yield f"{place(('attributes', name))}: {self.algorithm} does not use {key}; leave it out."
+
+
+def _unused_of(attribute: AttributeSection) -> Iterator[str]:
+    """List the keys that are given and not used; a sensitive column has `nulls` as it is read, given or not."""
+    yield from (key for key in _UNUSED_OF_COLUMNS if key in attribute.model_fields_set)
+    if attribute.nulls != ("nothing" if attribute.role is Role.SENSITIVE else "allow"):
+        yield "nulls"
