@@ -23,7 +23,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.errors import PolicyError
+from sqlanon.errors import AccessError, PolicyError
 from sqlanon.federation.agreement import describe_plan, require_same_parts
 from sqlanon.federation.federation_plan import FederationPlan
 from sqlanon.federation.party import Party
@@ -92,8 +92,9 @@ def _agree_on_persons(party: Party, marks: Marks | None) -> int:
     """Count the persons, who must be the same at all sites that have a table."""
     own = None if marks is None else [marks.persons, len(marks.numbers), marks.are_chosen]
     received = party.tell(own, "while persons were compared")
-    having = {name: one for name, one in zip(party.plan.names, received, strict=True) if one is not None}
-    if sum(bool(one[2]) for one in having.values()) < _FEWEST_CONDITIONS:
+    by_site = zip(party.plan.names, received, strict=True)
+    having = {name: _read_persons(name, one) for name, one in by_site if one is not None}
+    if sum(one[2] for one in having.values()) < _FEWEST_CONDITIONS:
         raise PolicyError(
             "--where: the support is of conditions of two sites at least; that of one site alone is a count of its own."
         )
@@ -104,7 +105,15 @@ def _agree_on_persons(party: Party, marks: Marks | None) -> int:
             f"The identifiers at {', '.join(differing)} are not those at '{first}': each site needs one row for each of"
             " the same persons, whose identifiers are written alike."
         )
-    return int(one[1])
+    return one[1]
+
+
+def _read_persons(site: str, message: object) -> tuple[str, int, bool]:
+    """The digest of a site's persons, how many they are, and whether conditions choose some, as it told them."""
+    match message:
+        case [str(persons), int(count), bool(are_chosen)] if count >= 0:
+            return persons, count, are_chosen
+    raise AccessError(f"What '{site}' told of its persons can't be read: it is out of step, or of another version.")
 
 
 def _read(policy: Policy, person: str | None, where: str, options: EngineOptions | None) -> Marks:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sqlanon.engines import connect
-from sqlanon.errors import PolicyError
+from sqlanon.errors import AccessError, PolicyError
 from sqlanon.federation.federation_plan import load_plan
 from sqlanon.federation.party import Party
 from sqlanon.federation.support import Marks, count_support, multiply_marks, read_marks
@@ -67,6 +67,15 @@ def test_other_persons_are_refused(given: list[Marks | None], sentence: str) -> 
     for error in Room(3).run(part):
         assert isinstance(error, PolicyError)
         assert sentence in str(error)
+
+
+@pytest.mark.parametrize("message", [b"[1]", b'["same", 3]', b'["same", -1, true]', b"7", b'{"a": 1}'])
+def test_a_site_of_other_words_is_refused_by_name(message: bytes) -> None:
+    """One of another version, or one that does not run the program."""
+    room = Room(3, lambda place, number, sent: [message] * 3 if (place, number) == (1, 1) else sent)
+    for error in room.run(lambda party: multiply_marks(party, Marks("same", THREE))):
+        assert isinstance(error, AccessError)
+        assert "What 'site1' told of its persons can't be read" in str(error)
 
 
 def test_marks_are_in_the_order_of_identifiers(database: Database) -> None:
