@@ -132,7 +132,7 @@ def test_a_fraction_is_the_same_weight_for_all(database_url: str) -> None:
     assert by_fraction.household == by_weights.household
 
 
-@pytest.mark.parametrize("wrong", [None, 0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("wrong", [None, 0.0, -1.0, math.nan, math.inf, 1.7e308])
 def test_weights_that_stand_for_nobody_are_refused(database_url: str, wrong: float | None) -> None:
     table = create(database_url, [*weighted(4), (900, 1, "x", "f", 1, wrong)])
     with pytest.raises(PolicyError, match="in 1 of 151 rows"):

@@ -73,7 +73,7 @@ def require_weights(source: RiskSource) -> None:
     problems = []
     if source.weights is not None and unweighted:
         problems.append(
-            f"The weights '{source.weights.name}' are NULL, 0, negative or no finite numbers in {unweighted:,} of"
+            f"The weights '{source.weights.name}' are NULL, 0, negative or no numbers below 1e100 in {unweighted:,} of"
             f" {rows:,} rows: each row stands for at least some part of a member of the population."
         )
     if source.weights is not None and source.subject is not None and uneven:
