@@ -125,7 +125,8 @@ class RandomizedCategory(RandomizedColumn):
 
     def cast_back(self, engine: Engine) -> dict[str, Any]:
         """Describe the declared values, and how the column shows one, for the statement that holds both together."""
-        held = macro("values.cast", Markup("v.value"), Markup(self.column.type))
+        value = macro("relations.column", Identifier("v"), Identifier("value"))
+        held = macro("values.cast", value, Markup(self.column.type))
         return {
             "texts": [RedactedValue(text) for text in self.change.values],
             "shown": text_of(engine.render, held, self.column.kind, self.column.type),
