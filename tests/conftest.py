@@ -51,14 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(base, ignore_errors=True))
 
 
-@pytest.hookimpl(tryfirst=True)  # before the workers of xdist read the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start first what waits for a clock or a process: under xdist the other workers go on meanwhile."""
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
-    for item in items:
-        group = _group_of(item)
-        if group is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
     if many(1) == 1:
         draws = [functools.partial(_of_another_engine, drawn=_drawn_engines()), _of_other_variants]
         if not any(".py" in argument for argument in config.args):  # who names a file wants its dear tests too
@@ -67,18 +62,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             left = draw(items)
             config.hook.pytest_deselected(items=[item for item in items if item in left])
             items[:] = [item for item in items if item not in left]
-
-
-def _group_of(item: pytest.Item) -> str | None:
-    """Name the tests that one worker carries out, as they share Spark or what a fixture of their module makes.
-
-    None for a test that shares nothing.
-    """
-    assert isinstance(item, pytest.Function)
-    if "shared_spark" in item.fixturenames:
-        return "spark"
-    fixtures = [one for ones in item._fixtureinfo.name2fixturedefs.values() for one in ones]
-    return item.module.__name__ if any(one.scope == "module" for one in fixtures) else None
 
 
 def pytest_collection_finish() -> None:

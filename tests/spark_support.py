@@ -33,8 +33,6 @@ _TYPES = {
     "TIMESTAMP": "TIMESTAMP_NTZ",
     "TIMESTAMPTZ": "TIMESTAMP_LTZ",
 }
-SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_LONG_LIVED_JAVA = "-XX:+UseSerialGC"
 _numbers = itertools.count(1)
 
 
@@ -125,10 +123,7 @@ class SharedSpark:
         """Open a session of the one Spark, with a catalog in a directory; all tables are dropped afterwards."""
         if self._url is None:
             self._url = url_with_metastore(self._make_home())
-            with pytest.MonkeyPatch.context() as patched:
-                if os.environ.get("JDK_JAVA_OPTIONS") == SHORT_LIVED_JAVA:
-                    patched.setenv("JDK_JAVA_OPTIONS", _LONG_LIVED_JAVA)
-                self._opened.enter_context(connect(self._url))
+            self._opened.enter_context(connect(self._url))
         with connect(self._url) as engine:
             assert isinstance(engine, SparkEngine)
             spark = SparkTables(engine, self._url, home)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.spark_support import SHORT_LIVED_JAVA, SharedSpark, SparkTables
+from tests.spark_support import SharedSpark, SparkTables
 
-# The second compiler of Java pays in the shared session alone, and threads of its collector nowhere.
-os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED_JAVA)
+# What Java's second compiler and its collector's threads take is not regained in the minutes that each worker runs one.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.fixture(scope="session")
