@@ -210,6 +210,7 @@ def adult(release: Path, **more: Any) -> Policy:
     data: dict[str, Any] = {
         "source": {"file": str(ADULT / "adult.csv")},
         "release": {"file": str(release)},
+        "catalog": {"url": f"duckdb:///{release}.catalog.duckdb"},  # by itself it is beside the source
         "attributes": quasi_identifiers(),
         "privacy": [{"model": "k-anonymity", "k": 5}],
         "algorithm": {"name": "optimal", "quality": "loss"},
