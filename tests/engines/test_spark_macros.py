@@ -82,7 +82,9 @@ def both(spark_tables: SparkTables) -> Iterator[tuple[Session, Session]]:
 _numbers = itertools.count()
 
 
-def compare(both: tuple[Session, Session], type_name: str, literals: Sequence[str], build: dict[str, Build]) -> None:
+def assert_same_values(
+    both: tuple[Session, Session], type_name: str, literals: Sequence[str], build: dict[str, Build]
+) -> None:
     """Compare each expression's value of each literal, which is read as a column `v` of a type in DuckDB's words."""
     found = [values_of(session, type_name, literals, build) for session in both]
     for name, by_spark, by_duckdb in zip(build, *found, strict=True):
@@ -134,19 +136,19 @@ def test_doubles(both: tuple[Session, Session]) -> None:
     build = named("exact_double") | texts(Kind.FLOAT) | with_arguments("is_a_number", "float")
     build |= with_arguments("is_finite_number", "float") | with_arguments("equal_values", V)
     build |= {"double_of": lambda render: double_of(render, V, Kind.FLOAT)}
-    compare(both, "FLOAT8", quoted(DOUBLES), build)
+    assert_same_values(both, "FLOAT8", quoted(DOUBLES), build)
 
 
 def test_singles(both: tuple[Session, Session]) -> None:
-    compare(both, "REAL", quoted(SINGLES), named("exact_single") | texts(Kind.FLOAT, "FLOAT"))
+    assert_same_values(both, "REAL", quoted(SINGLES), named("exact_single") | texts(Kind.FLOAT, "FLOAT"))
 
 
 def test_numbers_as_units(both: tuple[Session, Session]) -> None:
     """The nearest whole number, of two the even one."""
     literals = quoted(["0.5", "1.5", "2.5", "-0.5", "-1.5", "0.1", "1234567.891", "0.49999999999999994", "-0.0"])
     build = with_arguments("units", 1) | with_arguments("units", 10) | with_arguments("units", 10**6)
-    compare(both, "FLOAT8", literals, build)
-    compare(both, "DECIMAL(18, 3)", literals[:-2], build)
+    assert_same_values(both, "FLOAT8", literals, build)
+    assert_same_values(both, "DECIMAL(18, 3)", literals[:-2], build)
 
 
 FLOATS = st.one_of(
@@ -164,14 +166,14 @@ FEW = settings(max_examples=many(1), deadline=None, suppress_health_check=SLOW)
 @given(values=st.lists(FLOATS, min_size=100, max_size=100))
 def test_texts_of_any_doubles(both: tuple[Session, Session], values: list[float]) -> None:
     literals = [f"'{value!r}'" for value in values]
-    compare(both, "FLOAT8", literals, named("exact_double", "text_of_double"))
+    assert_same_values(both, "FLOAT8", literals, named("exact_double", "text_of_double"))
 
 
 @FEW
 @given(values=st.lists(st.integers(0, 2**32 - 1), min_size=100, max_size=100))
 def test_texts_of_any_singles(both: tuple[Session, Session], values: list[int]) -> None:
     literals = [f"'{struct.unpack('f', struct.pack('I', value))[0]!r}'" for value in values]
-    compare(both, "REAL", literals, named("exact_single", "text_of_single"))
+    assert_same_values(both, "REAL", literals, named("exact_single", "text_of_single"))
 
 
 INTEGERS = ["0", "1", "-1", "2", "255", "256", "4611686018427387904", "9223372036854775807", "-9223372036854775808"]
@@ -182,9 +184,9 @@ def test_integers(both: tuple[Session, Session]) -> None:
     build = named("exact_plain", "bit_count", "nearest_double", "double", "text", "trim_scale") | texts(Kind.INTEGER)
     build |= with_arguments("xor", 5) | with_arguments("quotient64", 2) | with_arguments("quotient64", -3)
     build |= with_arguments("quotient", 7) | with_arguments("quotient", -2) | with_arguments("equal_values", 7)
-    compare(both, "BIGINT", quoted(INTEGERS), build)
-    compare(both, "BIGINT", quoted([one for one in INTEGERS if one[0] != "-"]), named("bit_length"))
-    compare(both, "BOOLEAN", quoted(["true", "false"]), named("exact_plain"))
+    assert_same_values(both, "BIGINT", quoted(INTEGERS), build)
+    assert_same_values(both, "BIGINT", quoted([one for one in INTEGERS if one[0] != "-"]), named("bit_length"))
+    assert_same_values(both, "BOOLEAN", quoted(["true", "false"]), named("exact_plain"))
 
 
 def test_wide_integers(both: tuple[Session, Session]) -> None:
@@ -193,7 +195,7 @@ def test_wide_integers(both: tuple[Session, Session]) -> None:
     build = named("nearest_double", "text")
     for divisor in (1, 7, -(10**18)):
         build |= with_arguments("quotient", divisor)
-    compare(both, "HUGEINT", quoted(wide), build)
+    assert_same_values(both, "HUGEINT", quoted(wide), build)
 
 
 def test_sums_of_hashes_leave_64_bits(both: tuple[Session, Session]) -> None:
@@ -212,12 +214,12 @@ MOST_DECIMAL = "9999999999999999999999999999.9999999999"
 def test_decimals(both: tuple[Session, Session]) -> None:
     build = named("text_of_decimal", "text_of_number", "nearest_double", "scaled", "exact_plain")
     build |= texts(Kind.DECIMAL, "DECIMAL(38,10)") | with_arguments("exact_decimal", Markup("DECIMAL(38, 12)"))
-    compare(both, "DECIMAL(38, 10)", quoted(DECIMALS), build)
-    compare(both, "DECIMAL(38, 10)", quoted([MOST_DECIMAL]), named("text_of_decimal", "nearest_double"))
+    assert_same_values(both, "DECIMAL(38, 10)", quoted(DECIMALS), build)
+    assert_same_values(both, "DECIMAL(38, 10)", quoted([MOST_DECIMAL]), named("text_of_decimal", "nearest_double"))
     floored = with_arguments("floor_of_product", 1) | with_arguments("floor_of_product", 100)
-    compare(both, "DECIMAL(38, 10)", quoted([*DECIMALS, "1.9999999999", "-1.9999999999", "-2"]), floored)
-    compare(both, "DECIMAL(10, 0)", quoted(["100", "-7", "0"]), named("text_of_decimal", "exact_plain"))
-    compare(both, "DECIMAL(4, 4)", quoted(["0.5", "-0.0001", "0"]), named("text_of_decimal"))
+    assert_same_values(both, "DECIMAL(38, 10)", quoted([*DECIMALS, "1.9999999999", "-1.9999999999", "-2"]), floored)
+    assert_same_values(both, "DECIMAL(10, 0)", quoted(["100", "-7", "0"]), named("text_of_decimal", "exact_plain"))
+    assert_same_values(both, "DECIMAL(4, 4)", quoted(["0.5", "-0.0001", "0"]), named("text_of_decimal"))
 
 
 @FEW
@@ -226,7 +228,7 @@ def test_doubles_of_any_decimals(both: tuple[Session, Session], values: list[tup
     """Both round once, of whatever scale the number is."""
     for scale in (0, 12, 38):
         literals = [str(Text(f"{decimal(number // 10**less, scale):f}")) for number, less in values]
-        compare(both, f"DECIMAL(38, {scale})", literals, named("nearest_double", "text_of_decimal"))
+        assert_same_values(both, f"DECIMAL(38, {scale})", literals, named("nearest_double", "text_of_decimal"))
 
 
 def decimal(number: int, scale: int) -> Decimal:
@@ -241,11 +243,11 @@ FAR = list(zip(*FAR_DAYS.values(), strict=True))  # as Spark reads them, and as 
 
 def test_dates(both: tuple[Session, Session]) -> None:
     build = named("exact_date", "text_of_day")
-    compare(both, "DATE", quoted(DAYS), build | texts(Kind.DATE))
+    assert_same_values(both, "DATE", quoted(DAYS), build | texts(Kind.DATE))
     shown = [values_of(session, "DATE", quoted(days), build) for session, days in zip(both, FAR, strict=True)]
     assert shown[0] == shown[1]
     assert shown[0][1] == [None, *FAR_DAYS]
-    compare(both, "VARCHAR", quoted(list(FAR_DAYS)), read_as("DATE"))
+    assert_same_values(both, "VARCHAR", quoted(list(FAR_DAYS)), read_as("DATE"))
     assert values_of(both[0], "VARCHAR", quoted(list(FAR_DAYS)), read_as("DATE")) == shown[0][1:]
 
 
@@ -263,11 +265,11 @@ TIMES = ["1969-12-31 23:59:59.999999", "2020-01-01 00:00:00.12", "2020-01-01 00:
 
 def test_timestamps(both: tuple[Session, Session]) -> None:
     build = named("exact_timestamp", "text_of_day")
-    compare(both, "TIMESTAMP", quoted([*TIMES, "9999-12-31 23:59:59.999999"]), build)
+    assert_same_values(both, "TIMESTAMP", quoted([*TIMES, "9999-12-31 23:59:59.999999"]), build)
     zoned = [f"{time}{zone}" for time in TIMES[:3] for zone in ("+00", "+02:00", "-11:30")]
     build |= {"utc": lambda render: render.macro("text_of_day", render.macro("utc_timestamp", V))}
-    compare(both, "TIMESTAMP WITH TIME ZONE", quoted(zoned), build)
-    compare(both, "VARCHAR", quoted(zoned), read_as("TIMESTAMPTZ"))
+    assert_same_values(both, "TIMESTAMP WITH TIME ZONE", quoted(zoned), build)
+    assert_same_values(both, "VARCHAR", quoted(zoned), read_as("TIMESTAMPTZ"))
 
 
 @pytest.mark.parametrize(("type_name", "zone"), [("TIMESTAMP", ""), ("TIMESTAMPTZ", "+00")])
@@ -292,7 +294,7 @@ def test_texts(both: tuple[Session, Session]) -> None:
         )
         for start, count in ((0, 32), (32, 32), (64, 31), (96, 32), (8, 1), (0, 48))
     }
-    compare(both, "VARCHAR", quoted(WORDS), build)
+    assert_same_values(both, "VARCHAR", quoted(WORDS), build)
 
 
 PATTERNS = [
@@ -308,7 +310,7 @@ def test_patterns(both: tuple[Session, Session], pattern: str) -> None:
     build = with_arguments("matches", Text(pattern)) | with_arguments("tokens", Text(pattern))
     if "([0-9]" in pattern:
         build = with_arguments("capture", Text(pattern), 1) | with_arguments("capture", Text(pattern), 2)
-    compare(both, "VARCHAR", literals, build)
+    assert_same_values(both, "VARCHAR", literals, build)
 
 
 def grouped(session: Session, type_name: str, literals: Sequence[str], build: dict[str, Build]) -> tuple[Any, ...]:
@@ -368,9 +370,9 @@ def test_members_and_finite_days(both: tuple[Session, Session]) -> None:
     def is_member(render: Renderer) -> Markup:
         return render.macro("is_member", V, render.macro("tokens", V, Text("[a-z]+")))
 
-    compare(both, "VARCHAR", quoted(["a", "a b", "", "1", "abc"])[1:], {"is_member": is_member})
-    compare(both, "DATE", quoted(DAYS), named("is_finite_day"))
-    compare(both, "TIMESTAMP", quoted(TIMES), named("is_finite_day"))
+    assert_same_values(both, "VARCHAR", quoted(["a", "a b", "", "1", "abc"])[1:], {"is_member": is_member})
+    assert_same_values(both, "DATE", quoted(DAYS), named("is_finite_day"))
+    assert_same_values(both, "TIMESTAMP", quoted(TIMES), named("is_finite_day"))
 
 
 def test_rows_are_numbered_from_one(both: tuple[Session, Session]) -> None:

@@ -85,7 +85,13 @@ class AddedNoise(RandomChange):
 class CategoryChange(RandomChange):
     """A change of categories, which `values` are: each becomes one of them by a probability of its own."""
 
+    name: ClassVar[str]
+
     values: tuple[str, ...]
+
+    @property
+    def method(self) -> str:
+        return self.name
 
     @property
     @abstractmethod
@@ -111,10 +117,6 @@ class Response(CategoryChange):
     stated: float
 
     name: ClassVar[str] = "response"
-
-    @property
-    def method(self) -> str:
-        return self.name
 
     @property
     def epsilon(self) -> float | None:
@@ -152,10 +154,6 @@ class Transition(CategoryChange):
     stated: float | None
 
     name: ClassVar[str] = "transition"
-
-    @property
-    def method(self) -> str:
-        return self.name
 
     @property
     def epsilon(self) -> float | None:
