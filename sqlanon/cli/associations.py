@@ -1,16 +1,33 @@
-"""associations: the rules by which quasi-identifiers tell sensitive values."""
+"""associations: mine the rules by which quasi-identifiers tell sensitive values, and hide rules that a policy lists."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, command, expanded, listed
+from sqlanon.cli.call import (
+    HERE,
+    About,
+    Call,
+    Follow,
+    OtherTable,
+    Panel,
+    PolicyFile,
+    Quiet,
+    TrustOwner,
+    command,
+    expanded,
+    listed,
+)
 from sqlanon.cli.deferred import association_mining, associations, codec, files, loading
 from sqlanon.cli.layout import percent, table
+from sqlanon.cli.own_flows import own_flow_of
+from sqlanon.cli.policy import Replace
+from sqlanon.cli.writing import quoted
 from sqlanon.errors import PolicyError
 from sqlanon.support.quantities import quantity
 
@@ -34,12 +51,28 @@ _Most = Annotated[int, typer.Option(min=1, help="The most columns of a left side
 _Limit = Annotated[int, typer.Option(min=1, help="How many rules are listed.")]
 
 
+class MiningByDefault(TyperGroup):
+    """Commands of which `mine` is meant where none is named: `sqlanon associations policy.yml`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of the command where it was left out."""
+        is_named = bool(args) and args[0] in (*self.commands, *ctx.help_option_names)
+        parsed: list[str] = super().parse_args(ctx, args if is_named else ["mine", *args])
+        return parsed
+
+
 def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, "associations", Panel.CHOICE, limits=True)(associations_command)
+    """Add the commands."""
+    group = typer.Typer(
+        cls=MiningByDefault,
+        help="Association rules: mine them, or hide them. Where neither is named, they are mined.",
+    )
+    command(group, "mine", limits=True)(mine_command)
+    command(group, "hide", limits=True)(hide_command)
+    app.add_typer(group, name="associations", rich_help_panel=Panel.CHOICE)
 
 
-def associations_command(
+def mine_command(
     call: Call,
     policy: About = None,
     other: OtherTable = None,
@@ -56,14 +89,13 @@ def associations_command(
     """Mine the rules by which quasi-identifiers tell sensitive values: whom they single out, and whom they give away.
     Nothing is changed. What is printed holds values of the table.
 
-    With a policy: of its source, whose roles, k, confidence-bound and subject it names. docs/output.md says more.
+    With a policy: of its source, whose roles, k, confidence-bound and subject it names. The word mine may be left out:
+    sqlanon associations policy.yml. docs/output.md says more.
     """
     if policy is None and HERE.is_file():
         policy = str(HERE)
     if policy is None:
         raise PolicyError(f"Which table? Give a policy (there is no {HERE} here), a URL and a table, or a data file.")
-    if policy == "hide" and not Path(policy).exists():
-        raise PolicyError(f"Rules are hidden by a run of a policy that lists them: sqlanon run {other or 'policy.yml'}")
     place = expanded(policy)
     if "://" in place or files.is_data_file(place):
         is_file = files.is_data_file(place)
@@ -99,6 +131,24 @@ def associations_command(
         call.emit(codec.to_json(mined))
     else:
         print(_text(mined))
+
+
+def hide_command(
+    call: Call, policy: PolicyFile = HERE, replace: Replace = False, progress: Follow = "auto", quiet: Quiet = False
+) -> None:
+    """Write a table from which the rules that the policy lists can't be mined, mine it again, and publish it.
+
+    It is the run of a policy with algorithm: hide-rules, which `sqlanon check` holds against the table. It tells the
+    figures of each rule before and after, the items taken out, and the other rules that are lost or new. docs/output.md
+    says more.
+    """
+    loaded = loading.load_policy(policy)
+    flow = own_flow_of(loaded)
+    if flow is None or not loaded.hides_rules:
+        raise PolicyError(
+            f"{policy} lists no rules to hide (algorithm: hide-rules): sqlanon run {quoted(policy)} carries it out."
+        )
+    flow.tell_run(call, loaded, replace=replace, progress=progress, quiet=quiet)
 
 
 def _text(mined: Associations) -> str:
