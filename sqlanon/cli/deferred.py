@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from sqlanon.report import risk_page as risk_page
     from sqlanon.report import sample as sample
     from sqlanon.report.audit import auditing as auditing
+    from sqlanon.report.audit import hiding_audit as hiding_audit
     from sqlanon.report.audit import private_audit as private_audit
     from sqlanon.report.audit import randomized_audit as randomized_audit
     from sqlanon.report.drawing import distribution as distribution
@@ -145,6 +146,7 @@ MODULES = {
     "picture": "sqlanon.report.drawing.picture",
     "plans": "sqlanon.cli.plans",
     "private": "sqlanon.cli.private",
+    "hiding_audit": "sqlanon.report.audit.hiding_audit",
     "private_audit": "sqlanon.report.audit.private_audit",
     "randomized_audit": "sqlanon.report.audit.randomized_audit",
     "private_check": "sqlanon.runs.private_check",

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from sqlanon.cli.layout import percent, table
 from sqlanon.cli.plans import listed
+from sqlanon.cli.recorded_audits import checks_text, tell_recorded_audit
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
+    from sqlanon.cli.call import Call
     from sqlanon.plan.hiding import HidingPlan
+    from sqlanon.report.audit.recorded_audit import RecordedAudit
     from sqlanon.results.hiding import HiddenRuleFigures, HidingResult, OtherRules
 
 _HEADINGS = ["rule", "hidden below", "or below", "support", "released", "confidence", "released"]
@@ -53,6 +56,24 @@ def result_text(result: HidingResult) -> str:
         listed("Notes", result.notes),
     )
     return "\n\n".join(part for part in parts if part)
+
+
+AUDITED = {
+    "columns_equal": "columns are those of the policy, and of the record",
+    "rules_hidden": "none of the policy's rules can be mined",
+    "rules_recorded": "rules have the support and the confidence that were recorded",
+    "rows_equal": "as many rows as were recorded",
+    "contents_equal": "rows are those that were released, whatever their order",
+}
+
+
+def tell_audit(call: Call, audit: RecordedAudit) -> int:
+    """Print what an audit of a release with hidden rules found; the exit code."""
+    text = (
+        f"{audit.table}, made by run {audit.run}:\n{checks_text(audit, AUDITED)}\n"
+        "The source was not read; the run held the release against it."
+    )
+    return tell_recorded_audit(call, audit, {}, text)
 
 
 def _taken(result: HidingResult) -> str:

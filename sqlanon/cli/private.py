@@ -76,7 +76,8 @@ AUDITED = {
 
 def tell_audit(call: Call, audit: PrivateAudit) -> int:
     """Print what an audit of noisy counts found; the exit code."""
-    return tell_recorded_audit(call, audit, {"guarantee": codec.to_json(audit.guarantee)}, audit_text(audit))
+    promise = {"guarantee": codec.to_json(audit.guarantee), "epsilon_verified": False}
+    return tell_recorded_audit(call, audit, promise, audit_text(audit))
 
 
 def audit_text(audit: PrivateAudit) -> str:

@@ -71,7 +71,8 @@ AUDITED = {
 
 def tell_audit(call: Call, audit: RandomizedAudit) -> int:
     """Print what an audit of a release with noise found; the exit code."""
-    return tell_recorded_audit(call, audit, {"epsilon": audit.epsilon}, audit_text(audit))
+    promise = {"epsilon": audit.epsilon, "epsilon_verified": False}
+    return tell_recorded_audit(call, audit, promise, audit_text(audit))
 
 
 def audit_text(audit: RandomizedAudit) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def tell_recorded_audit(call: Call, audit: RecordedAudit, promise: Mapping[str, Any], text: str) -> int:
     """Print what an audit found; the exit code.
 
-    promise: what the record says of the release, for programs, which no table can show. text: all of it for people.
+    promise: of the record, for programs, which no table can show. text: all of it for people.
     """
     if call.json:
         call.emit(
@@ -25,7 +25,6 @@ def tell_recorded_audit(call: Call, audit: RecordedAudit, promise: Mapping[str, 
                 "checks": {name: vars(check) for name, check in audit.checks.items()},
                 "unchecked": dict(audit.unchecked),
                 **promise,
-                "epsilon_verified": False,
                 "satisfied": audit.satisfied,
             }
         )

@@ -12,6 +12,8 @@ from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, c
 from sqlanon.cli.deferred import (
     auditing,
     files,
+    hiding,
+    hiding_audit,
     loading,
     models,
     plans,
@@ -101,7 +103,8 @@ def verify_command(
     With a policy every check of a run is made, if its source can be read and is still what was released; else the
     checks that were not made are named, and say nothing about the exit code.
 
-    A release of differential privacy is held against its record and the ledger; epsilon can't be seen in a table.
+    A release of differential privacy is held against its record and the ledger; epsilon can't be seen in a table. Rules
+    that were to be hidden are mined again.
     """
     asked = {"k": k, "l": l, "c": c, "entropy": entropy or None, "t": t, "distance": distance, "v": v}
     given = {name: value for name, value in asked.items() if value is not None}
@@ -139,18 +142,15 @@ def verify_command(
 def _check_release(call: Call, policy: Path, table: str | None, *, with_source: bool) -> int:
     """Check the release of a policy, or another table in its place, and print what came of it."""
     loaded = loading.load_policy(policy)
+    shows_classes = not (loaded.is_randomized or loaded.hides_rules or loaded.is_private)
+    if not with_source and not shows_classes:
+        kind = "differential privacy" if loaded.is_private else loaded.algorithm.name
+        raise PolicyError(f"--no-source has no meaning for {kind}: the source is not read.")
     if loaded.is_randomized:
-        if not with_source:
-            raise PolicyError("--no-source has no meaning for randomize: the source is not read.")
         return randomized.tell_audit(call, randomized_audit.audit_randomized(loaded, table, call.options))
     if loaded.hides_rules:
-        raise PolicyError(
-            "A release with hidden rules is verified by its run, before it is published; `sqlanon show RUN` tells what"
-            " was checked."
-        )
+        return hiding.tell_audit(call, hiding_audit.audit_hidden_rules(loaded, table, call.options))
     if loaded.is_private:
-        if not with_source:
-            raise PolicyError("--no-source has no meaning for differential privacy: the source is not read.")
         return private.tell_audit(call, private_audit.audit_private(loaded, table, call.options))
     audit = auditing.audit_release(loaded, table, call.options, with_source=with_source)
     repetition = api.source_repetition(loaded, call.options) if with_source else None

@@ -114,7 +114,7 @@ def resolve_hiding(policy: Policy, engine: Engine, *, replace: bool = False) -> 
         if problems:
             raise PolicyError(problems)
         columns = tuple(one for one in there if is_released(policy, one))
-        plan = _plan(policy, source, release, columns)
+        plan = number_items(policy, source, release, columns)
         problems = list(_value_problems(engine, plan))
         if problems:
             raise PolicyError(problems)
@@ -127,8 +127,11 @@ def item_text(engine: Engine, column: Column, value: Markup) -> Markup:
     return comparable(engine, text_of(engine.render, value, column.kind, column.type), Kind.TEXT)
 
 
-def _plan(policy: Policy, source: Relation, release: Relation, columns: tuple[Column, ...]) -> HidingPlan:
-    """Number the items of all rules in the order in which the policy names them."""
+def number_items(policy: Policy, source: Relation, release: Relation, columns: tuple[Column, ...]) -> HidingPlan:
+    """Number the items of all rules in the order in which the policy names them; no table is looked at.
+
+    columns: those that are released.
+    """
     algorithm, model = hiding_of(policy)
     by_name = {column.name: column for column in columns}
     item = None if algorithm.item is None else by_name[algorithm.item]

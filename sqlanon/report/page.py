@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from sqlanon.measures.population import journalist_risk
 from sqlanon.policy.facts import without_values
 from sqlanon.report import numbers, pictures, wording
 from sqlanon.report.first_levels import DEPTH
+from sqlanon.report.hiding_page import render_hiding
 from sqlanon.report.html import template
 from sqlanon.report.material import Material
 from sqlanon.report.private_page import render_private
@@ -27,6 +28,7 @@ from sqlanon.runs.tradeoffs.build_problem import NO_RELEASE
 
 _Row = dict[str, Any]
 _ESTIMATED = ("c_avg", "discernibility", "prosecutor_mean", "marketer")  # of a large source
+_WITHOUT_CLASSES = ("randomize", "hide-rules")
 _OF_READERS = ("discernibility",)  # figures of what readers see: they see no groups
 
 
@@ -34,27 +36,35 @@ def render(material: Material, population: int | None = None) -> str:
     """The whole page; every text of the run is escaped.
 
     population: how many the source is a random sample of, for the journalist's risk. Raises PolicyError if they are
-    fewer than the rows released, or the release has noisy counts; or where a private run came to no release.
+    fewer than the rows released, or the release shows no classes; or where a run that makes such a one made none.
     """
-    if material.run.private is not None:
-        if population is not None:
-            raise PolicyError("--population is of classes; a release of differential privacy has none: leave it out.")
-        return render_private(material.run, material.run.private)
-    if material.run.randomized is not None:
-        if population is not None:
-            raise PolicyError("--population is of classes; a release with noise has none: leave it out.")
-        return render_randomized(material.run, material.run.randomized)
-    if material.run.algorithm == "randomize":
-        raise PolicyError(f"Run {material.run.id} released nothing: `sqlanon show {material.run.id}` says why.")
-    if material.run.algorithm == "hide-rules":
-        raise PolicyError(f"A run that hides rules has no page yet: `sqlanon show {material.run.id}` shows it.")
-    if any(model["model"] == "differential-privacy" for model in material.policy.get("privacy", ())):
-        raise PolicyError(f"Run {material.run.id} released nothing: `sqlanon show {material.run.id}` says why.")
+    own = _render_own(material, population)
+    if own is not None:
+        return own
     released = 0 if material.result is None else _released(material.result)
     if population is not None and material.result is not None and population < released:
         members = f"{material.result.member}s"
         raise PolicyError(f"A population of {population:,} can't be: the release has {released:,} {members}.")
     return template("report.html.j2").render(**_content(material, population))
+
+
+def _render_own(material: Material, population: int | None) -> str | None:
+    """Render the page of a release that shows no classes; None where the run made another one."""
+    run = material.run
+    pages: tuple[tuple[Any, str, Callable[[Run, Any], str]], ...] = (
+        (run.private, "a release of differential privacy", render_private),
+        (run.randomized, "a release with noise", render_randomized),
+        (run.hiding, "a release with hidden rules", render_hiding),
+    )
+    for result, words, render_page in pages:
+        if result is not None:
+            if population is not None:
+                raise PolicyError(f"--population is of classes; {words} has none: leave it out.")
+            return render_page(run, result)
+    is_private = any(model["model"] == "differential-privacy" for model in material.policy.get("privacy", ()))
+    if is_private or run.algorithm in _WITHOUT_CLASSES:
+        raise PolicyError(f"Run {run.id} released nothing: `sqlanon show {run.id}` says why.")
+    return None
 
 
 def _content(material: Material, population: int | None) -> dict[str, Any]:

@@ -6,17 +6,13 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
-from sqlanon import __version__
 from sqlanon.algorithms.private.accounting import CHOICE
 from sqlanon.algorithms.private.units import amounts_in_units
 from sqlanon.catalog import Run
-from sqlanon.policy.algorithms import OWN_ALGORITHMS
-from sqlanon.policy.facts import without_values
-from sqlanon.report.html import template
+from sqlanon.report.own_page import render_own
 from sqlanon.results.private import BudgetState, Guarantee, PrivateResult
 from sqlanon.support.exact import decimal_text
 
@@ -32,22 +28,18 @@ CHECKS = {
 
 def render_private(run: Run, result: PrivateResult) -> str:
     """The whole page of a run that released noisy counts."""
-    policy = json.loads(run.policy)
-    return template("private.html.j2").render(
-        run=run,
-        source=policy["source"]["table"],
-        release=policy["release"]["table"],
-        result=result,
-        made_by=__version__,
-        how=OWN_ALGORITHMS[result.algorithm].sentence,
+    score = json.loads(run.policy)["algorithm"].get("score")
+    return render_own(
+        "private.html.j2",
+        run,
+        result,
+        CHECKS,
         promise=promise_text(result.guarantee),
         belief=belief_text(result.guarantee),
         unit=unit_text(result.guarantee),
         budget=None if result.budget is None else budget_text(result.budget),
-        mechanisms=list(list_mechanisms(result.guarantee, policy["algorithm"].get("score"))),
+        mechanisms=list(list_mechanisms(result.guarantee, score)),
         sensitivity=sensitivity_text(result.guarantee),
-        checks=[{"sentence": CHECKS.get(name, name), **asdict(check)} for name, check in result.checks.items()],
-        policy=json.dumps(without_values(policy), ensure_ascii=False, indent=2),
     )
 
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
-from sqlanon import __version__
 from sqlanon.catalog import Run
-from sqlanon.policy.algorithms import OWN_ALGORITHMS
-from sqlanon.policy.facts import without_values
-from sqlanon.report.html import template
+from sqlanon.report.own_page import render_own
 from sqlanon.results.randomized import ChangedColumn, RandomizedResult
 
 CHECKS = {
@@ -36,19 +31,14 @@ _METHODS = {
 
 def render_randomized(run: Run, result: RandomizedResult) -> str:
     """The whole page of a run that changed values at random; it holds no value of the data."""
-    policy = json.loads(run.policy)
-    return template("randomized.html.j2").render(
-        run=run,
-        source=policy["source"]["table"],
-        release=policy["release"]["table"],
+    return render_own(
+        "randomized.html.j2",
+        run,
+        result,
+        CHECKS,
         changes=result.changes,
-        result=result,
-        made_by=__version__,
-        how=OWN_ALGORITHMS[result.algorithm].sentence,
         promise=promise_text(result.epsilon),
         columns=list(_list_columns(result)),
-        checks=[{"sentence": CHECKS.get(name, name), **asdict(check)} for name, check in result.checks.items()],
-        policy=json.dumps(without_values(policy), ensure_ascii=False, indent=2),
     )
 
 

@@ -49,7 +49,8 @@ class HidingResult(JsonObject):
     """The result of a run that hid association rules.
 
     unit: `transactions` or `rows`. removed: the items that were taken out; changed: the units that lost one.
-    rounds: of the search. others: None where no other rules were mined.
+    rounds: of the search. others: None where no other rules were mined. row_hashes: the sum of the hashes of the
+    released rows, by the engine at its version. released: the type of each released column, in their order.
     """
 
     run: str
@@ -66,6 +67,8 @@ class HidingResult(JsonObject):
     rounds: int
     others: OtherRules | None = optional()
     digest: str | None = optional()
+    row_hashes: str | None = optional()
+    released: Mapping[str, str] | None = optional()
     checks: Mapping[str, Check]
     catalog: CatalogPlace
     published: bool

@@ -35,7 +35,7 @@ from sqlanon.runs.linking import check_earlier_releases, refusal_by_earlier
 from sqlanon.runs.recording import record_without_rules
 from sqlanon.sql import Relation
 from sqlanon.staging.staging import StagedTable
-from sqlanon.verification.hidden_rules import check_hidden, count_mined
+from sqlanon.verification.hidden_rules import check_hidden, count_mined, digest_rows
 from sqlanon.work.journal import Observer, Silent
 from sqlanon.work.session import open_existing_catalog, open_for_planning, open_session
 from sqlanon.work.workspace import Workspace
@@ -78,6 +78,7 @@ class _Hidden:
 
     staged: StagedTable
     rows: int
+    row_hashes: str
     before: list[Counts]
     after: list[Counts]
     removed: int
@@ -129,6 +130,8 @@ class HidingRun(DrawnRun):
             rounds=hidden.rounds,
             others=hidden.others,
             digest=digest,
+            row_hashes=hidden.row_hashes,
+            released={one.name: one.type for one in plan.columns},
             checks=hidden.checks,
             catalog=self.catalog_place,
             published=True,
@@ -153,11 +156,11 @@ class HidingRun(DrawnRun):
             checks = check_hidden(engine, plan, staged.final)
             require_passed(checks)
             after = [count_mined(engine, plan, rule, staged.final) for rule in plan.rules]
-            (rows,) = engine.query_one("count_rows", table=staged.final)
+            rows, row_hashes = digest_rows(engine, plan.columns, staged.final)
             difference = self._compare_others(workspace, held, removed, staged.final)
             others = None if difference is None else self._others(difference, plan, removed, (before, after))
             workspace.drop(removed)
-        return _Hidden(staged, int(rows), before, after, int(items), int(changed), rounds, others, checks)
+        return _Hidden(staged, rows, row_hashes, before, after, int(items), int(changed), rounds, others, checks)
 
     @property
     def _asked(self) -> RuleThresholds:

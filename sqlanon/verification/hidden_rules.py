@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -50,6 +51,13 @@ def check_hidden(engine: Engine, plan: HidingPlan, release: Relation) -> dict[st
     added = [_count_added(engine, plan, column, release) for column in plan.item_columns]
     checks["nothing_added"] = Check(sum(added), staged[0])
     return checks
+
+
+def digest_rows(engine: Engine, columns: Sequence[Column], release: Relation) -> tuple[int, str]:
+    """Count the rows of a release and sum up their hashes, which are of one version of an engine."""
+    values = [hashable(engine, column, Markup(Identifier(column.name))) for column in columns]
+    rows, digest = engine.query_one("hiding/digest_kept", relation=release, values=values, text=None, texts=[])
+    return int(rows), str(digest)
 
 
 def _digest_kept(engine: Engine, plan: HidingPlan, relation: Relation) -> tuple[int, str]:

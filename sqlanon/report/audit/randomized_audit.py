@@ -22,14 +22,13 @@ from sqlanon.plan.randomized_columns import (
     randomize_column,
     type_problems,
 )
-from sqlanon.policy import Policy, Role
+from sqlanon.policy import Policy
 from sqlanon.policy.randomized import randomization_of
 from sqlanon.report.audit.past import find_past_run
-from sqlanon.report.audit.recorded_audit import RecordedAudit
+from sqlanon.report.audit.recorded_audit import RecordedAudit, compare_columns, compare_contents
 from sqlanon.results.measures import Check
 from sqlanon.results.randomized import RandomizedResult
 from sqlanon.sql import Relation
-from sqlanon.values.digest import tables_digest
 from sqlanon.verification.randomized import (
     bounded,
     check_facts,
@@ -91,7 +90,7 @@ class _Audit:
     def check(self) -> None:
         """Make all checks; those of values only where the columns are those of the policy and the record."""
         self.checks["changes_recorded"] = self._compare_with_record()
-        self.checks["columns_equal"] = self._compare_columns()
+        self.checks["columns_equal"] = compare_columns(self.policy, self.recorded, self.columns)
         if self.checks["columns_equal"].violations:
             self.unchecked |= dict.fromkeys(
                 ("changes_told", "rows_equal", "values_possible", "contents_equal"),
@@ -102,15 +101,6 @@ class _Audit:
         stated = [one.change for one in changed]
         self.checks["changes_told"] = check_facts(self.engine, stated, self.noise)
         self._check_rows(changed)
-
-    def _compare_columns(self) -> Check:
-        """Hold names and types against the record, or, of an older one, names against the roles of the policy."""
-        shown = [(one.name, one.type) for one in self.columns]
-        if self.recorded.released is not None:
-            return Check(int(shown != list(self.recorded.released.items())), len(shown))
-        attributes = self.policy.attributes.items()
-        wanted = {name for name, attribute in attributes if attribute.role is not Role.IDENTIFIER}
-        return Check(len(wanted ^ {name for name, _ in shown}), len(shown))
 
     def _compare_with_record(self) -> Check:
         """Hold the amounts that the table of changes tells against those that the run recorded."""
@@ -149,22 +139,12 @@ class _Audit:
         self.checks["rows_equal"] = Check(abs(int(rows) - self.recorded.rows), self.recorded.rows)
         drawn = len(numbers) + len(categories)
         self.checks["values_possible"] = Check(sum(map(int, impossible)) + sum(foreign), int(rows) * drawn)
-        self._compare_contents(int(rows), hashes)
-
-    def _compare_contents(self, rows: int, hashes: str | None) -> None:
-        """Compare the rows with the digest of the run, or with the sum of their hashes."""
-        if self.recorded.digest is not None:
-            different = tables_digest(self.engine, (self.release, self.noise)) != self.recorded.digest
-            self.checks["contents_equal"] = Check(int(different), rows)
-        elif self.recorded.row_hashes is None:
-            self.unchecked["contents_equal"] = "the run kept neither a digest nor hashes"
-        elif self.run.engine_version != self.engine.version:
-            self.unchecked["contents_equal"] = (
-                "another version of the engine hashes rows in another way; a digest of the run (digest: run) is the"
-                " same for all"
-            )
+        tables = (self.release, self.noise)
+        compared = compare_contents(self.engine, self.run, self.recorded, tables, int(rows), hashes)
+        if isinstance(compared, Check):
+            self.checks["contents_equal"] = compared
         else:
-            self.checks["contents_equal"] = Check(int(hashes != self.recorded.row_hashes), rows)
+            self.unchecked["contents_equal"] = compared
 
 
 def _span(one: RandomizedNumber) -> tuple[float, float]:

@@ -30,21 +30,16 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
 
     Raises PolicyError for a run that published nothing, or of which too little was kept.
     """
-    if run.private is not None:
-        raise PolicyError(
-            f"Run {run.id} released noisy counts, of which no record is exported yet: `sqlanon verify` holds its"
-            " release against the catalog."
-        )
-    if run.randomized is not None:
-        raise PolicyError(
-            f"Run {run.id} released rows with noise, of which no record is exported yet: `sqlanon verify` holds its"
-            " release against the catalog."
-        )
-    if run.hiding is not None:
-        raise PolicyError(
-            f"Run {run.id} released rows with hidden rules, of which no record is exported yet: `sqlanon show {run.id}`"
-            " shows what was changed and checked."
-        )
+    for result, shown in (
+        (run.private, "noisy counts"),
+        (run.randomized, "rows with noise"),
+        (run.hiding, "rows with hidden rules"),
+    ):
+        if result is not None:
+            raise PolicyError(
+                f"Run {run.id} released {shown}, of which no record is exported yet: `sqlanon verify` holds its release"
+                " against the catalog."
+            )
     if run.status is not Status.PUBLISHED:
         raise PolicyError(f"Run {run.id} has no record: its status is {run.status.value}, not published.")
     if run.result is None:
