@@ -53,7 +53,8 @@ class FederationPlan(Part):
     sites: dict[str, SitePart]
     """The sites by name, in the same order everywhere; three or more."""
     most_cells: Whole = Field(default=10_000_000, ge=1)
-    """The most cells that rows may be counted in: combinations of labels at the least levels of the policy's limits."""
+    """The most cells that rows may be counted in: combinations of labels at the least levels of the policy's limits. Of
+    a support, the most persons."""
     reveal: Literal["counts", "decision"] = "counts"
     """The figures that sites open to each other: `counts`, the rows that all of them have in each cell; or `decision`,
     of each generalization that is asked the number of rows in classes that are too small, and the classes released."""

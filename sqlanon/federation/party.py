@@ -8,10 +8,11 @@ number of sites that put together what they were sent learn of another's counts 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ _BLOCK = 1_000_000  # counts that are added up together
 
 class Party:
     """A site, connected with all others."""
+
+    _heard = ""  # a digest of all words so far
 
     def __init__(self, plan: FederationPlan, site: str, key: Path) -> None:
         """Connect with the others, waiting for those that have not started yet.
@@ -54,11 +57,22 @@ class Party:
     def tell(self, message: Any, doing: str) -> list[Any]:
         """Tell all sites a message; returns those of all sites, in the order of the plan.
 
+        With it goes a digest of all words before, so that a site that tells others other words is noticed at the next.
+
         doing: what this is part of, for the error if a site is lost.
         """
-        data = json.dumps(message, sort_keys=True).encode()
+        data = json.dumps([self._heard, message], sort_keys=True).encode()
         received = self._exchange([data] * len(self.plan.sites), doing)
-        return [self._read(one, name) for one, name in zip(received, self.plan.names, strict=True)]
+        words = [self._read(one, name) for one, name in zip(received, self.plan.names, strict=True)]
+        others = [f"'{name}'" for (heard, _), name in zip(words, self.plan.names, strict=True) if heard != self._heard]
+        if others:
+            raise AccessError(
+                f"What was told before {doing} is not the same at this site and at {', '.join(others)}: a site tells"
+                " different sites different words, or is out of step."
+            )
+        messages = [message for _, message in words]
+        self._heard = hashlib.sha256(json.dumps([self._heard, messages], sort_keys=True).encode()).hexdigest()
+        return messages
 
     def add(self, counts: Counts, doing: str) -> Counts:
         """Add up, over the sites, counts that none shows; every site passes as many."""
@@ -92,13 +106,18 @@ class Party:
         received: list[bytes] = self._runtime.carry_out(self._runtime.exchange(messages), doing)
         return received
 
-    def _read(self, data: bytes, site: str) -> Any:
+    def _read(self, data: bytes, site: str) -> tuple[str, Any]:
+        """Read the digest of earlier words, and a message."""
         try:
-            return parse_json(data.decode()) if len(data) <= _MOST_BYTES else self._refuse(site)
+            words = parse_json(data.decode()) if len(data) <= _MOST_BYTES else None
         except (PolicyError, UnicodeDecodeError):
-            return self._refuse(site)
+            words = None
+        match words:
+            case [str(heard), message]:
+                return heard, message
+        return self._refuse(site)
 
-    def _refuse(self, site: str) -> Any:
+    def _refuse(self, site: str) -> NoReturn:
         raise AccessError(f"Site '{site}' sent something that is no message; do all run the same version of sqlanon?")
 
 

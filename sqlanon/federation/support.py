@@ -31,6 +31,7 @@ from sqlanon.federation.shares import PRIME, Numbers, Sharing
 from sqlanon.plan.opening import open_source_table
 from sqlanon.policy import Policy, Role
 from sqlanon.sql import Identifier, Relation
+from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import text_of
 
 _DOING = "while the support was counted"
@@ -71,6 +72,8 @@ def count_support(
     if policy is None and (person is not None or where):
         raise PolicyError("--id and --where are of a table: name the policy that has it.")
     marks = None if policy is None else _read(policy, person, where, options)
+    if marks is not None and len(marks.numbers) > plan.most_cells:
+        raise PolicyError(_too_many(len(marks.numbers), plan))
     with Party(plan, site, key) as party:
         return multiply_marks(party, marks)
 
@@ -99,6 +102,8 @@ def _agree_on_persons(party: Party, marks: Marks | None) -> int:
             "--where: the support is of conditions of two sites at least; that of one site alone is a count of its own."
         )
     (first, one), *others = having.items()
+    if one[1] > party.plan.most_cells:
+        raise PolicyError(_too_many(one[1], party.plan))
     differing = [f"'{name}'" for name, other in others if other[:2] != one[:2]]
     if differing:
         raise PolicyError(
@@ -106,6 +111,13 @@ def _agree_on_persons(party: Party, marks: Marks | None) -> int:
             " the same persons, whose identifiers are written alike."
         )
     return one[1]
+
+
+def _too_many(persons: int, plan: FederationPlan) -> str:
+    return (
+        f"There are {quantity(persons, 'person')}, of whom each site sends shares: more than the {plan.most_cells:,} of"
+        " most_cells in the plan; raise it at all sites."
+    )
 
 
 def _read_persons(site: str, message: object) -> tuple[str, int, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,7 @@ def test_a_site_that_dies_at_a_message_leaves_every_old_release(last: str, revea
     sites = attacked(tmp_path, reveal)
 
     def die(place: int, _number: int, sent: list[bytes]) -> list[bytes]:
-        if place == WEST and (is_shares(sent) if last == "shares" else sent[0] == json.dumps(last).encode()):
+        if place == WEST and (is_shares(sent) if last == "shares" else sent[0].endswith(f'"{last}"]'.encode())):
             raise AccessError("dead")
         return sent
 
@@ -111,6 +110,26 @@ def test_shares_of_an_earlier_run_are_not_taken_for_new_ones(place: int, reveal:
     if (place, reveal) == (0, "counts"):
         assert any("are no counts of rows" in str(error) for error in ended.values())
     sites.require_old()
+
+
+def test_a_site_that_tells_each_site_other_words_is_noticed_at_the_next() -> None:
+    """The first words are heard, the second compared; who forges what it has heard is out of step with all."""
+
+    def two_tongues(place: int, number: int, sent: list[bytes]) -> list[bytes]:
+        return [*sent[:2], sent[2].replace(b"north", b"south")] if (place, number) == (0, 0) else sent
+
+    def forge(place: int, number: int, sent: list[bytes]) -> list[bytes]:
+        return [b'["0", "again"]'] * 3 if (place, number) == (0, 1) else sent
+
+    def part(party: Party) -> Any:
+        return [party.tell(word, "while words were told") for word in (party.site, "again", "and again")]
+
+    told = [[*NAMES], ["again"] * 3, ["and again"] * 3]
+    assert Room(NAMES).run(part) == [told] * 3
+    for tamper, names in ((two_tongues, ["'west'", "'west'", "'north', 'south'"]), (forge, ["'north'"] * 3)):
+        for error, others in zip(Room(NAMES, tamper).run(part), names, strict=True):
+            assert isinstance(error, AccessError)
+            assert f"is not the same at this site and at {others}: a site tells" in str(error)
 
 
 def test_shares_that_do_not_belong_together_open_nothing() -> None:

@@ -72,10 +72,32 @@ def test_other_persons_are_refused(given: list[Marks | None], sentence: str) -> 
 @pytest.mark.parametrize("message", [b"[1]", b'["same", 3]', b'["same", -1, true]', b"7", b'{"a": 1}'])
 def test_a_site_of_other_words_is_refused_by_name(message: bytes) -> None:
     """One of another version, or one that does not run the program."""
-    room = Room(3, lambda place, number, sent: [message] * 3 if (place, number) == (1, 1) else sent)
+
+    def other(place: int, number: int, sent: list[bytes]) -> list[bytes]:
+        heard, _ = json.loads(sent[0]) if (place, number) == (1, 1) else ("", None)
+        return [b'["%s", %s]' % (heard.encode(), message)] * 3 if heard else sent
+
+    room = Room(3, other)
     for error in room.run(lambda party: multiply_marks(party, Marks("same", THREE))):
         assert isinstance(error, AccessError)
         assert "What 'site1' told of its persons can't be read" in str(error)
+
+
+@pytest.mark.parametrize("told", [4, 2**62])
+def test_more_persons_than_the_plan_has_cells_are_refused(told: int) -> None:
+    """Also at a site without a table, which would mark as many as it is told."""
+    many = Marks("same", np.broadcast_to(np.uint64(1), told)) if told < 10 else None
+
+    def lie(_place: int, number: int, sent: list[bytes]) -> list[bytes]:
+        return [one.replace(b", 3, true", b", %d, true" % told) for one in sent] if number == 1 else sent
+
+    room = Room(3, lie, most_cells=3)
+    for error in room.run(
+        lambda party: multiply_marks(party, None if party.place == 2 else many or Marks("same", THREE))
+    ):
+        assert isinstance(error, PolicyError)
+        assert f"There are {told:,} persons" in str(error)
+        assert "most_cells" in str(error)
 
 
 def test_marks_are_in_the_order_of_identifiers(database: Database) -> None:
