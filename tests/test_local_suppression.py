@@ -176,7 +176,7 @@ def test_rows_that_whole_columns_tell_apart_are_refused(database: Database) -> N
     rows = [(1, "x", "p", n, "flu", n) for n in range(5)] + [(1, "y", "p", 9, "flu", 9)]
     table = database.create(COLUMNS, rows)
     policy = database.policy(table, ROLES, algorithm=suppression(whole=["b"]), privacy=anonymity(3))
-    with pytest.raises(ProtectionError, match=r"1 rows are equal to too few others .*\(b\)"):
+    with pytest.raises(ProtectionError, match=r"1 row is equal to too few others .*\(b\)"):
         anonymize(policy)
     assert database.leftovers() == []
 
@@ -285,5 +285,5 @@ def test_a_value_that_looks_like_a_star_is_refused(database: Database) -> None:
     rows = [*random_rows(random.Random(1), 10), (1, STAR, "p", 1, "flu", 10)]
     table = database.create(COLUMNS, rows)
     policy = database.policy(table, ROLES, algorithm=suppression(), privacy=anonymity(2))
-    with pytest.raises(PolicyError, match=r"attributes\.b: 1 rows hold the text `\*`"):
+    with pytest.raises(PolicyError, match=r"attributes\.b: 1 row holds the text `\*`"):
         anonymize(policy)

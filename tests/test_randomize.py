@@ -157,12 +157,12 @@ def test_floats_show_no_more_than_the_grid_of_their_noise(database: Database) ->
 
 
 REFUSED: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]], str]] = {
-    "a NULL": ({}, [(1, None, 1, "clerk", "n")], "age: 1 rows hold NULL"),
-    "a value that is not declared": ({}, [(1, 30, 1, "lawyer", "n")], "job: 1 rows hold a value that is not among"),
+    "a NULL": ({}, [(1, None, 1, "clerk", "n")], "age: 1 row holds NULL"),
+    "a value that is not declared": ({}, [(1, 30, 1, "lawyer", "n")], "job: 1 row holds a value that is not among"),
     "a number out of its range": (
         {"age": {"noise": "laplace", "epsilon": 1, "range": [0, 90]}},
         [(1, 91, 1, "clerk", "n")],
-        "age: 1 rows lie outside of the declared range",
+        "age: 1 row holds a number outside of the declared range",
     ),
     "noise that rounds to nothing": ({"age": {"noise": "gaussian", "deviation": 0.5}}, [], "rounds to nothing"),
     "noise of too many units": (

@@ -45,14 +45,14 @@ def test_a_matrix_is_read_exactly(tmp_path: Path) -> None:
 REFUSED = {
     "a row that is too little": ("x,a,b\na,0.5,0.4999999999999\nb,0.5,0.5", "line 2 that are 1e-13 less than 1"),
     "a row that is too much": ("x,a,b\na,0.5,0.5\nb,0.5,0.6", "line 3 that are 0.1 more than 1"),
-    "a value without a line": ("x,a,b,c\na,0.5,0.5,0\nb,0.5,0.5,0", "lacks the lines of 1 values"),
+    "a value without a line": ("x,a,b,c\na,0.5,0.5,0\nb,0.5,0.5,0", "lacks a line for 1 value"),
     "a line without a column": (
         "x,a,b\na,0.5,0.5\nb,0.5,0.5\nc,0.5,0.5",
         "a value in line 4 that its first line lacks",
     ),
     "a value twice": ("x,a,a\na,0.5,0.5\nb,0.5,0.5", "a value twice in its first line"),
     "a line twice": ("x,a,b\na,0.5,0.5\nb,0.5,0.5\nb,0.5,0.5", "two lines of one value"),
-    "a probability too few": ("x,a,b\na,1\nb,0.5,0.5", "has 1 probabilities in line 2, and 2 values"),
+    "a probability too few": ("x,a,b\na,1\nb,0.5,0.5", "has 1 probability in line 2, and 2 values"),
     "no number": ("x,a,b\na,0.5,NaN\nb,0.5,0.5", "line 2 that is no decimal number"),
     "a negative one": ("x,a,b\na,1.5,-0.5\nb,0.5,0.5", "line 2 that is no decimal number"),
     "one that can't be drawn": ("x,a,b\na,0.9999999999,0.0000000001\nb,0.5,0.5", "line 2 above 0 and below 1e-09"),
@@ -145,8 +145,8 @@ def test_a_value_of_no_line_is_refused(database: Database, tmp_path: Path) -> No
     policy = randomized_policy(database, table, {"job": "sensitive"}, {"job": {"transition": written(tmp_path, FILE)}})
     with pytest.raises(PolicyError) as refused:
         randomize(policy)
-    assert "job: 1 rows hold NULL" in str(refused.value)
-    assert "job: 1 rows hold a value that is not among the declared ones" in str(refused.value)
+    assert "job: 1 row holds NULL" in str(refused.value)
+    assert "job: 1 row holds a value that is not among the declared ones" in str(refused.value)
     assert database.leftovers() == []
 
 

@@ -23,6 +23,7 @@ from sqlanon.plan.measuring import portions
 from sqlanon.policy import Policy
 from sqlanon.results.filtering import FilteredColumn, NoiseFilter
 from sqlanon.sql import Relation
+from sqlanon.support.quantities import rows_hold
 
 _PAIRS = 500  # of a statement
 
@@ -78,7 +79,7 @@ def _measure(engine: Engine, release: Relation, columns: Sequence[Column]) -> tu
             raise PolicyError(f"{release} holds no rows.")
         if finite < rows:
             raise PolicyError(
-                f"{rows - finite:,} rows of {release} hold NULL, NaN or an infinity in a column with noise, which no"
+                f"{rows_hold(rows - finite)} NULL, NaN or an infinity in a column of {release} with noise, which no"
                 " noise gives: the release was changed."
             )
         for (left, right), covariance in zip(portion, measured, strict=True):

@@ -18,6 +18,7 @@ from sqlanon.cli.deferred import watch as watching
 from sqlanon.cli.layout import number, place_text, table
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog, Run, Step
@@ -205,7 +206,7 @@ def _run_text(run: Run) -> str:
         release, metrics = run.result.release, run.result.metrics
         classes = f"{release.classes:,} {release.class_words[1]}"
         lines.append(
-            f"  {release.rows:,} rows in {classes} of {release.min_class_size:,} rows or more;"
+            f"  {quantity(release.rows, 'row')} in {classes} of {quantity(release.min_class_size, 'row')} or more;"
             f" C_AVG {number(metrics.c_avg)}" + ("" if metrics.gcp is None else f", GCP {number(metrics.gcp)}")
         )
         models = [(plans.spec_text({"model": m.model, **m.parameters}), m.satisfied) for m in run.result.models]
@@ -223,7 +224,7 @@ def _steps_text(steps: list[Step]) -> str:
     """The statements as a script, each with what it took."""
     return "\n\n".join(
         f"-- {step.number} {step.phase}: {step.name}, {number(round(step.seconds, 3))} s"
-        + (f", {step.row_count:,} rows" if step.row_count is not None else "")
+        + (f", {quantity(step.row_count, 'row')}" if step.row_count is not None else "")
         + f"\n{step.statement};"
         for step in steps
     )

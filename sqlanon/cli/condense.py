@@ -11,6 +11,7 @@ from sqlanon.cli.call import HERE, Call, Follow, Panel, Quiet, command
 from sqlanon.cli.deferred import codec, condensing, loading
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.releases.streamed import GroupSizes
@@ -49,7 +50,7 @@ def update_command(
     if call.json:
         call.emit(codec.to_json(updated))
         return
-    print(f"Job {job}: {updated.added:,} rows joined its groups.\n\n{_sizes(updated.sizes)}")
+    print(f"Job {job}: {quantity(updated.added, 'row')} joined its groups.\n\n{_sizes(updated.sizes)}")
 
 
 def release_command(

@@ -14,6 +14,7 @@ from sqlanon.cli.lattice import TimeLimit
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.report import parse_ks
 from sqlanon.cli.writing import quoted, require_writable, write
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.runs.tradeoffs.tradeoff import Tradeoff, TradeoffCandidate
@@ -72,12 +73,12 @@ def explore_command(
 
 def tradeoff_text(tradeoff: Tradeoff) -> str:
     """Describe a trade-off, for people: the candidates that no other beats."""
-    measured = f"{len(tradeoff.candidates):,} candidates"
+    measured = quantity(len(tradeoff.candidates), "candidate")
     if tradeoff.nodes is not None and tradeoff.nodes > len(tradeoff.candidates):
         measured += f" of {tradeoff.nodes:,}"
     unit = "" if tradeoff.unit == "rows" else f" (classes and risk are of {tradeoff.unit})"
     parts = [
-        f"Trade-off of {tradeoff.source}: {tradeoff.rows:,} rows{unit}, {measured} measured, "
+        f"Trade-off of {tradeoff.source}: {quantity(tradeoff.rows, 'row')}{unit}, {measured} measured, "
         f"{tradeoff.satisfying:,} satisfy the policy; {number(round(tradeoff.seconds, 2))} s",
         _front(tradeoff),
         *(f"k = {k:,} can't be met: {refusal}" for k, refusal in tradeoff.refusals),

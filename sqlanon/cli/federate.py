@@ -12,6 +12,7 @@ import typer
 from sqlanon.cli.call import Call, Follow, Panel, PolicyFile, Quiet, command
 from sqlanon.cli.deferred import federation_plan, lacking, loading, serving, summary, support
 from sqlanon.cli.deferred import progress as progressing
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.federation.federation_plan import FederationPlan
@@ -63,7 +64,8 @@ def _tell(result: RunResult, policy: Policy, plan: FederationPlan) -> None:
     release = result.release
     what = "classes and models are" if plan.reveal == "counts" else "models are"
     print(summary.result_text(result, policy))
-    print(f"\n{release.table}: {release.rows:,} rows of this site; {what} of all {len(plan.sites)} sites together.")
+    rows = quantity(release.rows, "row")
+    print(f"\n{release.table}: {rows} of this site; {what} of all {len(plan.sites)} sites together.")
 
 
 def union_command(

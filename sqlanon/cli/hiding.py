@@ -46,8 +46,8 @@ def result_text(result: HidingResult) -> str:
     """The summary of a run."""
     rows = [_line(one) for one in result.rules]
     parts = (
-        f"Published {result.release}\n  from {result.source}: {result.released_rows:,} of {result.rows:,} rows\n  run"
-        f" {result.run} on {result.engine}",
+        f"Published {result.release}\n  from {result.source}: {result.released_rows:,} of"
+        f" {quantity(result.rows, 'row')}\n  run {result.run} on {result.engine}",
         table(_HEADINGS, rows),
         _taken(result),
         "" if result.others is None else _others(result.others),

@@ -15,6 +15,7 @@ from sqlanon.cli.deferred import connecting, hierarchies, loading
 from sqlanon.cli.layout import table
 from sqlanon.cli.writing import STDOUT
 from sqlanon.errors import AccessError, PolicyError
+from sqlanon.support.quantities import quantity
 from sqlanon.support.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _spec(policy: Policy, attribute: str) -> Any:
 
 def _text(attribute: str, kind: str, summary: HierarchySummary) -> str:
     rows = [[level.level, level.groups, _labels(level.labels, level.groups)] for level in summary.levels]
-    head = f"{attribute} ({kind}): {summary.leaves:,} values, {summary.height} levels above them"
+    head = f"{attribute} ({kind}): {quantity(summary.leaves, 'value')}, {quantity(summary.height, 'level')} above them"
     return head + "\n" + table(["level", "groups", "labels"], rows)
 
 
@@ -142,7 +143,7 @@ def import_command(
     if call.json:
         call.emit(_object(record))
     else:
-        print(f"Recorded {name}: {record.leaves:,} values, {record.height} levels above them.")
+        print(f"Recorded {name}: {quantity(record.leaves, 'value')}, {quantity(record.height, 'level')} above them.")
 
 
 def list_command(call: Call, url: Annotated[str, typer.Argument(help="The database whose catalog is meant.")]) -> None:

@@ -13,6 +13,7 @@ from sqlanon.cli.deferred import explore_lattice, loading, picture, refusal, sum
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.writing import quoted, require_writable, write
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.runs.tradeoffs.exploration import Exploration, ExploredNode
@@ -73,8 +74,9 @@ def lattice_command(
 def exploration_text(exploration: Exploration) -> str:
     """Describe the exploration of a lattice, for people."""
     parts = [
-        f"Lattice of {exploration.source}: {exploration.rows:,} rows, {exploration.lattice.size:,} generalizations of "
-        f"{len(exploration.lattice.names)} quasi-identifiers",
+        f"Lattice of {exploration.source}: {quantity(exploration.rows, 'row')},"
+        f" {quantity(exploration.lattice.size, 'generalization')} of"
+        f" {quantity(len(exploration.lattice.names), 'quasi-identifier')}",
         _attributes(exploration),
         _counts(exploration),
         _frontier(exploration),
@@ -103,7 +105,7 @@ def _counts(exploration: Exploration) -> str:
         f"Searched {by}: {exploration.checked:,} checked{concluded}{rest}; {exploration.statements:,} statements, "
         f"{number(round(exploration.seconds, 2))} s\n"
         f"{len(exploration.anonymous):,} {extent}, {len(exploration.minimal):,} of them minimal; "
-        f"suppression budget {exploration.budget:,} rows ({percent(exploration.budget / exploration.rows)})"
+        f"suppression budget {quantity(exploration.budget, 'row')} ({percent(exploration.budget / exploration.rows)})"
     )
 
 
@@ -128,5 +130,5 @@ def _optimum(exploration: Exploration) -> str:
     assert best.suppressed is not None
     return (
         f"Best by {exploration.quality}: {refusal.levels_text(exploration.lattice, best.levels)}\n"
-        f"  score {best.score:.6g} (lower is better), {best.suppressed:,} rows suppressed, {proof}"
+        f"  score {best.score:.6g} (lower is better), {quantity(best.suppressed, 'row')} suppressed, {proof}"
     )

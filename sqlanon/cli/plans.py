@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlanon.cli.layout import table
 from sqlanon.engines.urls import redacted
 from sqlanon.policy import Policy, Role
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.plan.plan import Plan
@@ -41,7 +42,7 @@ def plan_text(plan: Plan) -> str:
     ]
     rows += [[name, "", Role.IDENTIFIER.value, "", "left out"] for name in plan.identifiers]
     parts = [
-        f"Source:  {source_text(plan.policy)}, {plan.rows:,} rows\nRelease: {release_text(plan.policy)}",
+        f"Source:  {source_text(plan.policy)}, {quantity(plan.rows, 'row')}\nRelease: {release_text(plan.policy)}",
         table(["column", "type", "role", "hierarchy", "in the release"], rows),
         "" if plan.reading is None else listed("Read from the file", plan.reading.lines()),
         "Models:\n" + "\n".join(f"  {spec_text(model.model_dump())}" for model in plan.policy.privacy),

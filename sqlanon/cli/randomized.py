@@ -10,6 +10,7 @@ from sqlanon.cli.layout import table
 from sqlanon.cli.plans import listed
 from sqlanon.cli.recorded_audits import checks_text, tell_recorded_audit
 from sqlanon.results.codec import to_json
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.cli.call import Call
@@ -24,7 +25,7 @@ def check_text(plan: RandomizedPlan) -> str:
     """The changes that a run makes."""
     columns = [randomizing.changed_column(plan, change) for change in plan.changes]
     parts = (
-        f"Source:  {plan.source_name}, {plan.rows:,} rows\nRelease: {plan.release_name}",
+        f"Source:  {plan.source_name}, {quantity(plan.rows, 'row')}\nRelease: {plan.release_name}",
         _columns_text(columns),
         _promise(plan.epsilon),
         listed("Warnings", plan.warnings),
@@ -47,8 +48,8 @@ def check_object(plan: RandomizedPlan, refusal: str | None) -> dict[str, Any]:
 def result_text(result: RandomizedResult) -> str:
     """The summary of a run."""
     parts = (
-        f"Published {result.release}\n  from {result.source}: {result.rows:,} rows\n  and {result.changes}: what was"
-        f" added to them\n  run {result.run} on {result.engine}",
+        f"Published {result.release}\n  from {result.source}: {quantity(result.rows, 'row')}\n  and {result.changes}:"
+        f" what was added to them\n  run {result.run} on {result.engine}",
         _columns_text(result.columns),
         _promise(result.epsilon),
         "Checked: " + ", ".join(name.replace("_", " ") for name in result.checks) + ". That the draws were secret and"

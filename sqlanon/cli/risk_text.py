@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlanon.cli.layout import WHOLE, number, percent, table
 from sqlanon.cli.singling_text import singling_lines
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.results.risk import (
@@ -31,11 +32,11 @@ def policy_text(both: PolicyRisk) -> str:
 def table_text(risk: TableRisk, what: str) -> str:
     """The risk of one table."""
     members = f"{risk.member}s"
-    counted = f"{risk.rows:,} rows" if risk.persons is None else f"{risk.rows:,} rows of {risk.persons:,} persons"
-    head = f"{what}: {counted} in {risk.classes:,} classes of {', '.join(risk.quasi_identifiers)}."
+    counted = quantity(risk.rows, "row") + ("" if risk.persons is None else f" of {quantity(risk.persons, 'person')}")
+    head = f"{what}: {counted} in {quantity(risk.classes, 'class', 'classes')} of {', '.join(risk.quasi_identifiers)}."
     lines = [
         head,
-        f"Alone in their class: {risk.sample_uniques:,} {members}"
+        f"Alone in their class: {quantity(risk.sample_uniques, risk.member)}"
         f" ({percent(risk.sample_uniques / max(1, risk.members))}).",
         _attacks_text(risk),
         *_population_lines(risk),

@@ -13,6 +13,7 @@ from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
 from sqlanon.runs import OnViolation
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Run
@@ -92,7 +93,10 @@ def _text(described: dict[str, Any]) -> str:
         )
     rows = [[one["rule"], one["rows"], *one["shows"].values()] for one in described["listed"]]
     first, last = described["offset"] + 1, described["offset"] + len(rows)
-    return table(["rule", "rows", *names], rows, indent="") + f"\n{first:,} to {last:,} of {described['rules']:,} rules"
+    return (
+        table(["rule", "rows", *names], rows, indent="")
+        + f"\n{first:,} to {last:,} of {quantity(described['rules'], 'rule')}"
+    )
 
 
 def apply_command(

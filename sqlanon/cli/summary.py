@@ -15,6 +15,7 @@ from sqlanon.policy import Policy
 from sqlanon.results.facts import CellFacts, GatheredFacts, LatticeFacts, SampledTreeFacts
 from sqlanon.results.measures import THRESHOLDS, Check, Disclosure, ModelResult
 from sqlanon.results.run_result import ReleaseResult, RunResult
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.measures.metrics import ClassStatistics
@@ -62,7 +63,7 @@ def applied_text(result: RunResult) -> str:
 
 def _rows(result: RunResult) -> str:
     suppressed = f", {result.release.suppressed:,} suppressed" if result.release.suppressed else ""
-    return f"{result.source.rows:,} rows -> {result.release.rows:,} rows{suppressed}"
+    return f"{quantity(result.source.rows, 'row')} -> {quantity(result.release.rows, 'row')}{suppressed}"
 
 
 def _run(result: RunResult) -> str:
@@ -90,7 +91,7 @@ def generalization_text(result: RunResult) -> str:
     levels = "\n".join(f"  {name}: {level}" for name, level in facts.levels.items())
     share = result.release.suppressed / result.source.rows
     return (
-        f"Levels ({result.algorithm.name}, {facts.checked:,} of {facts.nodes:,} generalizations checked):\n"
+        f"Levels ({result.algorithm.name}, {facts.checked:,} of {quantity(facts.nodes, 'generalization')} checked):\n"
         f"{levels}\n  {facts.quality} {facts.score:.6g} (lower is better), {proof(facts.proven, facts.bound)};"
         f" {percent(share)} of the rows suppressed"
     )
@@ -165,7 +166,7 @@ def _models(results: Sequence[ModelResult], word: str = "class") -> str:
 def _verdict(result: ModelResult) -> str:
     if result.satisfied:
         return "holds"
-    return f"violated by {result.violations:,} classes"
+    return f"violated by {quantity(result.violations, 'class', 'classes')}"
 
 
 def _checks(checks: Mapping[str, Check]) -> str:
@@ -330,7 +331,9 @@ def verification_text(verification: Verification, what: str) -> str:
     statistics = verification.statistics
     counted = verification.persons
     members = "rows" if counted is None else "persons"
-    size = f"{statistics.rows:,} rows" if counted is None else f"{counted.rows:,} rows of {counted.persons:,} persons"
+    size = quantity(statistics.rows, "row")
+    if counted is not None:
+        size = f"{quantity(counted.rows, 'row')} of {quantity(counted.persons, 'person')}"
     head = f"{what}: {size}" + (f", {statistics.suppressed:,} suppressed" if statistics.suppressed else "")
     classes = _classes(statistics, members)
     risk = (

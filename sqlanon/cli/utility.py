@@ -10,6 +10,7 @@ from sqlanon.cli.call import HERE, Call, Panel, PolicyFile, command
 from sqlanon.cli.deferred import loading, utility
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.measures.workload import SAMPLE, Prediction
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.measures.workload.utility import Utility
@@ -59,7 +60,7 @@ def utility_text(utility: Utility) -> str:
     if utility.baseline.rmse is not None:
         errors = [m.rmse or 0.0 for m in (utility.baseline, utility.release, utility.original)]
         rows.append(["error of the class's mean (RMSE)", *(number(error) for error in errors)])
-    text = f"{utility.release_name}, to predict '{utility.target}' ({utility.rows:,} rows{omitted}):\n"
+    text = f"{utility.release_name}, to predict '{utility.target}' ({quantity(utility.rows, 'row')}{omitted}):\n"
     if utility.tree is not None:
         scores = utility.tree.baseline, utility.tree.release, utility.tree.source
         is_class = utility.tree.predicts == "class"
@@ -67,5 +68,5 @@ def utility_text(utility: Utility) -> str:
         rows.append([name, *(percent(score) if is_class else number(score) for score in scores)])
     text += table(["", "nothing known", "release", "source"], rows)
     if utility.tree is not None:
-        text += f"\nTrees: {utility.tree.rows:,} rows, {utility.tree.folds} folds."
+        text += f"\nTrees: {quantity(utility.tree.rows, 'row')}, {utility.tree.folds} folds."
     return text

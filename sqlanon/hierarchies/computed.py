@@ -15,6 +15,7 @@ from sqlanon.hierarchies.nesting import check_nesting
 from sqlanon.policy import Hierarchy, HierarchyParameters
 from sqlanon.sql import Identifier, Renderer, Statement
 from sqlanon.support.plugins import HIERARCHIES, load_plugin
+from sqlanon.support.quantities import quantity
 
 
 class ComputedHierarchy(ABC):
@@ -75,7 +76,9 @@ def draft_computed(task: HierarchyTask) -> HierarchyDraft:
         "hierarchies/count_odd_paths", paths=task.paths, values=task.values, text=task.text, levels=levels
     )
     if odd:
-        raise task.error(f"{task.spec.kind} gives {odd} values no line, several, or a missing or empty label.")
+        raise task.error(
+            f"{task.spec.kind} gives no line, several, or a missing or empty label to {quantity(odd, 'value')}."
+        )
     check_nesting(task, height, task.paths)
     engine.run("hierarchies/match_paths", leaves=task.leaves, values=task.values, text=task.text, paths=task.paths)
     engine.run("hierarchies/group_paths", groups=task.groups, leaves=task.leaves, paths=task.paths, levels=levels)

@@ -13,6 +13,7 @@ from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
 from sqlanon.hierarchies.nesting import check_nesting
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier
+from sqlanon.support.quantities import quantity
 
 ROOT = "*"
 _SEPARATORS = ";\t,"
@@ -94,7 +95,7 @@ def _checked(lines: Iterable[Line], unit: str, source: str, error: Callable[[str
         where = f"{unit} {line.place} of {source}"
         depth = len(line.labels) if depth is None else depth
         if len(line.labels) != depth:
-            raise error(f"{where} has {len(line.labels)} levels where those before have {depth}.")
+            raise error(f"{where} has {quantity(len(line.labels), 'level')} where those before have {depth}.")
         if not all(line.labels):
             raise error(f"{where} has an empty label.")
         if "\x00" in line.value or any("\x00" in label for label in line.labels):

@@ -28,6 +28,7 @@ from sqlanon.policy import (
 from sqlanon.policy.algorithms import OWN_ALGORITHMS
 from sqlanon.policy.document import path_text
 from sqlanon.support.environment import Expanded
+from sqlanon.support.quantities import rows_hold
 from sqlanon.support.suggest import did_you_mean, quoted
 
 MAX_QUASI_IDENTIFIERS = 62  # each has a bit of a BIGINT
@@ -110,7 +111,7 @@ def _row_problems(subject: PlanSubject) -> Iterator[str]:
         return
     for name, nulls in subject.nulls.items():
         if nulls and subject.policy.attributes[name].nulls == "refuse":
-            yield f"{_place(name)}: {nulls} rows hold NULL, which the policy refuses."
+            yield f"{_place(name)}: {rows_hold(nulls)} NULL, which the policy refuses."
 
 
 def _hierarchy_problems(place: str, column: Column, hierarchy: Hierarchy) -> Iterator[str]:

@@ -14,6 +14,7 @@ from sqlanon.models import models_of
 from sqlanon.policy import AlgorithmParameters, AttributeSection, Policy, Recodes, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, RedactedValue, Relation
+from sqlanon.support.quantities import rows_hold
 from sqlanon.values.expressions import comparable, double_of, text_of
 
 MOST_GATHERED = 20_000  # rows, of which all pairs are compared
@@ -306,24 +307,20 @@ def policy_show(column: Column, attribute: AttributeSection) -> tuple[Show, ...]
     return (Show.LABEL, Show.MEAN if column.kind.is_numeric else Show.MODE)
 
 
-def _rows(count: int) -> str:
-    return "1 row holds" if count == 1 else f"{count:,} rows hold"
-
-
 def value_problems(uncountable: Uncountable | None) -> Iterator[str]:
     if uncountable is None:
         return
     if uncountable.nulls:
         yield (
-            f"{_rows(uncountable.nulls)} NULL, which has no distance to other values; fill it in or leave these rows"
-            " out, in a view."
+            f"{rows_hold(uncountable.nulls)} NULL, which has no distance to other values; fill it in or leave these"
+            " rows out, in a view."
         )
     if uncountable.infinite:
-        yield f"{_rows(uncountable.infinite)} NaN or an infinity, which have no mean; leave them out in a view."
+        yield f"{rows_hold(uncountable.infinite)} NaN or an infinity, which have no mean; leave them out in a view."
     if uncountable.huge:
         yield (
-            f"{_rows(uncountable.huge)} numbers beyond {uncountable.largest:g}, whose products no double holds;"
+            f"{rows_hold(uncountable.huge)} numbers beyond {uncountable.largest:g}, whose products no double holds;"
             " scale them in a view."
         )
     if uncountable.unordered:
-        yield f"{_rows(uncountable.unordered)} values that order lacks; it must list all of them."
+        yield f"{rows_hold(uncountable.unordered)} values that order lacks; it must list all of them."

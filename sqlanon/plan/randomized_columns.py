@@ -31,6 +31,7 @@ from sqlanon.policy import ColumnNoise, RandomizedResponse, TransitionMatrix, Va
 from sqlanon.policy.document import path_text
 from sqlanon.policy.noise_algorithms import ColumnChange
 from sqlanon.sql import Identifier, RedactedValue, macro
+from sqlanon.support.quantities import rows_hold
 from sqlanon.values.expressions import is_single, text_of
 
 _UNIT_BITS = 20  # of the size of noise, in units of a column of floats
@@ -94,11 +95,11 @@ class RandomizedNumber(RandomizedColumn):
         if nulls:
             yield _null_problem(nulls)
         if infinite:
-            yield f"{infinite:,} rows hold NaN or an infinity, which no noise hides; leave these rows out in a view."
+            yield f"{rows_hold(infinite)} NaN or an infinity, which no noise hides; leave these rows out in a view."
         if outside:
             yield (
-                f"{outside:,} rows lie outside of the declared range; declare a wider one, or limit the values in a"
-                " view."
+                f"{rows_hold(outside)} a number outside of the declared range; declare a wider one, or limit the values"
+                " in a view."
             )
         if not infinite and figures[3] is not None:
             yield from _width_problems(self, max(abs(float(figures[3])), abs(float(figures[4]))))
@@ -138,7 +139,7 @@ class RandomizedCategory(RandomizedColumn):
             yield _null_problem(nulls)
         if outside:
             yield (
-                f"{outside:,} rows hold a value that is not among the declared ones (values, or the matrix); add it, or"
+                f"{rows_hold(outside)} a value that is not among the declared ones (values, or the matrix); add it, or"
                 " change the rows."
             )
 
@@ -291,7 +292,7 @@ _MAKERS: Mapping[type[ColumnChange], Callable[[Column, Any], RandomizedColumn]] 
 
 def _null_problem(nulls: int) -> str:
     return (
-        f"{nulls:,} rows hold NULL, which noise would leave to be seen; leave these rows out in a view, or put a value"
+        f"{rows_hold(nulls)} NULL, which noise would leave to be seen; leave these rows out in a view, or put a value"
         " in its place there."
     )
 

@@ -12,6 +12,7 @@ from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import Role
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, Relation, Text, macro
+from sqlanon.support.quantities import rows_hold
 
 WILDCARD = "*"
 
@@ -32,6 +33,6 @@ def wildcard_problems(subject: PlanSubject, engine: Engine, source: Relation) ->
     for column, count in zip(columns, counts, strict=True):
         if count:
             yield (
-                f"{path_text(('attributes', column.name))}: {int(count):,} rows hold the text `{WILDCARD}`, which"
+                f"{path_text(('attributes', column.name))}: {rows_hold(int(count))} the text `{WILDCARD}`, which"
                 " readers could not tell from a suppressed cell; replace it in a view."
             )

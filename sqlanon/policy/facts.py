@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlanon.policy.privacy import without_named_values
 from sqlanon.sql import short_hash
+from sqlanon.support.quantities import quantity
 
 
 def without_values(policy: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def without_values(policy: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _counted(listed: Sequence[str] | Mapping[str, Any]) -> str:
-    return f"{len(listed):,} values, not shown (digest {short_hash(json.dumps(listed, sort_keys=True))})"
+    return f"{quantity(len(listed), 'value')}, not shown (digest {short_hash(json.dumps(listed, sort_keys=True))})"
 
 
 def flattened(policy: Mapping[str, Any]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from sqlanon.policy.hiding_algorithms import HiddenRule
 from sqlanon.policy.part import Number, Part, Reference, Whole, broken, different
 from sqlanon.policy.registry import Registry
 from sqlanon.support.plugins import GUARANTEES
+from sqlanon.support.quantities import quantity
 
 
 class ModelParameters(Part):
@@ -388,4 +389,4 @@ def without_named_values(model: Mapping[str, Any]) -> dict[str, Any]:
 
 def _hidden(values: Any) -> str:
     number = len(values) if isinstance(values, (list, tuple)) else 1
-    return f"{number:,} value{'' if number == 1 else 's'}, not shown"
+    return f"{quantity(number, 'value')}, not shown"

@@ -20,6 +20,7 @@ from sqlanon.profile.hierarchy import draft_hierarchy, other_forms
 from sqlanon.profile.protection import draft_models
 from sqlanon.profile.writing import comment, percent, quoted
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Relation
+from sqlanon.support.quantities import quantity
 
 URL_VARIABLE = "SQLANON_URL"
 SCHEMA_FILE = "policy.schema.json"  # what `sqlanon schema` is to write for editors
@@ -104,9 +105,10 @@ def _heading(profile: Profile, table: str) -> str:
         f"# {line}\n" if any(draft_hierarchy(facts) for facts in profile.named(Role.QUASI_IDENTIFIER)) else ""
         for line in _HIERARCHIES
     )
+    size = f"{quantity(profile.rows, 'row')}, {quantity(len(profile.columns), 'column')}"
     return (
         f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
-        f"# A draft for {comment(table)}: {profile.rows:,} rows, {len(profile.columns)} columns.{estimated}\n"
+        f"# A draft for {comment(table)}: {size}.{estimated}\n"
         "# Every role is a proposal: look at each, then run `sqlanon check` on this file.\n"
         "# Roles: identifier (never leaves), quasi-identifier (others may know it: generalized),\n"
         "#        sensitive (kept, protected by the models), insensitive (kept).\n"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sqlanon.results.codec import from_json, inline, optional
+from sqlanon.support.quantities import quantity
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,10 @@ class CellFacts(Facts):
     def sentence(self) -> str:
         """The starred cells in words."""
         of = ", ".join(f"{name} {cells:,}" for name, cells in self.starred.items() if cells)
-        return f"{self.cells:,} cells of {self.starred_rows:,} rows are shown as *" + (f": {of}." if of else ".")
+        return (
+            f"{quantity(self.cells, 'cell')} of {quantity(self.starred_rows, 'row')}"
+            f" {'is' if self.cells == 1 else 'are'} shown as *" + (f": {of}." if of else ".")
+        )
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import as_sensitive, comparable, shown
 
 
@@ -56,9 +57,10 @@ class CountedPersons:
         if not self.several:
             return ""
         return (
-            f"{self.several:,} persons ({self.several / self.persons:.1%}) have rows in several classes: who knows"
-            " several rows of such a person can intersect these classes, and may be left with fewer persons than the"
-            " models promise of each class."
+            f"{quantity(self.several, 'person')} ({self.several / self.persons:.1%})"
+            f" {'has' if self.several == 1 else 'have'} rows in several classes: who knows several rows of"
+            " such a person can intersect these classes, and may be left with fewer persons than the models promise of"
+            " each class."
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.results.measures import Disclosure, ModelResult
+from sqlanon.support.quantities import quantity
 from sqlanon.verification.persons import CountedPersons
 
 
@@ -57,8 +58,12 @@ class Verification:
     @property
     def _suppressed_members(self) -> str:
         """The members of the class of suppressed rows, in words."""
-        number = f"{self.statistics.suppressed:,}"
-        return f"{number} suppressed rows" if self.persons is None else f"suppressed rows of {number} persons"
+        suppressed = self.statistics.suppressed
+        return (
+            quantity(suppressed, "suppressed row")
+            if self.persons is None
+            else f"suppressed rows of {quantity(suppressed, 'person')}"
+        )
 
     @property
     def fails_by_stars_alone(self) -> bool:

@@ -82,7 +82,7 @@ def test_without_the_package_its_hierarchy_is_unknown() -> None:
 
 
 @pytest.mark.usefixtures("example")
-@pytest.mark.parametrize(("label", "problem"), [("NULL", "magnitude gives 1 values no line"), ("'x'", "do not nest")])
+@pytest.mark.parametrize(("label", "problem"), [("NULL", "missing or empty label to 1 value"), ("'x'", "do not nest")])
 def test_bad_labels_of_a_package_are_refused(
     database: Database, monkeypatch: pytest.MonkeyPatch, label: str, problem: str
 ) -> None:

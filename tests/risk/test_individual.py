@@ -142,7 +142,7 @@ def test_weights_that_stand_for_nobody_are_refused(database_url: str, wrong: flo
 @pytest.mark.either_engine
 def test_columns_that_cannot_be_used_are_refused(database_url: str) -> None:
     table = create(database_url, [*weighted(5), (1, 1, "x", "f", None, 99.0)])
-    with pytest.raises(PolicyError, match="differ among the rows of 1 persons"):
+    with pytest.raises(PolicyError, match="differ among the rows of 1 person"):
         table_risk(database_url, table, QUASI_IDENTIFIERS, subject="person", weights="weight")
     with pytest.raises(PolicyError, match="The household 'house' is NULL in 1 of 151 rows"):
         table_risk(database_url, table, QUASI_IDENTIFIERS, household="house")

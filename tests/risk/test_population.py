@@ -76,7 +76,7 @@ def test_columns_of_another_kind_are_refused(database_url: str) -> None:
         table_risk(database_url, table, QUASI_IDENTIFIERS, population=others)
     with pytest.raises(PolicyError, match="has no column 'agee'"):
         table_risk(database_url, table, ["agee"], population=wider)
-    with pytest.raises(PolicyError, match=r"The subject 'person' of the population .* is NULL in 1 of 1 rows"):
+    with pytest.raises(PolicyError, match=r"The subject 'person' of the population .* is NULL in 1 of 1 row,"):
         table_risk(database_url, table, QUASI_IDENTIFIERS, subject="person", population=nulls)
     with pytest.raises(PolicyError, match="give one"):
         table_risk(database_url, table, QUASI_IDENTIFIERS, population=wider, sample_of=0.1)

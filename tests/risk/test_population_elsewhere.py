@@ -116,7 +116,7 @@ def test_values_that_can_not_be_matched_are_refused_by_their_column(database_url
 
     with pytest.raises(PolicyError, match=r"Column 'age' is .* here, and .* in the population .*"):
         measure(texts)
-    with pytest.raises(PolicyError, match=r"The subject 'person' of the population .* is NULL in 1 of 1 rows"):
+    with pytest.raises(PolicyError, match=r"The subject 'person' of the population .* is NULL in 1 of 1 row,"):
         measure(nulls, "person")
     with pytest.raises(PolicyError, match=r"Column 'zip' is .* here"):
         measure(lists)

@@ -119,7 +119,7 @@ def test_the_command_prints_the_same_as_the_call(database_url: str) -> None:
     }
     text = call("risk", database_url, "people", "--qi", "age").stdout
     assert "people: 3 rows in 2 classes of age." in text
-    assert "Alone in their class: 1 rows (33.33 %)." in text
+    assert "Alone in their class: 1 row (33.33 %)." in text
 
 
 @pytest.mark.either_engine

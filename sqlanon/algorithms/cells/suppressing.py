@@ -26,6 +26,7 @@ from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.policy import LocalSuppression
 from sqlanon.releases.cells import StarredTuples
 from sqlanon.sql import Identifier, Relation
+from sqlanon.support.quantities import quantity
 from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
@@ -41,7 +42,7 @@ class CellProgress:
 
     @property
     def text(self) -> str:
-        return f"round {self.rounds:,}, {self.rows:,} rows left"
+        return f"round {self.rounds:,}, {quantity(self.rows, 'row')} left"
 
 
 def search(
@@ -70,8 +71,9 @@ def search(
 
 def _refusal(left: int, goal: Goal, names: list[str]) -> str:
     whole = [name for place, name in enumerate(names) if goal.columns & ~goal.free & 1 << place]
+    rows = f"{quantity(left, 'row')} {'is' if left == 1 else 'are'}"
     return (
-        f"No release can meet the policy: {left:,} rows are equal to too few others in the columns that stay whole"
+        f"No release can meet the policy: {rows} equal to too few others in the columns that stay whole"
         f" ({', '.join(whole)}). Leave one of them out of algorithm.whole, or ask for less."
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlanon.support.quantities import quantity
+
 
 @dataclass(frozen=True)
 class RefinementProgress:
@@ -16,7 +18,7 @@ class RefinementProgress:
     @property
     def text(self) -> str:
         """The progress in a few words."""
-        return f"round {self.refined:,} of {self.of:,} of refinement: {self.clusters:,} clusters"
+        return f"round {self.refined:,} of {self.of:,} of refinement: {quantity(self.clusters, 'cluster')}"
 
 
 @dataclass(frozen=True)
@@ -30,4 +32,4 @@ class StreamProgress:
     @property
     def text(self) -> str:
         """The progress in a few words."""
-        return f"round {self.round:,}: {self.left:,} rows left to join {self.groups:,} groups"
+        return f"round {self.round:,}: {quantity(self.left, 'row')} left to join {quantity(self.groups, 'group')}"

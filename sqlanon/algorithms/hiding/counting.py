@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlanon.engines.base import Engine
 from sqlanon.plan.hiding import SensitiveRule
 from sqlanon.releases.hidden_rules import RuleTransactions, masks_of
+from sqlanon.support.quantities import quantity
 
 Counts = tuple[int, int]  # transactions with all items of a rule, and with those of its left side
 
@@ -20,7 +21,7 @@ class HidingProgress:
 
     @property
     def text(self) -> str:
-        return f"round {self.rounds:,}, {self.rules:,} rules left"
+        return f"round {self.rounds:,}, {quantity(self.rules, 'rule')} left"
 
 
 def count_rules(engine: Engine, held: RuleTransactions, rules: tuple[SensitiveRule, ...]) -> list[Counts]:

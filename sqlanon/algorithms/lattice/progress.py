@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlanon.support.quantities import quantity
+
 
 @dataclass(frozen=True)
 class LatticeProgress:
@@ -17,7 +19,7 @@ class LatticeProgress:
     @property
     def text(self) -> str:
         """The progress in a few words."""
-        words = f"{self.checked:,} generalizations checked, {self.open:,} open"
+        words = f"{quantity(self.checked, 'generalization')} checked, {self.open:,} open"
         if self.best is not None:
             words += f", best {self.best:.6g}"
         if self.bound is not None:

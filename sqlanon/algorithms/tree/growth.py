@@ -19,6 +19,7 @@ from sqlanon.algorithms.tree.task import Branch
 from sqlanon.algorithms.tree.thresholds import searchable
 from sqlanon.encoding.axes import carried, masked_value
 from sqlanon.sql import Relation, macro
+from sqlanon.support.quantities import quantity
 
 CLUSTERING_ROUND = 8  # the round that sorts the rows by node
 MEASURED = 1  # the last round up to which all are measured: first cuts tell most of how attributes depend on each other
@@ -37,7 +38,8 @@ class GrowthProgress:
     @property
     def text(self) -> str:
         """The progress in a few words."""
-        return f"round {self.round}: {self.active_rows:,} rows active, {self.leaves:,} classes final"
+        classes = quantity(self.leaves, "class", "classes")
+        return f"round {self.round}: {quantity(self.active_rows, 'row')} active, {classes} final"
 
 
 @dataclass(frozen=True)

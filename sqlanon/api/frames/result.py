@@ -12,6 +12,7 @@ from sqlanon.policy import Policy, Role
 from sqlanon.report.queries import run_report
 from sqlanon.results.run_result import RunResult
 from sqlanon.sql import Identifier, Relation, renderer
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     import duckdb
@@ -88,7 +89,9 @@ class Anonymized:
 
     def __repr__(self) -> str:
         release = self.result.release
-        return f"<Anonymized: {release.rows:,} rows in {release.classes:,} {release.class_words[1]}, verified>"
+        return (
+            f"<Anonymized: {quantity(release.rows, 'row')} in {release.classes:,} {release.class_words[1]}, verified>"
+        )
 
     def _repr_html_(self) -> str:
         """The verdict and the first rows, for notebooks."""

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.plan.measuring import portions
+from sqlanon.support.quantities import quantity
 
 UNIT = 2**60  # of the whole numbers that statements add up
 _DIGITS = 12  # that figures are given with
@@ -81,8 +82,8 @@ def measure_ranges(engine: Engine, rows: Markup, values: Sequence[Markup], names
             measured.append(_range(int(known), low, high))
             if odd:
                 problems.append(
-                    f"'{name}' of the {side} has {int(odd):,} values that are NaN, infinite or beyond 1e150, and can't"
-                    " be compared as numbers: leave the column out, or these rows."
+                    f"'{name}' of the {side} is NaN, infinite or beyond 1e150 in {quantity(int(odd), 'row')}, and can't"
+                    " be compared as numbers there: leave the column out, or these rows."
                 )
     if problems:
         raise PolicyError(problems)

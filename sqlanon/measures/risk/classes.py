@@ -11,6 +11,7 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.measures.risk.individual import individual_risk, individual_values, require_weights
 from sqlanon.measures.risk.source import RiskSource
 from sqlanon.results.risk import IndividualRisk
+from sqlanon.support.quantities import quantity
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def require_subject(source: RiskSource, what: str = "") -> tuple[int, int] | Non
     if known < rows and not source.nulls_each:
         of_what = what and f" of {what}"
         raise PolicyError(
-            f"The subject '{source.subject.name}'{of_what} is NULL in {rows - known:,} of {rows:,} rows, so nobody"
-            " knows whose these are: leave them out in a view, or give each a person of its own there."
+            f"The subject '{source.subject.name}'{of_what} is NULL in {rows - known:,} of {quantity(rows, 'row')}, so"
+            " nobody knows whose these are: leave them out in a view, or give each a person of its own there."
         )
     return int(rows), int(persons + rows - known)

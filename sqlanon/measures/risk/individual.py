@@ -17,6 +17,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.measures.risk.source import RiskSource
 from sqlanon.results.risk import HouseholdRisk, IndividualRisk, ShareAtRisk
 from sqlanon.sql import Identifier, macro
+from sqlanon.support.quantities import quantity
 
 _DIGITS = 12  # significant: sums of doubles depend on their order
 
@@ -77,7 +78,7 @@ def require_weights(source: RiskSource) -> None:
             f" {rows:,} rows: each row stands for at least some part of a member of the population."
         )
     if source.weights is not None and source.subject is not None and uneven:
-        problems.append(f"The weights '{source.weights.name}' differ among the rows of {uneven:,} persons.")
+        problems.append(f"The weights '{source.weights.name}' differ among the rows of {quantity(uneven, 'person')}.")
     if source.household is not None and unhoused:
         problems.append(f"The household '{source.household.name}' is NULL in {unhoused:,} of {rows:,} rows.")
     if problems:

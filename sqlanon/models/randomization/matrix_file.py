@@ -13,6 +13,7 @@ from fractions import Fraction
 from sqlanon.errors import PolicyError
 from sqlanon.support.documents import read_bounded
 from sqlanon.support.environment import named, require_set
+from sqlanon.support.quantities import quantity
 
 MOST_VALUES = 100  # of a column that a matrix changes
 _LEAST = Fraction(1, 10**9)  # of a probability above 0, which draws follow closely
@@ -63,14 +64,15 @@ def _problems_of_values(values: Sequence[str]) -> Iterator[str]:
 def _problems_of_lines(given: Sequence[tuple[int, list[str]]], values: Sequence[str]) -> Iterator[str]:
     first = [fields[0] for _, fields in given]
     if lacking := sum(value not in first for value in values):
-        yield f"lacks the lines of {lacking} values of its first line; give each of them one."
+        yield f"lacks a line for {quantity(lacking, 'value')} of its first line; give each one."
     if foreign := [line for line, fields in given if fields[0] not in values]:
         yield f"has a value in line {foreign[0]} that its first line lacks; add it there, as a column."
     if len(set(first)) < len(first):
         yield "has two lines of one value; leave one of them out."
     for line, fields in given:
         if len(fields) != len(values) + 1:
-            yield f"has {len(fields) - 1} probabilities in line {line}, and {len(values)} values; give one for each."
+            there = quantity(len(fields) - 1, "probability", "probabilities")
+            yield f"has {there} in line {line}, and {quantity(len(values), 'value')}; give one for each."
         elif not all(map(_is_probability, fields[1:])):
             yield f"has a probability in line {line} that is no decimal number from 0 to 1; correct it."
 

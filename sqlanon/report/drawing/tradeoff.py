@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlanon.report.drawing.svg import BLUE, DARK_BLUE, FAINT, INK, PAPER, SOFT, document, element, line, text, words
 from sqlanon.runs.tradeoffs.sweeping import TradeoffPoint, frontier
+from sqlanon.support.quantities import quantity
 
 _WIDTH, _HEIGHT = 520.0, 330.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 28.0, 44.0, 52.0
@@ -35,7 +36,7 @@ def describe(points: Sequence[TradeoffPoint]) -> str:
 def _point_text(point: TradeoffPoint) -> str:
     released = " (released)" if point.published else ""
     loss_text = f"{_percent(point.loss)} of the information lost"
-    return f"k {point.k}{released}: {loss_text}, classes of {point.least:,} rows or more"
+    return f"k {point.k}{released}: {loss_text}, classes of {quantity(point.least, 'row')} or more"
 
 
 def _percent(share: float) -> str:
@@ -87,7 +88,9 @@ def _line(places: Sequence[tuple[float, float]]) -> list[str]:
 
 
 def _mark(point: TradeoffPoint, x: float, y: float, best: bool) -> str:
-    title = element("title", words(f"k {point.k}: {_percent(point.loss)} lost, {point.classes:,} classes"))
+    title = element(
+        "title", words(f"k {point.k}: {_percent(point.loss)} lost, {quantity(point.classes, 'class', 'classes')}")
+    )
     label = text(x, y - 12, _percent(point.loss), font_size=12, text_anchor="middle", fill=INK)
     if point.published:
         return element("g", title + _diamond(x, y) + label)

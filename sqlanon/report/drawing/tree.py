@@ -18,6 +18,7 @@ from sqlanon.report.drawing.svg import (
     width_of,
     words,
 )
+from sqlanon.support.quantities import quantity
 
 _WIDTH, _ROW, _GAP = 860.0, 58.0, 3.0
 
@@ -41,7 +42,7 @@ def draw_tree(root: DrawnNode, key: str = "") -> str:
 def _described(root: DrawnNode) -> str:
     """The picture in words."""
     if root.split is None:
-        return f"The tree is its root: {root.rows:,} rows that were not split."
+        return f"The tree is its root: {quantity(root.rows, 'row')}, not split."
     parts = ", ".join(f"{part.rows:,}" for part in root.parts[:8]) + (" and others" if len(root.parts) > 8 else "")
     next_ = sorted({part.split for part in root.parts if part.split})
     then = f" The parts were split by {', '.join(next_)}." if next_ else ""
@@ -83,7 +84,9 @@ def _block(node: DrawnNode, x: float, level: int, wide: float, parent: str | Non
         if len(shown) > 2:
             style = {"font_size": size, "font_weight": weight, "fill": INK if place == 0 else DARK_BLUE}
             labels.append(text(x + wide / 2, y + 23 + 18 * place, shown, text_anchor="middle", **style))
-    return element("g", element("title", words(f"{node.rows:,} rows{origin}{later}")) + shape + "".join(labels))
+    return element(
+        "g", element("title", words(f"{quantity(node.rows, 'row')}{origin}{later}")) + shape + "".join(labels)
+    )
 
 
 def _lines(node: DrawnNode, parent: str | None) -> list[tuple[str, float, str | None]]:
