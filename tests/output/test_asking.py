@@ -220,6 +220,26 @@ def test_a_share_of_the_tuples_decides_as_all_do(database: Database, monkeypatch
     assert max(first) > 1 >= max(second)
 
 
+def test_nothing_more_is_counted_where_some_cells_are_too_many(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The denial is that which comes of all cells; these are counted only where few enough may be left."""
+    rows = [(30 + n % 7, "cook", n) for n in range(7)]
+    cells, looked = auditing._cells, list[int | None]()
+
+    def counting(*arguments: Any) -> Any:
+        looked.append(arguments[3])
+        return cells(*arguments)
+
+    monkeypatch.setattr(auditing, "_cells", counting)
+    for most, denied, all_looked_at in ((50_000, [False, True, False], 3), (3, [False, True, True], 1)):
+        monkeypatch.setattr(auditing, "most_columns", lambda _rows, most=most: most)
+        policy = policy_of(database, database.create(COLUMNS, rows), 2)
+        looked.clear()
+        assert [answer(policy, f"count(*) where age <= {age}") is None for age in (31, 32, 33)] == denied
+        assert looked.count(None) == all_looked_at  # of the first question three cells
+
+
 def test_persons_are_counted_not_rows(database: Database) -> None:
     columns = {"who": "INTEGER", "age": "INTEGER", "income": "INTEGER"}
     roles = {"who": "identifier", "age": "quasi-identifier", "income": "sensitive"}

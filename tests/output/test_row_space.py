@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon.algorithms.output import row_space
-from sqlanon.algorithms.output.row_space import SumVerdict, audit_sum, is_certain, reaches
+from sqlanon.algorithms.output.row_space import SumVerdict, audit_sum, is_certain
+from tests.oracle.mutants import mutated
 from tests.output.linear import follows, incidence, learns, rank, tells_of_few
 from tests.random_cases import many
 
@@ -93,15 +94,38 @@ def test_certain_rows_are_independent(sums: list[frozenset[int]]) -> None:
 @given(st.lists(subsets, min_size=1, max_size=3), st.lists(st.integers(1, 3), min_size=PERSONS, max_size=PERSONS))
 def test_blocks_promise_no_more_than_there_is(sums: list[frozenset[int]], sizes: list[int]) -> None:
     """With blocks as narrow as the rows allow: no combination has fewer persons than they are sure of."""
+    require_no_lighter(sums, sizes)
+
+
+def require_no_lighter(sums: Sequence[Collection[int]], sizes: list[int]) -> None:
     rows = incidence(sums, PERSONS)
     sizes.sort(reverse=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_space, "block_width", lambda count: count)
-        sure = [k for k in range(1, 20) if reaches(np.array(rows, dtype=np.int64), sizes, k)]
+        sure = [k for k in range(1, 20) if row_space.reaches(np.array(rows, dtype=np.int64), sizes, k)]
     for few in (few for size in range(PERSONS) for few in itertools.combinations(range(PERSONS), size)):
         left = [[value for place, value in enumerate(row) if place not in few] for row in rows]
         if rank(left) < len(rows):
             assert sum(sizes[place] for place in few) >= max(sure, default=0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("few if is_certain(rows[:, place::blocks]) else 0", "few"),
+        ("return certain >= k", "return certain >= k - 1"),
+        ("min(persons[place::blocks])", "max(persons[place::blocks])"),
+    ],
+)
+def test_blocks_that_promise_more_are_caught(old: str, new: str) -> None:
+    def check() -> None:
+        require_no_lighter([{0, 1}, {0, 1}], [1] * PERSONS)  # independent in no block
+        require_no_lighter([set(range(PERSONS))], [1] * PERSONS)
+        require_no_lighter([{7}], [3, 2, 2, 2, 1, 1, 1, 1])  # about the smallest group alone
+
+    check()
+    with mutated("sqlanon.algorithms.output.row_space:reaches", old, new), pytest.raises(AssertionError):
+        check()
 
 
 def test_what_takes_too_long_is_denied(monkeypatch: pytest.MonkeyPatch) -> None:

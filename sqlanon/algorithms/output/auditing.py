@@ -75,6 +75,8 @@ def audit(
         if reaches(rows, sizes, table.k):
             return SumVerdict.NEW
     most = min(_MOST_CELLS, most_columns(len(rows)))
+    if len(sizes) > most:  # there are no fewer cells of all tuples than of some
+        return SumVerdict.DENIED
     rows, sizes = _cells(table, axes, questions, None, most + 1)
     return SumVerdict.DENIED if len(sizes) > most else audit_sum(*_merged(rows, sizes), table.k)
 

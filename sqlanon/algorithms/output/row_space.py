@@ -69,7 +69,14 @@ def reaches(rows: Matrix, persons: Sequence[int], k: int) -> bool:
     persons: the size of each group.
     """
     blocks = max(1, len(persons) // block_width(len(rows)))
-    return sum(min(persons[place::blocks]) for place in range(blocks) if is_certain(rows[:, place::blocks])) >= k
+    least = [min(persons[place::blocks]) for place in range(blocks)]
+    certain, open_ = 0, sum(least)
+    for place, few in enumerate(least):
+        certain += few if is_certain(rows[:, place::blocks]) else 0
+        open_ -= few
+        if certain >= k or certain + open_ < k:
+            break
+    return certain >= k
 
 
 def is_certain(rows: Matrix) -> bool:
