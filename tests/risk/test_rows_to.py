@@ -132,6 +132,26 @@ def test_a_key_named_as_a_figure_is_refused(database_url: str) -> None:
         table_risk(database_url, table, ["age"], rows_to="new_one", key="Class_Size")
 
 
+@pytest.mark.either_engine
+@pytest.mark.parametrize(
+    ("keys", "match"),
+    [
+        (["a", "b", "b", "c", "c"], "of 5 rows 0 have none .NULL., and the other 5 have 3 different keys"),
+        (["a", None, "b", None, "c"], "of 5 rows 2 have none .NULL., and the other 3 have 3 different keys"),
+    ],
+)
+@pytest.mark.parametrize("subject", [None, "person"])
+def test_a_key_that_does_not_tell_rows_apart_is_refused(
+    database_url: str, keys: list[str | None], match: str, subject: str | None
+) -> None:
+    with open_database(database_url) as database:
+        columns = {"my key": "VARCHAR(9)", "person": "INTEGER", "age": "INTEGER"}
+        table = database.create(columns, [(key, place, 1) for place, key in enumerate(keys)])
+    with pytest.raises(PolicyError, match=f"key 'my key' does not tell the rows apart: {match}"):
+        table_risk(database_url, table, ["age"], subject=subject, rows_to="new_one", key="my key")
+    assert not query(database_url, "SELECT 1 FROM information_schema.tables WHERE table_name = 'new_one'")
+
+
 def test_nobody_else_may_read_the_table(postgres_url: str) -> None:
     """Whatever default privileges give."""
     table = create(postgres_url, weighted(4))

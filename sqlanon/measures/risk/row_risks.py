@@ -18,6 +18,7 @@ from sqlanon.measures.risk.suda import SudaScores
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.new_tables import find_new_table
 from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.values.expressions import comparable
 
 COLUMNS = ("class_size", "individual_risk", "suda_score", "dis_suda_score")
 _KEY, PERSON, _WEIGHT = (Identifier(name) for name in ("row_key", "row_person", "row_weight"))
@@ -104,7 +105,8 @@ class RowRisks:
 def row_risks(source: RiskSource, table: str, key: str, fraction: float | None) -> RowRisks:
     """Find the place of the table, and the column of the key.
 
-    Raises PolicyError where the table exists or can't be made, or the key is no column, or has the name of a figure.
+    Raises PolicyError where the table exists or can't be made, or the key is no column, has the name of a figure, or
+    does not tell the rows apart.
     """
     engine = source.engine
     target = find_new_table(engine, table, "--rows-to")
@@ -112,4 +114,18 @@ def row_risks(source: RiskSource, table: str, key: str, fraction: float | None) 
     if key.lower() in COLUMNS:
         raise PolicyError(f"The key '{key}' has the name of a column that --rows-to writes: rename it in a view.")
     (column,) = (one for one in engine.columns(source.table) if one.name == key)
+    _require_telling_apart(source, column)
     return RowRisks(source, target, column, fraction or 1.0)
+
+
+def _require_telling_apart(source: RiskSource, key: Column) -> None:
+    """Refuse a key that is NULL in some row or has a value in two rows: nobody could say whose each risk is."""
+    value = comparable(source.engine, Markup(Identifier(key.name)), key.kind)
+    (rows,) = source.engine.query_one("count_rows", table=source.table)
+    known, different, _ = map(int, source.engine.query_one("plan/count_repeats", table=source.table, value=value))
+    if different < rows:
+        raise PolicyError(
+            f"The key '{key.name}' does not tell the rows apart: of {rows:,} rows {rows - known:,} have none (NULL),"
+            f" and the other {known:,} have {different:,} different keys. Name a column that is different in each row,"
+            " or number the rows in a view."
+        )
