@@ -73,7 +73,8 @@ def _measure(name: str, arguments: argparse.Namespace) -> None:
             coded = _timed(f"{name}: code", lambda: code_columns(engine, workspace, table, engine.columns(table)))
             if arguments.subsets:
                 found = _timed(
-                    f"{name}: subsets", lambda: measure_subsets(engine, coded, arguments.subsets, arguments.enough)
+                    f"{name}: subsets",
+                    lambda: measure_subsets(engine, workspace, coded, arguments.subsets, arguments.enough),
                 )
                 print(f"{name}: {len(found):,} subsets were looked at")
             if arguments.suda:

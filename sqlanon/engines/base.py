@@ -200,6 +200,15 @@ class Engine(ABC):
         """Inside, engines that would sort rows to group them, for fear of many groups, hash them instead."""
         yield
 
+    @contextlib.contextmanager
+    def grouping_by_number(self, most: int) -> Iterator[None]:  # noqa: ARG002 - engines with such arrays need it
+        """Inside, engines that can count the groups of a number in an array do so, of as many places as `most`, about.
+
+        The others group as in `grouping_by_hash`.
+        """
+        with self.grouping_by_hash():
+            yield
+
     def stay_small(self) -> None:
         """From here on work on small temporary tables alone: to divide such work costs more than it gives."""
         self.parallel_sessions = 1

@@ -9,11 +9,13 @@ from itertools import combinations
 
 import pytest
 
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.measures.risk.coded_columns import code_columns
 from sqlanon.measures.risk.subsets import measure_subsets
 from sqlanon.results.singling import SubsetRisk
+from sqlanon.sql import Statement
 from sqlanon.work.workspace import TemporaryWorkspace
 from tests.risk.tables import Row, make_table
 
@@ -23,8 +25,9 @@ def measured(
 ) -> tuple[SubsetRisk, ...]:
     table = make_table(engine, columns, rows)
     with engine.transaction():
-        coded = code_columns(engine, TemporaryWorkspace(engine), table, engine.columns(table))
-        return measure_subsets(engine, coded, most, enough)
+        workspace = TemporaryWorkspace(engine)
+        coded = code_columns(engine, workspace, table, engine.columns(table))
+        return measure_subsets(engine, workspace, coded, most, enough)
 
 
 def by_brute_force(rows: Sequence[Row], subset: Sequence[int]) -> tuple[float, float]:
@@ -69,6 +72,33 @@ def test_of_few_rows_all_pairs_are_told_apart(engine: Engine, rows: list[Row]) -
 def test_too_many_subsets_are_refused(engine: Engine) -> None:
     with pytest.raises(PolicyError, match=r"60 columns have 523,685 subsets of up to 4, more than 20,000"):
         measured(engine, {f"c{n}": "INTEGER" for n in range(60)}, [], 4, enough=2.0)
+
+
+@pytest.mark.either_engine
+def test_subsets_that_are_too_wide_for_one_number_are_measured_by_several(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(5)
+    rows: list[Row] = [tuple(chance.choice([None, *range(7)]) for _ in range(4)) for _ in range(60)]
+    monkeypatch.setattr("sqlanon.measures.risk.narrow_codes.WORD_BITS", 7)
+    found = measured(engine, dict.fromkeys("abcd", "INTEGER"), rows, 4, enough=2.0)
+    assert {one.columns: (one.distinction, pytest.approx(one.separation)) for one in found} == {
+        tuple("abcd"[n] for n in subset): by_brute_force(rows, subset)
+        for size in range(1, 5)
+        for subset in combinations(range(4), size)
+    }
+
+
+def test_an_embedded_engine_groups_as_before_afterwards() -> None:
+    with connect("duckdb:///:memory:") as engine:
+
+        def places() -> int:
+            return int(engine.fetch(Statement("look", "SELECT current_setting('perfect_ht_threshold')"))[0][0])
+
+        before = places()
+        with engine.grouping_by_number(1_000_000):
+            assert places() == 20
+        assert places() == before
 
 
 def test_floating_point_numbers_are_told_apart(engine: Engine) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _LOAD_CHUNK = 100_000  # bound values a statement
+_PLACES, _MOST_PLACES = 12, 22  # bits of the arrays in which groups of a number are counted: by default, and at most
 _PARSED, _LONG = 64, 20_000  # statements that a session keeps as they were parsed, none of more characters
 
 # Text with a collation that takes different texts for equal is OTHER: no text of a class is the right one.
@@ -185,6 +186,17 @@ class DuckDBEngine(Engine):
 
     def exchange_directory(self) -> Path:
         return self._private()
+
+    @contextlib.contextmanager
+    def grouping_by_number(self, most: int) -> Iterator[None]:
+        """An array of a place for each row is as dear as a hash of half the rows; a larger one is read for nothing.
+
+        After an error arrays stay as large as they are made here, which costs memory alone.
+        """
+        bits = max(_PLACES, min(most.bit_length(), _MOST_PLACES))
+        self.run("engine/set_setting", name=Identifier("perfect_ht_threshold"), value=bits)
+        yield
+        self.run("engine/set_setting", name=Identifier("perfect_ht_threshold"), value=_PLACES)
 
     def stay_small(self) -> None:
         """Use one thread: a search of a few thousand rows takes three quarters of the processor time then."""

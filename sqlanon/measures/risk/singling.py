@@ -76,7 +76,7 @@ def measure_singling(
             carried = [(source.person, PERSON)]
         coded = code_columns(engine, workspace, table, source.quasi_identifiers, carried)
         if singling.subsets is not None:
-            risk = replace(risk, subsets=measure_subsets(engine, coded, singling.subsets, singling.enough))
+            risk = replace(risk, subsets=measure_subsets(engine, workspace, coded, singling.subsets, singling.enough))
         if singling.suda is not None:
             suda, scores = measure_suda(engine, workspace, coded, singling.suda, singling.fraction)
             if of_rows is not None:

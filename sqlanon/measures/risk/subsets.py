@@ -14,7 +14,9 @@ from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.measures.risk.coded_columns import CodedColumns
+from sqlanon.measures.risk.narrow_codes import NarrowCodes, narrow_codes
 from sqlanon.results.singling import SubsetRisk
+from sqlanon.work.workspace import Workspace
 
 ENOUGH = 0.95  # distinction from which on more columns tell nothing
 MOST_SUBSETS = 20_000  # that are looked at
@@ -23,7 +25,9 @@ BATCH = 8  # subsets that one statement counts
 _Subset = tuple[Field, ...]
 
 
-def measure_subsets(engine: Engine, coded: CodedColumns, most: int, enough: float = ENOUGH) -> tuple[SubsetRisk, ...]:
+def measure_subsets(
+    engine: Engine, workspace: Workspace, coded: CodedColumns, most: int, enough: float = ENOUGH
+) -> tuple[SubsetRisk, ...]:
     """Measure every subset of up to `most` columns, the most distinct first, and of those that are equal the smallest.
 
     enough: the distinction from which on the supersets of a subset are left out.
@@ -32,11 +36,13 @@ def measure_subsets(engine: Engine, coded: CodedColumns, most: int, enough: floa
     """
     require_few(len(coded.fields), most)
     measured: dict[_Subset, SubsetRisk] = {}
-    with engine.grouping_by_hash():
+    narrow = narrow_codes(engine, workspace, coded)
+    with engine.grouping_by_number(narrow.tuple_count):
         for size in range(1, min(most, len(coded.fields)) + 1):
             left = [subset for subset in itertools.combinations(coded.fields, size) if _tells(subset, measured, enough)]
             for start in range(0, len(left), BATCH):
-                measured |= _count(engine, coded, left[start : start + BATCH])
+                measured |= _count(engine, narrow, left[start : start + BATCH])
+    workspace.drop(narrow.table)
     return tuple(sorted(measured.values(), key=lambda one: (-one.distinction, -one.separation, len(one.columns))))
 
 
@@ -56,17 +62,15 @@ def _tells(subset: _Subset, measured: dict[_Subset, SubsetRisk], enough: float) 
     return all(one in measured and measured[one].distinction < enough for one in within)
 
 
-def _count(engine: Engine, coded: CodedColumns, subsets: Sequence[_Subset]) -> dict[_Subset, SubsetRisk]:
+def _count(engine: Engine, narrow: NarrowCodes, subsets: Sequence[_Subset]) -> dict[_Subset, SubsetRisk]:
     """Count the combinations of some subsets, and the pairs of rows that are equal in each, by one statement."""
-    keys = [{"keys": coded.keys(subset, "t")} for subset in subsets]
-    counts = engine.query(
-        "risk/count_subsets", tuples=coded.tuples, subsets=keys, is_weighted=coded.tuple_count < coded.row_count
-    )
-    return {subsets[int(number)]: _risk(coded, subsets[int(number)], int(n), int(pairs)) for number, n, pairs in counts}
+    keys = [{"keys": narrow.keys(subset)} for subset in subsets]
+    counts = engine.query("risk/count_subsets", tuples=narrow.table, subsets=keys, is_weighted=narrow.is_weighted)
+    rows = narrow.row_count
+    return {subsets[int(number)]: _risk(rows, subsets[int(number)], int(n), int(pairs)) for number, n, pairs in counts}
 
 
-def _risk(coded: CodedColumns, subset: _Subset, combinations: int, pairs: int) -> SubsetRisk:
-    rows = coded.row_count
+def _risk(rows: int, subset: _Subset, combinations: int, pairs: int) -> SubsetRisk:
     return SubsetRisk(
         tuple(field.attribute.name for field in subset),
         combinations / max(1, rows),
