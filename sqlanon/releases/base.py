@@ -10,7 +10,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlanon.catalog import Catalog
@@ -34,13 +34,21 @@ from sqlanon.work.workspace import Workspace
 class Judged:
     """Rows whose classes the models judge: a relation of a session, and the columns whose values make its classes.
 
-    person: the column whose values are persons, where these are counted.
+    person: the column whose values are persons, where these are counted. rows: how many rows there are, where the
+        relation has one for all equal ones of a person.
     """
 
     engine: Engine
     relation: Relation
     columns: list[str]
     person: str | None = None
+    rows: int | None = None
+
+    def of_rows(self, verification: Verification) -> Verification:
+        """The result of the check with the number of rows that there are."""
+        if self.rows is None or verification.persons is None:
+            return verification
+        return replace(verification, persons=replace(verification.persons, rows=self.rows))
 
 
 class Release(ABC):

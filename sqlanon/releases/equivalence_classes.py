@@ -71,16 +71,19 @@ class EquivalenceClasses(Release):
             with super().judged(engine, workspace, plan, staged) as judged:
                 yield judged
             return
-        table, person = create_persons(engine, workspace, self.recoding)
-        yield Judged(engine, table, self.shown_columns, person)
-        workspace.drop(table)
+        hidden = create_persons(engine, workspace, self.recoding)
+        yield Judged(engine, hidden.table, self.shown_columns, hidden.person, hidden.rows)
+        workspace.drop(hidden.table)
 
     def measure_persons(self, engine: Engine, workspace: Workspace) -> Verification:
-        table, person = create_persons(engine, workspace, self.recoding)
+        hidden = create_persons(engine, workspace, self.recoding)
         label = EVERYTHING if self.starred_rows else None
-        measured = verify_table(engine, table, self.shown_columns, (), suppressed_label=label, person=person)
-        workspace.drop(table)
-        return measured
+        judged = Judged(engine, hidden.table, self.shown_columns, hidden.person, hidden.rows)
+        measured = verify_table(
+            engine, hidden.table, self.shown_columns, (), suppressed_label=label, person=hidden.person
+        )
+        workspace.drop(hidden.table)
+        return judged.of_rows(measured)
 
     def count_labels(self, engine: Engine) -> dict[str, int]:
         return count_labels(engine, self.recoding)

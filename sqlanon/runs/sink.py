@@ -153,9 +153,10 @@ def verify_models(run: RunExecution, release: Release, staged: Staged) -> None:
         checked_hierarchies(judged.engine, policy, run.models, judged.relation) as hierarchies,
     ):
         label = EVERYTHING if release.starred_rows else None
-        run.outcome.verification = verify_rows(
+        verification = verify_rows(
             judged.engine, judged.relation, judged.columns, run.models, policy, hierarchies, label, judged.person
         )
+        run.outcome.verification = judged.of_rows(verification)
 
 
 def require_verified(run: RunExecution) -> None:

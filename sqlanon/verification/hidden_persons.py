@@ -7,26 +7,62 @@ these source rows are those behind the staged ones.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
+from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, free_name
 from sqlanon.staging.recode import Recoding, cell_name, create_witness
 from sqlanon.work.workspace import Workspace
 
 
-def create_persons(engine: Engine, workspace: Workspace, recoding: Recoding) -> tuple[Relation, str]:
-    """Write a row for each released one: what its class shows, its kept values, and the person; that column's name.
+@dataclass(frozen=True)
+class HiddenPersons:
+    """A work table with a row for what a class has of a person: what it shows, sensitive values, and the person.
 
-    Columns are named as in the release.
+    person: the name of that column. rows: how many rows went to classes.
+    """
+
+    table: Relation
+    person: str
+    rows: int
+
+
+def create_persons(engine: Engine, workspace: Workspace, recoding: Recoding) -> HiddenPersons:
+    """Write down the persons of the classes, once for each of their sensitive values there; see `HiddenPersons`.
+
+    Columns are named as in the release. Persons and values that the database takes for equal are equal for models too.
     """
     witness, table = create_witness(engine, workspace, recoding, "placed"), workspace.table("persons")
     cells = [(cell.column, cell_name(number)) for number, cell in enumerate(recoding.cells)]
-    kept = recoding.coded.kept
-    values = [(Identifier(field.attribute.name), Identifier(f"v{place}")) for place, field in enumerate(kept)]
-    person = free_name("person", [name.name for name, _ in (*cells, *values)])
-    values.append((person, Identifier(f"v{len(kept)}")))
+    kept = [
+        (Identifier(field.attribute.name), place)
+        for place, field in enumerate(recoding.coded.kept)
+        if _is_judged(field)
+    ]
+    person = free_name("person", [name.name for name, _ in (*cells, *kept)])
+    values = [*((name, _value_name(place)) for name, place in kept), (person, _value_name(len(recoding.coded.kept)))]
     engine.run(
-        "verify/create_persons", persons=table, witness=witness, classes=recoding.regions, cells=cells, values=values
+        "verify/create_persons",
+        persons=table,
+        witness=witness,
+        classes=recoding.regions,
+        cells=cells,
+        values=values,
+        person=values[-1][1],
     )
+    (rows,) = engine.query_one("count_rows", table=witness)
     workspace.drop(witness)
     engine.analyze(table)
-    return table, person.name
+    return HiddenPersons(table, person.name, int(rows))
+
+
+def _is_judged(field: Field) -> bool:
+    """Tell whether models or disclosure look at the values."""
+    return field.attribute.role is Role.SENSITIVE
+
+
+def _value_name(place: int) -> Identifier:
+    """The column of the witness with the values of an attribute that is kept."""
+    return Identifier(f"v{place}")
