@@ -19,7 +19,16 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from sqlanon.cli.call import COMMON, LIMITS
 from sqlanon.cli.commands import program
-from sqlanon.policy import AttributeSection, HiddenRule, Hierarchy, Policy, PrivacyBudget, Quantile, Unit
+from sqlanon.policy import (
+    AttributeSection,
+    HiddenRule,
+    Hierarchy,
+    Policy,
+    PopulationPlace,
+    PrivacyBudget,
+    Quantile,
+    Unit,
+)
 from sqlanon.policy.algorithms import OWN_ALGORITHMS
 from sqlanon.policy.meanings import meanings
 from sqlanon.policy.noise_algorithms import COLUMN_PARTS
@@ -58,6 +67,7 @@ def _policy_page() -> str:
         _section("`quantile`", Quantile, level=2),
         "## `privacy`: the models\n\nEvery class must satisfy all that are listed.",
         *(_section(f"`{name}`", model, level=3) for name, model in MODELS.items()),
+        _section("`populationplace`", PopulationPlace, level=3),
         _section("`unit`", Unit, level=3),
         _section("`hiddenrule`", HiddenRule, level=3),
         _section("`budget`", PrivacyBudget, level=2),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
+from sqlanon.plan.distant_population import bring_population
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy
 from sqlanon.sql import Relation
@@ -20,9 +21,14 @@ class Population:
 
 
 def resolve_population(policy: Policy, engine: Engine) -> Relation | None:
-    """Find the population table that models name; None where there is none, or none is named."""
+    """Find the population table that models name; None where there is none, or none is named.
+
+    One in another database is brought: see `bring_population`, which says what is raised.
+    """
     if policy.population is None or not engine.traits.counts_population or policy.source.table is None:
         return None
+    if policy.population_elsewhere is not None:
+        return bring_population(policy, policy.population_elsewhere, engine).table
     return engine.resolve(Relation.parse(policy.population))
 
 

@@ -55,6 +55,6 @@ def _column_problems(name: str, attribute: AttributeSection, subject: PlanSubjec
     own = subject.column(name)
     other = next((column for column in subject.population.columns if column.name == name), None)
     if other is None:
-        yield f"is no column of {subject.population.table}; show it there by a view."
+        yield f"is no column of {subject.policy.population}; show it there by a view."
     elif own is not None and not _are_comparable(own, other):
-        yield f"is {own.type} in the source, and {other.type} in {subject.population.table}; cast it there in a view."
+        yield f"is {own.type} in the source, and {other.type} in {subject.policy.population}; cast it there in a view."

@@ -11,7 +11,13 @@ from sqlanon.policy.algorithms import Algorithm
 from sqlanon.policy.attributes import AttributeSection, Role
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
 from sqlanon.policy.part import Number, Part
-from sqlanon.policy.privacy import DifferentialPrivacy, Model, PrivacyBudget
+from sqlanon.policy.privacy import (
+    DifferentialPrivacy,
+    Model,
+    PopulationPlace,
+    PrivacyBudget,
+    populations_elsewhere,
+)
 from sqlanon.policy.tree_algorithms import Mondrian
 
 
@@ -81,6 +87,12 @@ class Policy(Part):
     def population(self) -> str | None:
         """The population table that models judge classes by; the first, where they name several."""
         return next((one.population_table for one in self.privacy if one.population_table is not None), None)
+
+    @property
+    def population_elsewhere(self) -> PopulationPlace | None:
+        """The place of that table, where it is in another database than the source's."""
+        places = populations_elsewhere(self.privacy).values()
+        return next((place for place in places if str(place) == self.population), None)
 
     @property
     def is_private(self) -> bool:

@@ -142,6 +142,9 @@ class _Preparation:
             if isinstance(model, dict) and isinstance(model.get("distance"), dict):
                 model["distance"] = dict(model["distance"])
                 self._locate(model["distance"], "csv", ("privacy", place, "distance", "csv"))
+            if isinstance(model, dict) and isinstance(model.get("population"), dict):
+                model["population"] = dict(model["population"])
+                self._expand(model["population"], "url", ("privacy", place, "population", "url"))
         self._locate_matrices(data.get("algorithm"))
 
     def _locate_matrices(self, algorithm: Any) -> None:

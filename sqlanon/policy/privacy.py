@@ -8,9 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator
 
+from sqlanon.engines.urls import redacted
 from sqlanon.policy.hiding_algorithms import HiddenRule
+from sqlanon.policy.locations import Location
 from sqlanon.policy.part import Number, Part, Reference, Whole, broken, different
 from sqlanon.policy.registry import Registry
+from sqlanon.support.environment import named
 from sqlanon.support.plugins import GUARANTEES
 from sqlanon.support.quantities import quantity
 
@@ -28,8 +31,9 @@ class ModelParameters(Part):
 
     @property
     def population_table(self) -> str | None:
-        """The table of all who could be in the release, where the model judges by it."""
-        return getattr(self, "population", None)
+        """The table of all who could be in the release, where the model judges by it: its name, as people read it."""
+        population = getattr(self, "population", None)
+        return None if population is None else str(population)
 
     @property
     def sensitive(self) -> str | None:
@@ -211,11 +215,33 @@ class PopulationUniquenessParameters(ModelParameters):
     rule of Dankar et al. trusts for the fraction."""
 
 
+class PopulationPlace(Location):
+    """A population table in another database than the source's."""
+
+    url: Reference = Field(min_length=1)
+    """The database; written as that of the source."""
+    table: str = Field(min_length=1)
+    """The table, as SQL writes it."""
+
+    def __str__(self) -> str:
+        return f"{self.table} of {redacted(named(self.url))}"
+
+
+def _population(given: Any) -> Any:
+    """Take a table, or the database and the table; refused in one sentence."""
+    is_place = isinstance(given, dict) and given.keys() == {"url", "table"}
+    texts = given.values() if is_place else (given,)
+    if isinstance(given, PopulationPlace) or all(isinstance(text, str) and text for text in texts):
+        return given
+    raise broken("must be a table of the source's database, or {url: …, table: …} of another one.")
+
+
 class PopulationParameters(ModelParameters):
     """A privacy model that holds classes against a population table, of all who could be in the release."""
 
-    population: str = Field(min_length=1)
-    """The table, as `schema.table`, in the source's database, with the quasi-identifiers under the same names."""
+    population: Annotated[str | PopulationPlace, BeforeValidator(_population)]
+    """The table, as `schema.table`, in the source's database, with the quasi-identifiers under the same names; or
+    `{url: …, table: …}` in another one, of which the counted combinations of these columns are read."""
 
 
 class KMapParameters(PopulationParameters):
@@ -363,6 +389,12 @@ def costs_of(models: tuple[Model, ...]) -> dict[int, CostsFile]:
     """The files of costs by the places of the models that measure distances by them."""
     measured = ((place, getattr(model, "costs", None)) for place, model in enumerate(models))
     return {place: costs for place, costs in measured if isinstance(costs, CostsFile)}
+
+
+def populations_elsewhere(models: tuple[Model, ...]) -> dict[int, PopulationPlace]:
+    """The populations in other databases by the places of the models that look at them."""
+    looked_at = ((place, getattr(model, "population", None)) for place, model in enumerate(models))
+    return {place: population for place, population in looked_at if isinstance(population, PopulationPlace)}
 
 
 def k_asked(models: tuple[Model, ...]) -> int:

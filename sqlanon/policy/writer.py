@@ -11,7 +11,7 @@ from sqlanon.policy import Policy
 from sqlanon.policy.keys import KeyFile
 from sqlanon.policy.noise_algorithms import matrix_files
 from sqlanon.policy.part import Part
-from sqlanon.policy.privacy import costs_of
+from sqlanon.policy.privacy import costs_of, populations_elsewhere
 from sqlanon.support.environment import Expanded, written
 
 
@@ -34,6 +34,9 @@ def policy_text(policy: Policy) -> str:
             _write(data["attributes"][name]["key"], attribute.key, "file")
     for place, costs in costs_of(policy.privacy).items():
         _write(data["privacy"][place]["distance"], costs, "csv")
+    for place, population in populations_elsewhere(policy.privacy).items():
+        _write(data["privacy"][place]["population"], population, "url")
+        data["privacy"][place]["population"]["url"] = redacted(data["privacy"][place]["population"]["url"])
     for name, asked in matrix_files(policy.algorithm).items():
         _write(data["algorithm"]["columns"][name], asked, "transition")
     return json.dumps(data, ensure_ascii=False, indent=2)

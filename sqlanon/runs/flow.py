@@ -20,6 +20,7 @@ from sqlanon.engines import redacted
 from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.hierarchies.digests import costs_used, describe_costs, describe_hierarchies
 from sqlanon.measures.coded_figures import CodedMeasurement
+from sqlanon.plan.distant_population import note_of_population
 from sqlanon.plan.population import hold_population
 from sqlanon.plan.trust import hold_trusted, origin_of
 from sqlanon.policy import Policy
@@ -230,6 +231,8 @@ def _summarize(run: RunExecution, source: ReleaseSource) -> None:
         *([run.linked] if run.linked is not None else []),
         *source.warnings(run),
     )
+    if (population := note_of_population(run.policy, run.engine)) is not None:
+        outcome.notes += (population,)
     if run.control.problem is not None:
         outcome.notes += (f"Others could not follow the run: {run.control.problem}",)
     if run.session.new_catalog is not None:

@@ -10,10 +10,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.measures.risk.classes import require_subject
 from sqlanon.measures.risk.in_population import are_comparable
 from sqlanon.measures.risk.source import RiskSource
-from sqlanon.sql import Identifier, Relation
-from sqlanon.work.publish.transfer import transfer
-from sqlanon.work.publish.transfer_types import carrying_problems
-from sqlanon.work.workspace import TemporaryWorkspace
+from sqlanon.work.carried_classes import carry_classes
 
 
 def require_carriers(*dialects: type[Dialect] | None) -> None:
@@ -35,15 +32,7 @@ def bring_population(population: RiskSource, source: RiskSource) -> RiskSource:
     there, engine, columns = population.engine, source.engine, population.quasi_identifiers
     _require_kinds(source.quasi_identifiers, population)
     require_subject(population, f"the population {population.table}")
-    if problems := carrying_problems(there, population.table, columns, engine.traits):
-        raise PolicyError(problems)
-    frequencies = TemporaryWorkspace(there).table("frequencies")
-    members = _unused_name(columns)
-    _count(population, frequencies, members)
-    brought = TemporaryWorkspace(engine).table("population")
-    transfer(there, there.resolve(frequencies) or frequencies, engine, brought)
-    known = engine.resolve(brought) or brought
-    engine.analyze(known)
+    known, members = carry_classes(there, population.table, columns, engine, population.person)
     named = {column.name: column for column in engine.columns(known)}
     quasi = tuple(named[column.name] for column in columns)
     _require_types(source.quasi_identifiers, population, quasi)
@@ -74,30 +63,3 @@ def _require_types(columns: Sequence[Column], population: RiskSource, brought: S
     ]
     if problems:
         raise PolicyError(problems)
-
-
-def _count(population: RiskSource, frequencies: Relation, members: str) -> None:
-    """Write the classes and their members; of the keys of a column the first is its value."""
-    firsts, place = [], 0
-    for column in population.quasi_identifiers:
-        firsts.append({"name": Identifier(column.name), "key": place})
-        place += len(population.shown(column))
-    with population.engine.grouping_by_hash():
-        population.engine.run(
-            "risk/create_frequencies",
-            frequencies=frequencies,
-            table=population.table,
-            keys=population.keys,
-            person=population.person,
-            columns=firsts,
-            members=Identifier(members),
-        )
-
-
-def _unused_name(columns: Sequence[Column]) -> str:
-    """Name the column of the members so that no column has the name, whatever the case of letters."""
-    taken = {column.name.casefold() for column in columns}
-    name = "members"
-    while name in taken:
-        name += "_"
-    return name

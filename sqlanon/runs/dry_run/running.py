@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import Step
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.errors import PolicyError
 from sqlanon.plan.persons import refuse_persons
 from sqlanon.plan.plan import Plan, with_word_of_release
 from sqlanon.plan.pseudonyms import refuse_pseudonyms
@@ -65,6 +66,8 @@ def run_dry(
     """
     refuse_persons(policy, "a dry run")
     refuse_pseudonyms(policy, "a dry run reads no identifiers (`show --steps` has the statements of a run), and")
+    if policy.population_elsewhere is not None:
+        raise PolicyError(f"privacy: a dry run does not bring the population {policy.population}; run `sqlanon check`.")
     search_options = search_options or SearchOptions()
     policy = search_options.applied_to(policy)
     answers = FakeAnswers(Script())
