@@ -22,13 +22,13 @@ PERSONS = 8
 def decide(known: Sequence[Collection[int]], asked: Collection[int], k: int, persons: int) -> SumVerdict:
     """Audit with each person as a group; the sum over all is known."""
     everyone = set(range(persons))
-    rows = np.array(incidence([everyone, *known, asked], persons), dtype=np.int64)
+    rows = np.array(incidence([everyone, *known, asked], persons), dtype=bool)
     return audit_sum(rows, [1] * persons, k)
 
 
 def merged(known: Sequence[Collection[int]], asked: Collection[int], k: int, persons: int) -> SumVerdict:
     """The same with groups of persons that no sum tells apart."""
-    rows = np.array(incidence([set(range(persons)), *known, asked], persons), dtype=np.int64)
+    rows = np.array(incidence([set(range(persons)), *known, asked], persons), dtype=bool)
     columns, sizes = np.unique(rows, axis=1, return_counts=True)
     return audit_sum(columns, list(sizes), k)
 
@@ -78,7 +78,7 @@ def test_three_overlapping_pairs_are_not_told() -> None:
     """Modulo 2 the third follows from the others; in fractions they tell everybody's value."""
     pairs = [{0, 1}, {1, 2}, {0, 2}]
     assert learns(pairs, 3, 2) == [(0,), (1,), (2,)]
-    assert not is_certain(np.array(incidence(pairs, 3), dtype=np.int64))
+    assert not is_certain(np.array(incidence(pairs, 3), dtype=bool))
     assert decide([*pairs[:2]], pairs[2], 2, 8) is SumVerdict.DENIED
 
 
@@ -86,7 +86,7 @@ def test_three_overlapping_pairs_are_not_told() -> None:
 @given(st.lists(subsets, min_size=1, max_size=7))
 def test_certain_rows_are_independent(sums: list[frozenset[int]]) -> None:
     rows = incidence(sums, PERSONS)
-    if is_certain(np.array(rows, dtype=np.int64)):
+    if is_certain(np.array(rows, dtype=bool)):
         assert rank(rows) == len(rows)
 
 
@@ -102,7 +102,7 @@ def require_no_lighter(sums: Sequence[Collection[int]], sizes: list[int]) -> Non
     sizes.sort(reverse=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_space, "block_width", lambda count: count)
-        sure = [k for k in range(1, 20) if row_space.reaches(np.array(rows, dtype=np.int64), sizes, k)]
+        sure = [k for k in range(1, 20) if row_space.reaches(np.array(rows, dtype=bool), sizes, k)]
     for few in (few for size in range(PERSONS) for few in itertools.combinations(range(PERSONS), size)):
         left = [[value for place, value in enumerate(row) if place not in few] for row in rows]
         if rank(left) < len(rows):

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from sqlanon.algorithms.output.axes import ConditionAxis, TypedCondition, axes_of, key_of, literal_of
 from sqlanon.algorithms.output.row_space import (
-    Matrix,
+    Marks,
     SumVerdict,
     audit_sum,
     block_width,
@@ -88,8 +88,8 @@ def _cells(
     tuples: int | None,
     most: int,
     divisor: int = 1,
-) -> tuple[Matrix, list[int]]:
-    """Count the persons of cells, the largest first; zeros and ones tell which sums a cell is in, the whole first.
+) -> tuple[Marks, list[int]]:
+    """Count the persons of cells, the largest first; marks tell which sums a cell is in, the whole first.
 
     tuples: how many distinct tuples to look at, the largest; None for all. divisor: of the tuples one in so many is
         looked at, with all its persons; 1 for all.
@@ -113,7 +113,7 @@ def _cells(
         most=most,
     )
     places = np.array([cell[:-1] for cell in cells], dtype=np.int64).reshape(len(cells), len(axes))
-    rows = np.ones((len(questions) + 1, len(cells)), dtype=np.int64)
+    rows = np.ones((len(questions) + 1, len(cells)), dtype=bool)
     by_name = {axis.column.name: (places[:, number], axis.index) for number, axis in enumerate(axes)}
     for row, spans in zip(rows[1:], questions, strict=True):
         for span in spans:
@@ -121,7 +121,7 @@ def _cells(
     return rows, [cell[-1] for cell in cells]
 
 
-def _merged(rows: Matrix, persons: Sequence[int]) -> tuple[Matrix, list[int]]:
+def _merged(rows: Marks, persons: Sequence[int]) -> tuple[Marks, list[int]]:
     """Merge the cells that are in the same sums."""
     columns, inverse = np.unique(rows, axis=1, return_inverse=True)
     sizes = np.zeros(columns.shape[1], dtype=np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 from markupsafe import Markup
 
 from sqlanon.algorithms.output.question import Comparator, Condition, Constant, Question
-from sqlanon.algorithms.output.row_space import Matrix
+from sqlanon.algorithms.output.row_space import Marks, Matrix
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
@@ -39,8 +39,8 @@ class TypedCondition:
     test: Comparator
     ends: tuple[End, ...]
 
-    def holds(self, places: Matrix, index: dict[End, int]) -> Matrix:
-        """Tell, as zeros and ones, at which places of the column the condition holds.
+    def holds(self, places: Matrix, index: dict[End, int]) -> Marks:
+        """Tell at which places of the column the condition holds.
 
         index: the place in the order of each constant of the column.
         """
@@ -58,7 +58,7 @@ class TypedCondition:
                 held = places >= ends[0]
             case Comparator.BETWEEN:
                 held = (places >= ends[0]) & (places <= ends[1])
-        return np.asarray(held & (places != _NO_PLACE), dtype=np.int64)
+        return np.asarray(held & (places != _NO_PLACE))
 
 
 @dataclass(frozen=True)
