@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import threading
 from collections.abc import Sequence
 from fractions import Fraction
@@ -13,13 +14,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.algorithms.output import auditing
+from sqlanon.algorithms.output.auditing import AskedTable
+from sqlanon.algorithms.output.axes import TypedCondition, spans_of
+from sqlanon.algorithms.output.question import parse_question
+from sqlanon.algorithms.output.row_space import SumVerdict
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
 from sqlanon.policy import Policy
 from sqlanon.runs import asking
 from sqlanon.runs.asking import ask
-from tests.output.linear import learns
+from sqlanon.sql import Relation, Statement
+from tests.oracle.mutants import mutated
+from tests.output.linear import follows, learns, tells_of_few
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database
 
@@ -203,7 +211,7 @@ def test_a_share_of_the_tuples_decides_as_all_do(database: Database, monkeypatch
     cells = auditing._cells
 
     def counted(*arguments: Any) -> Any:
-        looked.append(arguments[5] if len(arguments) > 5 else 1)
+        looked.append(arguments[4] if len(arguments) > 4 else 1)
         return cells(*arguments)
 
     monkeypatch.setattr(auditing, "_cells", counted)
@@ -220,6 +228,57 @@ def test_a_share_of_the_tuples_decides_as_all_do(database: Database, monkeypatch
     assert max(first) > 1 >= max(second)
 
 
+def require_right(engine: Engine, k: int, seed: int) -> list[tuple[SumVerdict, bool]]:
+    """Audit a sequence of questions on one column or on both; the verdicts, with what follows in fractions."""
+    asked = AskedTable(engine, Relation("answered"), None, k)
+    columns, draw = engine.columns(asked.source), random.Random(seed)
+    known: list[tuple[TypedCondition, ...]] = []
+    sums: list[set[int]] = [set(range(len(ROWS)))]
+    verdicts = []
+    for condition, members in draw.sample(BY_ONE, 14):
+        spans = spans_of(parse_question(f"count(*) where {condition}"), columns, ["age", "job"])
+        verdict = auditing.audit(asked, known, spans, len(ROWS))
+        verdicts.append((verdict, follows([*sums, members], len(ROWS))))
+        if verdict is SumVerdict.NEW:
+            assert not tells_of_few([*sums, members], len(ROWS), k)
+            known.append(spans)
+            sums.append(members)
+    assert all(in_fact for verdict, in_fact in verdicts if verdict is SumVerdict.FOLLOWS)
+    return verdicts
+
+
+BY_ONE = [
+    *conditions(),
+    *((f"age in ({a}, {b})", {a - 30, b - 30}) for a, b in itertools.combinations(range(30, 37), 2)),
+    ("job = 'cook'", {0, 3, 6, 7}),
+    ("job = 'nurse'", {1, 2, 5}),
+    ("job in ('cook', 'nurse')", {0, 1, 2, 3, 5, 6, 7}),
+]
+
+
+@pytest.mark.parametrize("most", [50_000, 7])
+def test_sums_on_the_columns_of_a_question_decide_rightly(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """All that follows from sums on the same columns is known to follow, though all cells are too many."""
+    engine.execute(Statement("make", "CREATE TEMP TABLE answered (age INTEGER, job TEXT, income INTEGER)"))
+    engine.load(Relation("answered"), ["age", "job", "income"], ROWS)
+    monkeypatch.setattr(auditing, "_MOST_CELLS", most)
+
+    def check() -> list[tuple[SumVerdict, bool]]:
+        return [one for seed in (1, 3) for one in require_right(engine, 2, seed)]
+
+    following = [verdict for verdict, in_fact in check() if in_fact]
+    assert SumVerdict.FOLLOWS in following
+    assert SumVerdict.NEW not in following
+    if most < len(ROWS):
+        return
+    assert set(following) == {SumVerdict.FOLLOWS}
+    trusted = "verdict in (SumVerdict.FOLLOWS, SumVerdict.DENIED)"
+    with mutated("sqlanon.algorithms.output.auditing:audit", trusted, "verdict"), pytest.raises(AssertionError):
+        check()
+
+
 def test_nothing_more_is_counted_where_some_cells_are_too_many(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,7 +287,7 @@ def test_nothing_more_is_counted_where_some_cells_are_too_many(
     cells, looked = auditing._cells, list[int | None]()
 
     def counting(*arguments: Any) -> Any:
-        looked.append(arguments[3])
+        looked.append(arguments[2])
         return cells(*arguments)
 
     monkeypatch.setattr(auditing, "_cells", counting)

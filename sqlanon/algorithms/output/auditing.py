@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from sqlanon.algorithms.output.axes import ConditionAxis, TypedCondition, axes_of, key_of, literal_of
+from sqlanon.algorithms.output.axes import TypedCondition, axes_of, key_of, literal_of
 from sqlanon.algorithms.output.row_space import (
     Marks,
     SumVerdict,
@@ -29,6 +29,7 @@ _BLOCKS = 64  # of large cells that are looked at first
 _SPARE_BLOCKS = 2  # as the rows may not be independent in each
 _SPARE_TUPLES = 4  # times those that are needed, in a share of the table
 _MOST_CELLS = 50_000  # that are looked at where large ones don't suffice
+_NEAR = 10  # the share of the work that sums on the question's columns may take
 
 
 @dataclass(frozen=True)
@@ -61,29 +62,40 @@ def audit(
 
     known: the conditions of the sums that are known, independent of each other; asked: those of the question.
     persons: how many the table has. Of many a share is looked at first, by a hash of their tuples: it has as many of
-        these as are needed, where hardly two are equal.
+        these as are needed, where hardly two are equal. Then sums on the columns of the question alone, of few cells:
+        what follows from these, or tells of few with them, does so with all.
     """
     if any(set(spans) == set(asked) for spans in known) or not asked:
         return SumVerdict.FOLLOWS
     questions = [*known, asked]
-    axes = axes_of(questions)
-    width = block_width(len(questions) + 1)
-    tuples = width * (min(table.k, _BLOCKS) + _SPARE_BLOCKS)
+    most = most_columns(len(questions) + 1)
+    tuples = block_width(len(questions) + 1) * (min(table.k, _BLOCKS) + _SPARE_BLOCKS)
     divisor = persons // (_SPARE_TUPLES * tuples)
-    for part in (divisor, 1) if divisor > 1 else (1,):
-        rows, sizes = _cells(table, axes, questions, tuples, tuples, part)
-        if reaches(rows, sizes, table.k):
-            return SumVerdict.NEW
-    most = min(_MOST_CELLS, most_columns(len(rows)))
+    if divisor > 1 and reaches(*_cells(table, questions, tuples, tuples, divisor), table.k):
+        return SumVerdict.NEW
+    own = {span.column for span in asked}
+    near = [spans for spans in known if {span.column for span in spans} <= own]
+    if len(near) < len(known):
+        verdict = _audit_cells(table, [*near, asked], most_columns(len(near) + 2) // _NEAR)
+        if verdict in (SumVerdict.FOLLOWS, SumVerdict.DENIED):
+            return verdict
+    rows, sizes = _cells(table, questions, tuples, tuples)
+    if reaches(rows, sizes, table.k):
+        return SumVerdict.NEW
     if len(sizes) > most:  # there are no fewer cells of all tuples than of some
         return SumVerdict.DENIED
-    rows, sizes = _cells(table, axes, questions, None, most + 1)
-    return SumVerdict.DENIED if len(sizes) > most else audit_sum(*_merged(rows, sizes), table.k)
+    return _audit_cells(table, questions, most) or SumVerdict.DENIED
+
+
+def _audit_cells(table: AskedTable, questions: Sequence[Sequence[TypedCondition]], most: int) -> SumVerdict | None:
+    """Decide on the last of some questions by all cells; None where these are more than `most`."""
+    most = min(_MOST_CELLS, most)
+    rows, sizes = _cells(table, questions, None, most + 1)
+    return None if len(sizes) > most else audit_sum(*_merged(rows, sizes), table.k)
 
 
 def _cells(
     table: AskedTable,
-    axes: Sequence[ConditionAxis],
     questions: Sequence[Sequence[TypedCondition]],
     tuples: int | None,
     most: int,
@@ -94,6 +106,7 @@ def _cells(
     tuples: how many distinct tuples to look at, the largest; None for all. divisor: of the tuples one in so many is
         looked at, with all its persons; 1 for all.
     """
+    axes = axes_of(questions)
     cells = table.engine.query(
         "output/count_cells",
         source=table.source,
