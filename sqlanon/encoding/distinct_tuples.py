@@ -115,11 +115,28 @@ def masked_words(coded: CodedTable, fields: Sequence[Field]) -> tuple[tuple[int,
     return masks, [{"name": column, "value": macro("bits.masked", column, mask)} for column, mask in masked]
 
 
+@dataclass(frozen=True)
+class TupleLeaves:
+    """The leaves of distinct tuples, `(leaf, p0, p1, …)`, whose words have the bits of `masks` alone.
+
+    expanded: every row's words with the leaf of its tuple.
+    """
+
+    leaves: Relation | Markup
+    masks: tuple[int, ...]
+    expanded: Markup
+
+
 def expand(coded: CodedTable, tuples: Tuples, done: Relation | Markup) -> Markup:
     """Every row's words with the leaf of its tuple."""
+    return leaves_of(coded, tuples, done).expanded
+
+
+def leaves_of(coded: CodedTable, tuples: Tuples, done: Relation | Markup) -> TupleLeaves:
+    """The leaves of the tuples, and of every row."""
     words = list(zip(coded.word_columns, tuples.masks, strict=True))
     if tuples.several is not None:
         done = macro("tree.leaves_of_tuples", done, words)
     elif tuples.persons is not None:
         done = macro("tree.counted", done, Identifier("w"))
-    return macro("relations.with_leaves", coded.rows, done, words)
+    return TupleLeaves(done, tuples.masks, macro("relations.with_leaves", coded.rows, done, words))

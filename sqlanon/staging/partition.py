@@ -9,6 +9,7 @@ from typing import Any, Self
 from markupsafe import Markup
 
 from sqlanon.encoding.axes import Axis
+from sqlanon.encoding.distinct_tuples import TupleLeaves
 from sqlanon.results.facts import Facts, TreeFacts
 from sqlanon.sql import Relation
 
@@ -27,6 +28,7 @@ class Partition:
     has_empty_leaves: whether leaves of the tree may have no rows.
     divides_equal_rows: whether rows with the same words may have several leaves.
     tree: the partition tree of a search that grows one (see `forest.Grown`).
+    tuples: the leaves of the distinct tuples that the search worked on, where `assigned` is made of them.
     """
 
     axes: tuple[Axis, ...]
@@ -39,6 +41,7 @@ class Partition:
     tree: Relation | Markup | None = None
     divides_equal_rows: bool = False
     has_empty_leaves: bool = False
+    tuples: TupleLeaves | None = None
 
     @property
     def levels(self) -> tuple[frozenset[int], ...] | None:

@@ -6,6 +6,7 @@ that it tells nothing about the order of the source.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,23 +152,45 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
     return {"table": table, "alias": Identifier(f"mean_{shown.axis.number}")}
 
 
-def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding, meaning: str = "witnessed") -> Relation:
+def create_witness(
+    engine: Engine,
+    workspace: Workspace,
+    recoding: Recoding,
+    meaning: str = "witnessed",
+    only: Sequence[Identifier] | None = None,
+) -> Relation:
     """Raw quasi-identifiers `r0…`, kept values `v0…`, beside the `leaf` of the region that they went to.
 
-    The value of a person that the release hides is behind the kept ones. meaning: of the work table.
+    The value of a person that the release hides is behind the kept ones.
+
+    meaning: of the work table. only: the columns that are looked at, in place of all.
     """
     table = workspace.table(meaning)
+    raw = [
+        *(Identifier(f"r{i}") for i in range(len(recoding.shown))),
+        *(Identifier(f"v{i}") for i in range(len(recoding.coded.kept) + (recoding.coded.person is not None))),
+    ]
+    assigned, words = _leaves_by_words(recoding)
     engine.run(
         "staging/create_witness",
         witnessed=table,
         sample=recoding.coded.witness_is_sample,
         witness=recoding.coded.witness,
-        assigned=recoding.partition.assigned,
-        words=recoding.coded.witnessed_words,
+        assigned=assigned,
+        words=words,
         paired=recoding.partition.divides_equal_rows and not recoding.coded.witness_is_sample,
-        raw=[
-            *(Identifier(f"r{i}") for i in range(len(recoding.shown))),
-            *(Identifier(f"v{i}") for i in range(len(recoding.coded.kept) + (recoding.coded.person is not None))),
-        ],
+        raw=raw if only is None else only,
     )
     return table
+
+
+def _leaves_by_words(recoding: Recoding) -> tuple[Relation | Markup, list[dict[str, Any]]]:
+    """The leaves of all words of rows, and the words by which the witness has them; by tuples, where these have leaves.
+
+    A sample is coded by itself, which is not true of its tuples.
+    """
+    coded, assigned, tuples = recoding.coded, recoding.partition.assigned, recoding.partition.tuples
+    if tuples is None or tuples.expanded != assigned or coded.witness_is_sample or not any(tuples.masks):
+        return assigned, coded.witnessed_words
+    masked = zip(coded.word_columns, tuples.masks, strict=True)
+    return tuples.leaves, [{"name": column, "mask": mask} for column, mask in masked if mask]

@@ -34,7 +34,6 @@ def create_persons(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
 
     Columns are named as in the release. Persons and values that the database takes for equal are equal for models too.
     """
-    witness, table = create_witness(engine, workspace, recoding, "placed"), workspace.table("persons")
     cells = [(cell.column, cell_name(number)) for number, cell in enumerate(recoding.cells)]
     kept = [
         (Identifier(field.attribute.name), place)
@@ -43,6 +42,8 @@ def create_persons(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
     ]
     person = free_name("person", [name.name for name, _ in (*cells, *kept)])
     values = [*((name, _value_name(place)) for name, place in kept), (person, _value_name(len(recoding.coded.kept)))]
+    witness = create_witness(engine, workspace, recoding, "placed", only=[value for _, value in values])
+    table = workspace.table("persons")
     engine.run(
         "verify/create_persons",
         persons=table,

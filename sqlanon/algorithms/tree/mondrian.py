@@ -18,7 +18,7 @@ from sqlanon.algorithms.tree.relaxing import Relaxing
 from sqlanon.algorithms.tree.task import Task
 from sqlanon.encoding.axes import measured_axes
 from sqlanon.encoding.coded_table import CodedTable
-from sqlanon.encoding.distinct_tuples import WEIGHT, Tuples, expand
+from sqlanon.encoding.distinct_tuples import WEIGHT, Tuples, leaves_of
 from sqlanon.encoding.domains import create_domains, create_domains_of_persons, require_attainable
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
@@ -49,13 +49,14 @@ def search(
         grown = grow_forest(engine, workspace, task, begin, report, records=True)
     else:
         grown = grow_forest(engine, workspace, task, lambda trunk, _: trunk.root(table), report, records=True)
-    done = grown.done if tuples is None else expand(coded, tuples, grown.done)
+    of_tuples = None if tuples is None else leaves_of(coded, tuples, grown.done)
+    done = grown.done if of_tuples is None else of_tuples.expanded
     leaves = grown.leaves
     if tuples is not None and tuples.persons is not None:
         leaves = workspace.table("leaves_of_rows")
         engine.run("staging/count_leaf_rows", counted=leaves, leaves=grown.leaves, assigned=done, axes=task.axes)
     facts = facts_of_tree(algorithm, models)
-    partition = Partition(task.axes, leaves, done, grown.rounds, tree=grown.tree, facts=facts)
+    partition = Partition(task.axes, leaves, done, grown.rounds, tree=grown.tree, facts=facts, tuples=of_tuples)
     if not algorithm.regions_overlap:
         return partition
     return Relaxing(engine, workspace, coded, partition, models, task.sensitive).relax()
