@@ -41,7 +41,11 @@ def compare_classifiers(
         if target in changes:
             raise PolicyError(f"'{target}' was randomized too: a target is a column that is released as it is.")
         hidden = {name: change for name, change in changes.items() if change.hides_distribution}
-        columns = {column.name: column for column in engine.columns(release)}
+        own_sizes = {name: change.added_columns for name, change in changes.items() if change.added_columns}
+        added = {added for names in own_sizes.values() for added in names}
+        if target in added:
+            raise PolicyError(f"'{target}' has the sizes of noise, and is of no source: there is nothing to predict.")
+        columns = {one.name: one for one in engine.columns(release) if one.name not in {*own_sizes, *added}}
         predicted = read_target(engine, release, columns.pop(target))
         ranges = {name: range_ for name in changes if (range_ := declared_range(policy, name)) is not None}
         features, omitted = read_features(engine, release, list(columns.values()), hidden, ranges, bins)
@@ -52,7 +56,7 @@ def compare_classifiers(
             ".".join(release.parts[-2:]),
             target,
             tuple(names),
-            tuple(omitted),
+            (*omitted, *own_sizes),
             compared.trained,
             compared.tested,
             "release" if source is None else "source",

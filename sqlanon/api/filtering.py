@@ -15,8 +15,8 @@ from sqlanon.engines.columns import Column
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.filtering import filter_noise
-from sqlanon.measures.reconstruction.numbers import finite_number_of
-from sqlanon.models.randomization.changes import AddedNoise
+from sqlanon.measures.reconstruction.numbers import finite_number_of, number_of
+from sqlanon.models.randomization.changes import AddedNoise, UncertainNoise
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.measuring import portions
@@ -43,12 +43,12 @@ def measure_noise_filter(policy: Policy, *, options: EngineOptions | None = None
     with open_release(policy, options=options) as (engine, release):
         changes = read_released_changes(engine, release)
         require_columns(engine, release, list(changes))
-        noises = {name: change for name, change in changes.items() if isinstance(change, AddedNoise)}
+        noises = {n: change for n, change in changes.items() if isinstance(change, AddedNoise | UncertainNoise)}
         columns = [column for column in engine.columns(release) if column.name in noises]
         if not columns:
             raise PolicyError(f"No column of {release} has noise added to its numbers.")
         rows, covariances = _measure(engine, release, columns)
-    variances = [noises[column.name].variance for column in columns]
+        variances = [_variance(engine, release, noises[column.name]) for column in columns]
     filtered = filter_noise(covariances, variances)
     return NoiseFilter(
         ".".join(release.parts[-2:]),
@@ -65,6 +65,16 @@ def measure_noise_filter(policy: Policy, *, options: EngineOptions | None = None
             for place, column in enumerate(columns)
         ),
     )
+
+
+def _variance(engine: Engine, release: Relation, change: AddedNoise | UncertainNoise) -> float:
+    """Tell the variance of a column's noise; of sizes that differ by row, in the mean of the rows."""
+    if isinstance(change, AddedNoise):
+        return change.variance
+    require_columns(engine, release, change.added_columns)
+    size = next(one for one in engine.columns(release) if one.name == change.spread_column)
+    mean, square = engine.query_one("reconstruction/measure_sizes", release=release, size=number_of(engine, size))
+    return change.variance(float(mean), float(square))
 
 
 def _measure(engine: Engine, release: Relation, columns: Sequence[Column]) -> tuple[int, NDArray[np.float64]]:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.columns import Column
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.measures.reconstruction.bins import Bins, spread, transitions
+from sqlanon.measures.reconstruction.bins import spread, transitions
 from sqlanon.measures.reconstruction.estimate_table import place_of_estimate, write_estimate
 from sqlanon.measures.reconstruction.estimating import Estimate, estimate, has_inverse, invert
-from sqlanon.measures.reconstruction.numbers import finite_number_of
-from sqlanon.models.randomization.changes import AddedNoise, CategoryChange, RandomChange, read_changes
+from sqlanon.measures.reconstruction.released_column import MOST_SHOWN, GroupedColumn
+from sqlanon.measures.reconstruction.uncertain import uncertain_groups
+from sqlanon.models.randomization.changes import (
+    AddedNoise,
+    CategoryChange,
+    RandomChange,
+    UncertainNoise,
+    read_changes,
+)
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
 from sqlanon.policy import Policy
@@ -30,8 +35,6 @@ from sqlanon.work.publish.companion import NOISE, companion_of
 Method = Literal["em", "bayes", "inversion"]
 BINS = 50
 MOST_BINS = 1000
-_MOST_SHOWN = 20_000  # bins of released numbers
-_MOST_GROUPS = 100
 
 
 def reconstruct(
@@ -77,7 +80,7 @@ def reconstruct(
                 f"The values of '{column}' were swapped: the released ones are distributed exactly as the originals."
             )
         released = next(one for one in engine.columns(release) if one.name == column)
-        source = _ReleasedColumn(engine, release, released, group)
+        source = GroupedColumn(engine, release, released, group)
         chosen = method or _default_method(change)
         if isinstance(change, AddedNoise):
             if chosen == "inversion":
@@ -87,6 +90,10 @@ def reconstruct(
             if chosen == "bayes":
                 raise PolicyError("bayes is for numbers; categories are estimated by em or inversion.")
             groups = _categories(source, change, chosen)
+        elif isinstance(change, UncertainNoise):
+            if chosen != "em":
+                raise PolicyError("Numbers whose noise has a size of each row's own are estimated by em alone.")
+            groups = uncertain_groups(source, change, bins, range_)
         name = ".".join(release.parts[-2:])
         result = Reconstruction(name, column, change.method, chosen, by, tuple(groups))
         if place is not None:
@@ -96,34 +103,6 @@ def reconstruct(
 
 def _default_method(change: RandomChange) -> Method:
     return "inversion" if isinstance(change, CategoryChange) and has_inverse(change.matrix) else "em"
-
-
-class _ReleasedColumn:
-    """A column of a release, in groups."""
-
-    def __init__(self, engine: Engine, release: Relation, column: Column, group: Markup | None) -> None:
-        self.engine, self.release, self.column, self.group = engine, release, column, group
-
-    @property
-    def number(self) -> Markup:
-        """The value as a double; NULL for NaN and infinities."""
-        return finite_number_of(self.engine, self.column)
-
-    @property
-    def text(self) -> Markup:
-        """The value as a text."""
-        return text_of(self.engine.render, Markup(Identifier(self.column.name)), self.column.kind, self.column.type)
-
-    def count(self, template: str, **values: Any) -> dict[str | None, dict[Any, int]]:
-        """Count rows by group and value, the groups in the order of their texts."""
-        counted: dict[str | None, dict[Any, int]] = defaultdict(dict)
-        for group, value, rows in self.engine.query(template, release=self.release, group=self.group, **values):
-            counted[group][value] = int(rows)
-        if not counted:
-            raise PolicyError(f"{self.release} holds no rows.")
-        if len(counted) > _MOST_GROUPS:
-            raise PolicyError(f"--by has {len(counted):,} values, and {_MOST_GROUPS} groups at most are reconstructed.")
-        return {group: counted[group] for group in sorted(counted, key=lambda group: (group is not None, group))}
 
 
 def read_released_changes(engine: Engine, release: Relation) -> dict[str, RandomChange]:
@@ -154,20 +133,13 @@ def declared_range(policy: Policy, column: str) -> tuple[float, float] | None:
 
 
 def _numbers(
-    source: _ReleasedColumn, change: AddedNoise, count: int, method: Method, range_: tuple[float, float] | None
+    source: GroupedColumn, change: AddedNoise, count: int, method: Method, range_: tuple[float, float] | None
 ) -> list[ReconstructedGroup]:
-    ends = range_ or source.engine.query_one("randomize/measure_ends", relation=source.release, number=source.number)
-    if ends[0] is None:
-        raise PolicyError(f"{source.release} holds no numbers in {change.column}.")
-    bins = Bins.over(float(ends[0]), float(ends[1]), count, change.unit)
+    bins = source.bins(range_, count, change.unit)
     counted = source.count("reconstruction/count_bins", number=source.number, low=bins.low, width=bins.width)
-    if unknown := sum(counts.get(None, 0) for counts in counted.values()):
-        raise PolicyError(
-            f"{change.column} is NULL, NaN or infinite in {unknown:,} released rows, which no noise makes of a number:"
-            " the release was changed (sqlanon verify)."
-        )
+    source.require_known(sum(counts.get(None, 0) for counts in counted.values()))
     shown = spread({place: 1 for counts in counted.values() for place in counts})
-    if len(shown) > _MOST_SHOWN:
+    if len(shown) > MOST_SHOWN:
         raise PolicyError(
             f"The noise is so large that released numbers are in {len(shown):,} bins; ask for fewer bins."
         )
@@ -196,7 +168,7 @@ def _numbers(
     ]
 
 
-def _categories(source: _ReleasedColumn, change: CategoryChange, method: Method) -> list[ReconstructedGroup]:
+def _categories(source: GroupedColumn, change: CategoryChange, method: Method) -> list[ReconstructedGroup]:
     counted = source.count("reconstruction/count_values", text=source.text)
     numbers = {value: place for place, value in enumerate(change.released)}
     foreign = sum(rows for counts in counted.values() for value, rows in counts.items() if value not in numbers)

@@ -51,6 +51,7 @@ def result_text(result: RandomizedResult) -> str:
         f"Published {result.release}\n  from {result.source}: {quantity(result.rows, 'row')}\n  and {result.changes}:"
         f" what was added to them\n  run {result.run} on {result.engine}",
         _columns_text(result.columns),
+        *map(_fit, result.columns),
         _promise(result.epsilon),
         "Checked: " + ", ".join(name.replace("_", " ") for name in result.checks) + ". That the draws were secret and"
         " independent can't be seen in a table: it follows from how they were made.",
@@ -66,6 +67,7 @@ AUDITED = {
     "values_possible": "no value is one that its change can't give",
     "changes_told": "readers are told the changes that the policy asks for",
     "changes_recorded": "readers are told the changes that were recorded",
+    "spreads_possible": "each size of noise is one that a neighbourhood can have, and of as many rows",
     "contents_equal": "rows are those that were released, whatever their order",
 }
 
@@ -96,6 +98,11 @@ def _columns_text(columns: Sequence[ChangedColumn]) -> str:
 def _change(column: ChangedColumn) -> str:
     amounts = ", ".join(f"{name} {amount:.4g}" for name, amount in column.amounts.items() if name != "epsilon")
     return f"{column.method} ({amounts})"
+
+
+def _fit(column: ChangedColumn) -> str:
+    """The rows that are expected to fit an uncertain column; nothing of others."""
+    return "" if column.expected is None else f"{column.name}: {column.expected.sentence}"
 
 
 def _widths(column: ChangedColumn) -> list[str]:

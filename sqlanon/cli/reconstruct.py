@@ -135,7 +135,10 @@ def classification_text(result: Classification) -> str:
         layout.table(["right, trained on", "naive Bayes", "decision tree", "leaves"], rows),
     ]
     if result.omitted:
-        parts.append(f"Not predicted from, as they have too many values: {', '.join(result.omitted)}.")
+        parts.append(
+            "Not predicted from, as they have too many values, or noise whose size is each row's own:"
+            f" {', '.join(result.omitted)}."
+        )
     if result.unread is not None:
         parts.append(
             f"Rows without noise can't be compared: {result.unread} What is tested on rows with noise says less: rows"

@@ -18,6 +18,7 @@ from sqlanon.plan.randomized_columns import (
     RandomizedColumn,
     RandomizedNumber,
     SwappedColumn,
+    UncertainColumn,
     randomize_column,
     type_problems,
 )
@@ -41,13 +42,19 @@ _ALTERED = (
 class RandomizedPlan(DrawnPlan):
     """Everything that a run needs to know to randomize columns.
 
-    columns: of the release, in the source's order. randomized: those of them that are changed, by name.
+    columns: of the source, those that are released, in its order. randomized: those of them that are changed, by name.
     """
 
     rows: int
     columns: tuple[Column, ...]
     randomized: dict[str, RandomizedColumn]
     warnings: tuple[str, ...]
+
+    @property
+    def released(self) -> list[Column]:
+        """The columns of the release: those of the source, an uncertain one with the sizes of its noise behind it."""
+        spreads = {name: one.spread for name, one in self.uncertain.items()}
+        return [part for one in self.columns for part in (one, spreads.get(one.name)) if part is not None]
 
     @property
     def kept(self) -> list[Column]:
@@ -73,6 +80,11 @@ class RandomizedPlan(DrawnPlan):
     def swapped(self) -> dict[str, SwappedColumn]:
         """The columns whose values are exchanged between rows, by name."""
         return {name: one for name, one in self.randomized.items() if isinstance(one, SwappedColumn)}
+
+    @property
+    def uncertain(self) -> dict[str, UncertainColumn]:
+        """The columns of numbers with noise of sizes of their own, by name."""
+        return {name: one for name, one in self.randomized.items() if isinstance(one, UncertainColumn)}
 
     @property
     def changes(self) -> list[RandomChange]:
@@ -108,6 +120,7 @@ def resolve_randomized(policy: Policy, engine: Engine, *, replace: bool = False)
         _require_values(engine, randomized)
         rows, figures = _measure(engine, source, randomized)
     problems = [] if rows else [f"{source} holds no rows."]
+    problems += _name_problems(released, randomized)
     for name, one in randomized.items():
         texts = one.value_problems(rows, figures.get(name, ()))
         problems += [f"{path_text(('attributes', name))}: {text}" for text in texts]
@@ -160,6 +173,17 @@ def _measure(
     return int(rows), dict(zip(measured, five, strict=True))
 
 
+def _name_problems(released: Sequence[Column], randomized: Mapping[str, RandomizedColumn]) -> Iterator[str]:
+    """Name columns of the source whose names those of sizes of noise need."""
+    names = {column.name.lower(): column.name for column in released}
+    for one in randomized.values():
+        if isinstance(one, UncertainColumn) and one.spread.name.lower() in names:
+            yield (
+                f"{path_text(('attributes', names[one.spread.name.lower()]))}: the release has the sizes of the noise"
+                f" of {quoted([one.column.name])[0]} in a column of this name; rename the column in a view."
+            )
+
+
 def _epsilon_problems(plan: RandomizedPlan) -> Iterator[str]:
     (asked,) = plan.policy.privacy
     assert isinstance(asked, RandomizationParameters)
@@ -173,7 +197,7 @@ def _epsilon_problems(plan: RandomizedPlan) -> Iterator[str]:
 
 
 def _warnings(plan: RandomizedPlan) -> Iterator[str]:
-    numbers = list(plan.numbers)
+    numbers = [*plan.numbers, *plan.uncertain]
     if numbers:
         yield (
             f"Noise hides little of outliers: whoever is far from all others in {', '.join(quoted(numbers))} still is"
@@ -183,6 +207,11 @@ def _warnings(plan: RandomizedPlan) -> Iterator[str]:
         yield (
             f"Noise of {', '.join(quoted(numbers))} is drawn apart: where these columns depend on each other, a filter"
             " takes a part of it away again; `sqlanon loss POLICY` measures how much."
+        )
+    if plan.uncertain:
+        yield (
+            f"{', '.join(quoted(list(plan.uncertain)))}: k rows are expected to fit a number by itself; whoever knows"
+            " other columns of a row too may see that fewer fit. Sizes of noise tell how far apart neighbours are."
         )
     for name, one in plan.swapped.items():
         yield (
@@ -194,8 +223,8 @@ def _warnings(plan: RandomizedPlan) -> Iterator[str]:
         yield f"{', '.join(quoted(sensitive))}: sensitive, and released as it is."
     if plan.epsilon is None:
         yield (
-            "No epsilon bounds what a row tells of its person: gaussian and uniform noise, swaps, and matrices with a 0"
-            " beside other probabilities have none."
+            "No epsilon bounds what a row tells of its person: gaussian and uniform noise, uncertain values, swaps,"
+            " and matrices with a 0 beside other probabilities have none."
         )
     elif plan.epsilon > 10:
         yield f"epsilon {plan.epsilon:g} of a row promises next to nothing: 1 or less is usual."

@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,15 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.models.randomization.changes import AddedNoise, CategoryChange, RandomChange, Response, Swap, Transition
+from sqlanon.models.randomization.changes import (
+    AddedNoise,
+    CategoryChange,
+    RandomChange,
+    Response,
+    Swap,
+    Transition,
+    UncertainNoise,
+)
 from sqlanon.models.randomization.draws import (
     Draws,
     kept_or_moved,
@@ -27,11 +36,12 @@ from sqlanon.models.randomization.draws import (
 )
 from sqlanon.models.randomization.matrix_file import privacy_loss_of, read_matrix
 from sqlanon.models.randomization.noise import DISTRIBUTIONS, NoiseDistribution
-from sqlanon.policy import ColumnNoise, RandomizedResponse, TransitionMatrix, ValueSwap
+from sqlanon.models.randomization.spreads import MOST_SPREAD
+from sqlanon.policy import ColumnNoise, RandomizedResponse, TransitionMatrix, UncertainValues, ValueSwap
 from sqlanon.policy.document import path_text
 from sqlanon.policy.noise_algorithms import ColumnChange
 from sqlanon.sql import Identifier, RedactedValue, macro
-from sqlanon.support.quantities import rows_hold
+from sqlanon.support.quantities import quantity, rows_hold
 from sqlanon.values.expressions import is_single, text_of
 
 _UNIT_BITS = 20  # of the size of noise, in units of a column of floats
@@ -76,33 +86,20 @@ class RandomizedNumber(RandomizedColumn):
     limits: tuple[int, int] | None
     range: tuple[float, float] | None
 
-    @property
-    def decimals(self) -> int:
-        return self.column.decimals or 0
-
     def measured(self, engine: Engine) -> dict[str, Any]:
-        value = Markup(Identifier(self.column.name))
-        return {
-            "value": value,
-            "texts": None,
-            "number": engine.render.macro("double", value),
-            "is_finite": engine.render.macro("is_finite_number", value, self.column.kind.value),
-            "range": self.range,
-        }
+        return _measured_number(engine, self.column, self.range)
 
     def value_problems(self, _: int, figures: Sequence[Any]) -> Iterator[str]:
-        nulls, infinite, outside = (int(count or 0) for count in figures[:3])
-        if nulls:
-            yield _null_problem(nulls)
-        if infinite:
-            yield f"{rows_hold(infinite)} NaN or an infinity, which no noise hides; leave these rows out in a view."
+        outside = int(figures[2] or 0)
+        yield from _number_problems(figures)
         if outside:
             yield (
                 f"{rows_hold(outside)} a number outside of the declared range; declare a wider one, or limit the values"
                 " in a view."
             )
-        if not infinite and figures[3] is not None:
-            yield from _width_problems(self, max(abs(float(figures[3])), abs(float(figures[4]))))
+        if not figures[1] and figures[3] is not None:
+            greatest = max(abs(float(figures[3])), abs(float(figures[4])))
+            yield from _width_problems(self.column, self.change.unit, greatest, self.draws.greatest)
 
 
 @dataclass(frozen=True)
@@ -166,26 +163,68 @@ class SwappedColumn(RandomizedColumn):
             )
 
 
+@dataclass(frozen=True)
+class UncertainColumn(RandomizedColumn):
+    """A column of numbers whose noise has a size of each row's own."""
+
+    change: UncertainNoise
+
+    @property
+    def spread(self) -> Column:
+        """The released column of the sizes."""
+        return Column(self.change.spread_column, self.column.type, self.column.kind)
+
+    def measured(self, engine: Engine) -> dict[str, Any]:
+        return _measured_number(engine, self.column, None)
+
+    def value_problems(self, rows: int, figures: Sequence[Any]) -> Iterator[str]:
+        yield from _number_problems(figures)
+        least = self.change.rule.least_rows(self.change.k)
+        if 0 < rows < least:
+            given = f"{quantity(rows, 'row')} {'is' if rows == 1 else 'are'}"
+            yield (
+                f"{given} too few: with k = {self.change.k} a neighbourhood has {least:,} rows; ask for a smaller k."
+            )
+        if not figures[1] and figures[3] is not None:
+            yield from self._width_problems(float(figures[3]), float(figures[4]))
+
+    def _width_problems(self, least: float, greatest: float) -> Iterator[str]:
+        """Refuse numbers that could have more noise than the type of the column, or draws, can hold."""
+        spread = (greatest - least) / self.change.unit * self.change.rule.most_per_span + 1
+        if spread > MOST_SPREAD:
+            yield (
+                f"its numbers are up to {(greatest - least) / self.change.unit:.3g} multiples of {self.change.unit:g}"
+                " apart, which is too much for the noise; cast the column to fewer decimals, or limit the numbers, in"
+                " a view."
+            )
+        else:
+            reach = self.change.rule.noise(math.ceil(spread)).reach
+            yield from _width_problems(self.column, self.change.unit, max(abs(least), abs(greatest)), reach)
+
+
 def type_problems(column: Column, asked: ColumnChange) -> Iterator[str]:
     """Say why a column of this type can't have the change that is asked for."""
     place = path_text(("algorithm", "columns", column.name))
     if isinstance(asked, ColumnNoise):
-        yield from _noise_problems(place, column, asked)
+        yield from list(_number_type_problems(place, column)) or _noise_problems(place, column, asked)
+    elif isinstance(asked, UncertainValues):
+        yield from list(_number_type_problems(place, column)) or _unit_problems(place, column, asked)
     elif isinstance(asked, RandomizedResponse | TransitionMatrix) and column.kind not in _CATEGORIES:
         key = "response" if isinstance(asked, RandomizedResponse) else "transition"
         yield f"{place}: {key} is for texts, whole numbers and truth values, and the column is {column.type}."
 
 
-def _noise_problems(place: str, column: Column, asked: ColumnNoise) -> Iterator[str]:
+def _number_type_problems(place: str, column: Column) -> Iterator[str]:
     if not column.kind.is_numeric or (column.kind is Kind.INTEGER and _bits(column) is None):
         yield f"{place}: noise is added to numbers, and the column is {column.type}; cast it in a view."
-        return
-    if column.kind is Kind.DECIMAL and (column.decimals is None or column.decimals > _MOST_DECIMALS):
+    elif column.kind is Kind.DECIMAL and (column.decimals is None or column.decimals > _MOST_DECIMALS):
         yield (
             f"{place}: the column is {column.type}, and noise needs a number of decimals, {_MOST_DECIMALS} at most;"
             " cast it in a view, to NUMERIC(18, 2) or the like."
         )
-        return
+
+
+def _noise_problems(place: str, column: Column, asked: ColumnNoise) -> Iterator[str]:
     size, unit = _size(asked), _unit(column, asked)
     if size > unit * _MOST_NOISE:
         yield (
@@ -196,6 +235,19 @@ def _noise_problems(place: str, column: Column, asked: ColumnNoise) -> Iterator[
         yield (
             f"{place}: noise of size {size:g} mostly rounds to nothing in a column whose values are multiples of"
             f" {unit:g}, so that true values would be published; ask for more, {unit:g} at least."
+        )
+
+
+def _unit_problems(place: str, column: Column, asked: UncertainValues) -> Iterator[str]:
+    if column.kind is Kind.FLOAT and asked.unit is None:
+        yield (
+            f"{place}: the numbers of a column of type {column.type} have no least difference, by whose multiples noise"
+            " is chosen; give one (unit: 0.01), or cast the column to a decimal type in a view."
+        )
+    elif column.kind is not Kind.FLOAT and asked.unit is not None:
+        yield (
+            f"{place}.unit: released numbers are multiples of {10.0 ** -(column.decimals or 0):g}, by the column's type"
+            f" {column.type}; leave this key out."
         )
 
 
@@ -282,12 +334,50 @@ def _swapped(column: Column, asked: ValueSwap) -> SwappedColumn:
     return SwappedColumn(column, Swap(column.name, asked.swap), asked.share)
 
 
+def _uncertain(column: Column, asked: UncertainValues) -> UncertainColumn:
+    unit = 10.0 ** -(column.decimals or 0) if asked.unit is None else math.ldexp(1.0, math.frexp(asked.unit)[1] - 1)
+    return UncertainColumn(column, UncertainNoise(column.name, asked.k, asked.error, unit))
+
+
 _MAKERS: Mapping[type[ColumnChange], Callable[[Column, Any], RandomizedColumn]] = {
     ColumnNoise: _noisy,
     RandomizedResponse: _responding,
     TransitionMatrix: _moving,
     ValueSwap: _swapped,
+    UncertainValues: _uncertain,
 }
+
+
+def in_units(column: Column, unit: float) -> dict[str, Any]:
+    """Describe how values of a column become whole units and back, for templates."""
+    forms, decimals = {Kind.FLOAT: "float", Kind.DECIMAL: "decimal"}, column.decimals or 0
+    return {
+        "form": forms.get(column.kind, "integer"),
+        "unit": unit,
+        "decimals": decimals,
+        "decimal_unit": Decimal(1).scaleb(-decimals),
+        "type": Markup(column.type),
+    }
+
+
+def _measured_number(engine: Engine, column: Column, range_: tuple[float, float] | None) -> dict[str, Any]:
+    value = Markup(Identifier(column.name))
+    return {
+        "value": value,
+        "texts": None,
+        "number": engine.render.macro("double", value),
+        "is_finite": engine.render.macro("is_finite_number", value, column.kind.value),
+        "range": range_,
+    }
+
+
+def _number_problems(figures: Sequence[Any]) -> Iterator[str]:
+    """Say why noise can't be added to the values of a column of numbers."""
+    nulls, infinite = (int(count or 0) for count in figures[:2])
+    if nulls:
+        yield _null_problem(nulls)
+    if infinite:
+        yield f"{rows_hold(infinite)} NaN or an infinity, which no noise hides; leave these rows out in a view."
 
 
 def _null_problem(nulls: int) -> str:
@@ -297,19 +387,22 @@ def _null_problem(nulls: int) -> str:
     )
 
 
-def _width_problems(one: RandomizedNumber, greatest: float) -> Iterator[str]:
-    """Refuse numbers that, with their noise, the type of the column can't hold."""
-    units = greatest / one.change.unit + one.draws.greatest + 1
+def _width_problems(column: Column, unit: float, greatest: float, noise: float) -> Iterator[str]:
+    """Refuse numbers that, with their noise, the type of the column can't hold.
+
+    greatest: number, without its sign. noise: the greatest one, in units.
+    """
+    units = greatest / unit + noise + 1
     most = _MOST_UNITS
-    if one.column.kind is Kind.INTEGER:
-        most = min(most, 2.0 ** (_bits(one.column) or 0))
-    precision = re.search(r"\(\s*(\d+)", one.column.type) if one.column.kind is Kind.DECIMAL else None
+    if column.kind is Kind.INTEGER:
+        most = min(most, 2.0 ** (_bits(column) or 0))
+    precision = re.search(r"\(\s*(\d+)", column.type) if column.kind is Kind.DECIMAL else None
     if precision is not None:
         most = min(most, 10.0 ** int(precision[1]))
-    if one.column.kind is Kind.FLOAT and is_single(one.column.type):
-        most = min(most, 3e38 / one.change.unit)
+    if column.kind is Kind.FLOAT and is_single(column.type):
+        most = min(most, 3e38 / unit)
     if units >= most:
         yield (
-            f"its greatest numbers with their noise don't fit into {one.column.type}; cast it to a wider type in a"
+            f"its greatest numbers with their noise don't fit into {column.type}; cast it to a wider type in a"
             " view, or limit the numbers there."
         )

@@ -28,7 +28,14 @@ from sqlanon.policy.lattice_algorithms import (
     TopDown,
 )
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
-from sqlanon.policy.noise_algorithms import ColumnNoise, Randomize, RandomizedResponse, TransitionMatrix, ValueSwap
+from sqlanon.policy.noise_algorithms import (
+    ColumnNoise,
+    Randomize,
+    RandomizedResponse,
+    TransitionMatrix,
+    UncertainValues,
+    ValueSwap,
+)
 from sqlanon.policy.privacy import (
     AlphaKParameters,
     AverageRiskParameters,
@@ -122,6 +129,7 @@ __all__ = [
     "TopDown",
     "TransitionMatrix",
     "Tree",
+    "UncertainValues",
     "Unit",
     "ValueSwap",
     "VarianceDiversityParameters",

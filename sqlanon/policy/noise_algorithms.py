@@ -12,6 +12,7 @@ from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
 from sqlanon.policy.part import Number, Part, Reference, broken, different
 
 MOST_VALUES = 1000  # of a column whose responses are randomized
+MOST_K = 1000  # rows that are expected to fit an uncertain value
 MOST_EPSILON = 10  # of one column: noise of a scale that is smaller hides nothing
 _MOST_PARTS = 10**9  # of all values, that a share is a multiple of
 _SIZES = ("deviation", "half-width", "scale", "epsilon", "interval-privacy")
@@ -108,13 +109,31 @@ class ValueSwap(Part):
         return Fraction(repr(self.swap))
 
 
-ColumnChange = ColumnNoise | RandomizedResponse | TransitionMatrix | ValueSwap
+class UncertainValues(Part):
+    """Uncertain values: each number with noise whose size is that of its neighbourhood in the column, and is released
+    in a column of its own, so that k rows are expected to fit the released pair at least as well as the true row
+    (Aggarwal, ICDE 2008)."""
+
+    condition: Literal["uncertain"]
+    """`uncertain`: numbers have noise of sizes of their own."""
+    k: int = Field(ge=2, le=MOST_K)
+    """The number of rows, the true one among them, that are expected to fit."""
+    error: Literal["gaussian", "uniform"] = "gaussian"
+    """The distribution of the noise: `gaussian`, whose deviation is in `<column>_deviation`, or `uniform`, whose
+    greatest amount is in `<column>_half_width`."""
+    unit: Number | None = Field(default=None, gt=0)
+    """The least difference of two released numbers of a column of floats, which the next lower power of two is taken
+    for; other numbers have one by their type."""
+
+
+ColumnChange = ColumnNoise | RandomizedResponse | TransitionMatrix | ValueSwap | UncertainValues
 
 COLUMN_PARTS: Mapping[str, type[Part]] = {
     "noise": ColumnNoise,
     "response": RandomizedResponse,
     "transition": TransitionMatrix,
     "swap": ValueSwap,
+    "condition": UncertainValues,
 }
 """Parts of the grammar by the key that only one of them has."""
 
@@ -137,7 +156,8 @@ RandomizedColumn = Annotated[
     Annotated[ColumnNoise, Tag("noise")]
     | Annotated[RandomizedResponse, Tag("response")]
     | Annotated[TransitionMatrix, Tag("transition")]
-    | Annotated[ValueSwap, Tag("swap")],
+    | Annotated[ValueSwap, Tag("swap")]
+    | Annotated[UncertainValues, Tag("condition")],
     Discriminator(_kind_of),
 ]
 

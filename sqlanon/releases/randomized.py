@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import itertools
 import secrets
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from markupsafe import Markup
@@ -15,8 +14,16 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.models.randomization.draws import HEAD_BITS, TAIL_BITS, WORD_BITS
+from sqlanon.models.randomization.spreads import SLOT_BITS
 from sqlanon.plan.randomized import RandomizedPlan
-from sqlanon.plan.randomized_columns import RandomizedCategory, RandomizedNumber, SwappedColumn
+from sqlanon.plan.randomized_columns import (
+    RandomizedCategory,
+    RandomizedNumber,
+    SwappedColumn,
+    UncertainColumn,
+    in_units,
+)
+from sqlanon.releases.spreads import spreads_of
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.staging.pair import StagedPair
 from sqlanon.staging.released_order import released_order
@@ -46,11 +53,12 @@ def key_text(key: str) -> str:
 class RandomizedRows:
     """Rows of a source, each with its randomized columns changed.
 
-    key: gives the secret key of the draws, as hexadecimal digits.
+    key: gives the secret key of the draws, as hexadecimal digits. spreads: of uncertain columns, see `create_spreads`.
     """
 
     plan: RandomizedPlan
     key: Callable[[], str] = secret_key
+    spreads: Mapping[str, Relation] = field(default_factory=dict)
 
     def stage(self, engine: Engine, workspace: Workspace, *, replace: bool) -> StagedPair:
         """Write rows and table of changes beside their places; call it in the transaction that reads the source.
@@ -64,7 +72,9 @@ class RandomizedRows:
         self._load(engine, draws, categories)
         engine.run("randomize/create_keys", keys=keys)
         engine.load(keys, ["secret"], [(key_text(self.key()),)])
-        stage_rows(engine, self.plan, self.plan.source, final, keys=keys, draws=draws, categories=categories)
+        stage_rows(
+            engine, self.plan, self.spreads, self.plan.source, final, keys=keys, draws=draws, categories=categories
+        )
         grants = guard_staging(engine, final)
         workspace.drop(keys, draws, categories)
         engine.run("randomize/create_noise", noise=noise)
@@ -85,22 +95,36 @@ class RandomizedRows:
             for place, draws_of_value in enumerate(one.draws)
             for slot in draws_of_value.slots()
         ]
+        of_spreads = [
+            (places[name], spread, slot)
+            for name, one in self.plan.uncertain.items()
+            for spread in spreads_of(engine, self.spreads[name])
+            for slot in one.change.rule.draws(spread).slots()
+        ]
         engine.run("randomize/create_draws", draws=draws)
-        engine.load(draws, _DRAWS, [(number, place, *slot) for number, place, slot in [*of_numbers, *of_categories]])
+        listed = [*of_numbers, *of_categories, *of_spreads]
+        engine.load(draws, _DRAWS, [(number, place, *slot) for number, place, slot in listed])
         engine.run("randomize/create_categories", categories=categories)
-        listed = [
+        values = [
             (places[name], place, value)
             for name, one in self.plan.categories.items()
             for place, value in enumerate(one.change.values)
         ]
-        engine.load(categories, ["attribute", "place", "value"], listed)
+        engine.load(categories, ["attribute", "place", "value"], values)
         engine.analyze(draws, categories)
 
 
-def stage_rows(engine: Engine, plan: RandomizedPlan, source: Relation, staging: Relation, **tables: Relation) -> None:
+def stage_rows(
+    engine: Engine,
+    plan: RandomizedPlan,
+    spreads: Mapping[str, Relation],
+    source: Relation,
+    staging: Relation,
+    **tables: Relation,
+) -> None:
     """Create the table of changed rows, by draws that the key and every row's own values decide."""
     words = itertools.count()
-    columns = [_described(engine, plan, number, column, words) for number, column in enumerate(plan.columns)]
+    columns = [_described(engine, plan, spreads, number, column, words) for number, column in enumerate(plan.columns)]
     values = [
         exact_text(engine.render, _with_scale(column), Identifier(f"v{number}"))
         for number, column in enumerate(plan.columns)
@@ -110,8 +134,9 @@ def stage_rows(engine: Engine, plan: RandomizedPlan, source: Relation, staging: 
         staging=staging,
         source=source,
         columns=columns,
+        names=[Identifier(column.name) for column in plan.released],
         line=engine.render.macro("line", values),
-        order=released_order(engine, plan.columns),
+        order=released_order(engine, plan.released),
         digests=-(-next(words) * WORD_BITS // _DIGEST_BITS),
         widths={"word": WORD_BITS, "head": HEAD_BITS, "tail": TAIL_BITS},
         **tables,
@@ -125,7 +150,12 @@ def _with_scale(column: Column) -> Column:
 
 
 def _described(
-    engine: Engine, plan: RandomizedPlan, number: int, column: Column, words: Iterator[int]
+    engine: Engine,
+    plan: RandomizedPlan,
+    spreads: Mapping[str, Relation],
+    number: int,
+    column: Column,
+    words: Iterator[int],
 ) -> dict[str, Any]:
     """A column of the release for the statement: its value and what equal rows are counted by, and its change.
 
@@ -140,26 +170,38 @@ def _described(
         "value": macro("randomize.one_of_equals", value) if is_loose else value,
         "grouped_by": exact(engine, column, value) if is_loose else (value,),
         "form": "kept",
+        "by_value": False,
+        "spreads": None,
     }
     name = column.name
     if name in plan.numbers:
         return described | _number(plan.numbers[name], words)
+    if name in plan.uncertain:
+        return described | _uncertain(plan.uncertain[name], spreads[name], words)
     if name in plan.categories:
         return described | _category(engine, number, plan.categories[name], words)
     return described | (_exchange(plan.swapped[name], words) if name in plan.swapped else {})
 
 
 def _number(one: RandomizedNumber, words: Iterator[int]) -> dict[str, Any]:
-    forms = {Kind.FLOAT: "float", Kind.DECIMAL: "decimal"}
     return {
-        "form": forms.get(one.column.kind, "integer"),
+        **in_units(one.column, one.change.unit),
         "slot_bits": one.draws.slot_bits,
         "word": next(words),
-        "spread": next(words) if one.draws.is_wide else None,
-        "unit": one.change.unit,
-        "decimals": one.decimals,
-        "decimal_unit": Decimal(1).scaleb(-one.decimals),
+        "wide": next(words) if one.draws.is_wide else None,
         "limits": one.limits,
+    }
+
+
+def _uncertain(one: UncertainColumn, spreads: Relation, words: Iterator[int]) -> dict[str, Any]:
+    return {
+        **in_units(one.column, one.change.unit),
+        "slot_bits": SLOT_BITS,
+        "word": next(words),
+        "wide": next(words),
+        "limits": None,
+        "spreads": spreads,
+        "spread": Identifier(one.spread.name),
     }
 
 
@@ -169,7 +211,7 @@ def _category(engine: Engine, number: int, one: RandomizedCategory, words: Itera
         "form": "category",
         "slot_bits": one.draws[0].slot_bits,
         "word": next(words),
-        "spread": None,
+        "wide": None,
         "text": text_of(engine.render, value, one.column.kind, one.column.type),
         "places": len(one.change.values),
         "by_value": len(one.draws) > 1,

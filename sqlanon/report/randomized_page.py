@@ -17,6 +17,8 @@ CHECKS = {
     "kept_columns_equal": "The columns that were not changed hold the same rows, whatever their order.",
     "swapped_columns_equal": "Each column whose values were swapped holds the values that it held, as often.",
     "values_possible": "No changed value lies where its change can't have put it.",
+    "expected_rows_fit": "At least k rows are expected to fit an uncertain number at least as well as the true row.",
+    "spreads_equal": "The sizes of noise in the release are those of the source's rows, each of as many.",
     "distributions_fit": "Changed values are distributed as those of the source and their changes say together.",
 }
 _METHODS = {
@@ -26,6 +28,7 @@ _METHODS = {
     "response": "randomized response",
     "transition": "post-randomization by a matrix",
     "swap": "values swapped between rows",
+    "uncertain": "noise of a size of each row's own",
 }
 
 
@@ -66,6 +69,7 @@ def _list_columns(result: RandomizedResult) -> Iterator[dict[str, Any]]:
             "type": one.type,
             "method": _METHODS.get(one.method, one.method),
             "amounts": amounts,
+            "fit": "" if one.expected is None else one.expected.sentence,
             "epsilon": "none" if one.epsilon is None else f"{one.epsilon:.4g}",
             "widths": _widths(one),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,10 +24,33 @@ class HiddenInterval:
 
 
 @dataclass(frozen=True)
+class ExpectedFit:
+    """The rows that are expected to fit a number at least as well as the true one, and the sizes of its noise.
+
+    rows: the least expectation of the rows that were looked at, of which there are `checked`. least, greatest: sizes.
+    """
+
+    rows: float
+    checked: int
+    least: float
+    greatest: float
+
+    @property
+    def sentence(self) -> str:
+        """The figures in words."""
+        return (
+            f"{math.floor(100 * self.rows) / 100:.2f} rows or more, with noise of the same size, are expected to fit"
+            f" what is released at least as well as the true one ({self.checked:,} rows were looked at); sizes are"
+            f" {self.least:.4g} to {self.greatest:.4g}."
+        )
+
+
+@dataclass(frozen=True)
 class ChangedColumn:
     """The change of a column: its method and the amounts that the table of changes tells, and what it hides.
 
     epsilon: the local differential privacy; None where there is none. intervals: of noise added to numbers.
+    expected: of numbers whose noise has sizes of their own.
     """
 
     name: str
@@ -35,6 +59,7 @@ class ChangedColumn:
     amounts: Mapping[str, float]
     epsilon: float | None = optional()
     intervals: tuple[HiddenInterval, ...] = ()
+    expected: ExpectedFit | None = optional()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,13 +18,14 @@ from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import ColumnNoise, Policy
 from sqlanon.policy.randomized import randomization_of
 from sqlanon.releases.randomized import RandomizedRows, secret_key
-from sqlanon.results.randomized import ChangedColumn, HiddenInterval, RandomizedResult
+from sqlanon.releases.spreads import create_spreads
+from sqlanon.results.randomized import ChangedColumn, ExpectedFit, HiddenInterval, RandomizedResult
 from sqlanon.results.records import write_randomized_record
 from sqlanon.runs.drawn_run import DrawnRun, require_passed
 from sqlanon.runs.flow import interruptible
 from sqlanon.runs.linking import check_earlier_releases, noise_warning, refusal_by_earlier
 from sqlanon.runs.recording import record_without_rules
-from sqlanon.verification.randomized import check_randomized, measure_figures
+from sqlanon.verification.randomized import OriginalFigures, check_randomized, measure_figures
 from sqlanon.work.journal import Observer, Silent
 from sqlanon.work.publish.companion import NOISE, companion_of
 from sqlanon.work.session import open_existing_catalog, open_for_planning, open_session
@@ -86,11 +87,13 @@ class RandomizedRun(DrawnRun):
     def _work(self, run: str, plan: RandomizedPlan) -> RandomizedResult:
         """Stage, check, publish."""
         with self.at_work(run, plan, self.journal.note) as (workspace, control):
-            rows = RandomizedRows(plan, self.key)
             with self.journal.during("recode"), self.engine.transaction():
                 hold_trusted(self.policy, self.engine, plan.source)
-                figures = measure_figures(self.engine, plan)
+                spreads = create_spreads(self.engine, workspace, plan)
+                figures = measure_figures(self.engine, plan, spreads)
+                rows = RandomizedRows(plan, self.key, spreads)
                 staged = rows.stage(self.engine, workspace, replace=self.replace)
+                workspace.drop(*spreads.values())
             with self.journal.during("verify"):
                 checked = check_randomized(self.engine, plan, figures, staged.final, staged.second)
                 require_passed(checked.checks)
@@ -106,9 +109,9 @@ class RandomizedRun(DrawnRun):
             changes=str(companion_of(plan.release, NOISE)),
             digest=digest,
             row_hashes=checked.row_hashes,
-            released={one.name: one.type for one in plan.columns},
+            released={one.name: one.type for one in plan.released},
             algorithm=self.policy.algorithm.name,
-            columns=tuple(changed_column(plan, change) for change in plan.changes),
+            columns=tuple(_with_figures(changed_column(plan, change), figures) for change in plan.changes),
             epsilon=plan.epsilon,
             checks=checked.checks,
             catalog=self.catalog_place,
@@ -121,7 +124,8 @@ class RandomizedRun(DrawnRun):
 def changed_column(plan: RandomizedPlan, change: RandomChange) -> ChangedColumn:
     """Describe the change of a column, and the intervals that it hides a value in."""
     column = next(one for one in plan.columns if one.name == change.column)
-    amounts = {parameter: float(amount or 0) for _, _, parameter, true, _, amount in change.facts() if true is None}
+    stated = [(parameter, amount) for _, _, parameter, true, shown, amount in change.facts() if true is None is shown]
+    amounts = {parameter: float(amount or 0) for parameter, amount in stated}
     intervals: tuple[HiddenInterval, ...] = ()
     if isinstance(change, AddedNoise):
         asked = randomization_of(plan.policy).columns[change.column]
@@ -132,6 +136,16 @@ def changed_column(plan: RandomizedPlan, change: RandomChange) -> ChangedColumn:
             HiddenInterval(confidence, width, None if span is None else width / span) for confidence, width in widths
         )
     return ChangedColumn(change.column, column.type, change.method, amounts, change.epsilon, intervals)
+
+
+def _with_figures(column: ChangedColumn, figures: OriginalFigures) -> ChangedColumn:
+    """Say of an uncertain column how many rows are expected to fit, and which sizes its noise has."""
+    if column.name not in figures.uncertain:
+        return column
+    of, unit = figures.uncertain[column.name], column.amounts["unit"]
+    spreads = sorted(spread for spread in of.numbers if spread is not None)
+    expected = ExpectedFit(of.least, of.checked, spreads[0] * unit, spreads[-1] * unit)
+    return dataclasses.replace(column, expected=expected)
 
 
 def _release_record(plan: RandomizedPlan) -> ReleaseRecord:

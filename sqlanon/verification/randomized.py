@@ -1,41 +1,35 @@
 """Checks of releases whose values were changed at random, from raw values, the policy, and what is staged.
 
 That no value lies where its change can't have put it, and that released values are distributed as source and change
-together say, can be seen in the tables. That the key was secret and draws are independent can't. A distribution is
-tested by bounds that a release made as it should be exceeds once in 10^9 times: for numbers, the greatest difference of
-the share below a bound (Bretagnolle, 1980, for independent draws of different distributions); for categories, the
-difference of a count from its expectation (Hoeffding, 1963).
+together say, can be seen in the tables. That the key was secret and draws are independent can't.
 """
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.models.randomization.changes import AddedNoise, CategoryChange, ChangeFact, RandomChange
+from sqlanon.models.randomization.changes import ChangeFact, RandomChange
 from sqlanon.plan.randomized import RandomizedPlan
-from sqlanon.plan.randomized_columns import Drawn, RandomizedCategory, RandomizedNumber
+from sqlanon.plan.randomized_columns import Drawn, RandomizedCategory, RandomizedNumber, UncertainColumn
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.values.expressions import exact, hashable, text_of
-
-_BINS = 256
-_FALSE_ALARM = 1e-9
-
-
-@dataclass(frozen=True)
-class _Bins:
-    """Rows of a column of numbers by bins of a width, from a least number on."""
-
-    low: float
-    width: float
-    counts: Mapping[int, int]
+from sqlanon.verification.distributions import BINS, BinnedNumbers, categories_fit, numbers_fit
+from sqlanon.verification.uncertain import (
+    UncertainFigures,
+    all_fit,
+    count_impossible,
+    count_released,
+    measure_uncertain,
+    spread_checks,
+)
 
 
 @dataclass(frozen=True)
@@ -43,14 +37,16 @@ class OriginalFigures:
     """The figures of the source that a release is held against, of the snapshot that the release is made of.
 
     kept: digest of the columns that are released as they are, None without any. swapped: digests of the columns whose
-    values are exchanged, each alone. bins: of randomized numbers. counts: of categories.
+    values are exchanged, each alone. bins: of randomized numbers. counts: of categories. uncertain: of numbers whose
+    noise has sizes of their own.
     """
 
     rows: int
     kept: str | None
     swapped: Sequence[str]
-    bins: Mapping[str, _Bins]
+    bins: Mapping[str, BinnedNumbers]
     counts: Mapping[str, Mapping[str, int]]
+    uncertain: Mapping[str, UncertainFigures] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,8 +60,13 @@ class CheckedRelease:
     row_hashes: str | None = None
 
 
-def measure_figures(engine: Engine, plan: RandomizedPlan) -> OriginalFigures:
-    """Measure the source by its raw values, in two scans; call it in the transaction that stages the release."""
+def measure_figures(
+    engine: Engine, plan: RandomizedPlan, spreads: Mapping[str, Relation] | None = None
+) -> OriginalFigures:
+    """Measure the source by its raw values, in two scans, and two of each uncertain column.
+
+    Call it in the transaction that stages the release. spreads: the sizes of noise of uncertain columns.
+    """
     rows, kept, *figures = engine.query_one(
         "randomize/summarize_rows",
         relation=plan.source,
@@ -77,15 +78,16 @@ def measure_figures(engine: Engine, plan: RandomizedPlan) -> OriginalFigures:
     pairs = zip(ends[::2], ends[1::2], strict=True)
     spans = {name: (float(low), float(high)) for name, (low, high) in zip(plan.numbers, pairs, strict=True)}
     bins, counts = count_values(engine, plan.drawn, plan.source, spans)
-    return OriginalFigures(int(rows), kept, swapped, bins, counts)
+    uncertain = measure_uncertain(engine, plan.source, plan.uncertain, spreads or {})
+    return OriginalFigures(int(rows), kept, swapped, bins, counts, uncertain)
 
 
 def check_randomized(
     engine: Engine, plan: RandomizedPlan, figures: OriginalFigures, release: Relation, noise: Relation
 ) -> CheckedRelease:
-    """Check a staged release and its table of changes; in two scans of the release."""
+    """Check a staged release and its table of changes, in two scans of the release and one of each uncertain column."""
     columns = engine.columns(release)
-    wanted = [(one.name, one.type) for one in plan.columns]
+    wanted = [(one.name, one.type) for one in plan.released]
     differing = int([(one.name, one.type) for one in columns] != wanted)
     checks = {
         "columns_equal": Check(differing, len(wanted)),
@@ -97,18 +99,26 @@ def check_randomized(
     rows, hashes, kept, *counted = engine.query_one(
         "randomize/summarize_released",
         relation=release,
-        whole=hashed(engine, plan.columns),
+        whole=hashed(engine, plan.released),
         kept=hashed(engine, plan.kept),
         swapped=_hashed_alone(engine, plan),
         numbers=[
-            bounded(engine, one, (RedactedValue(spans[name][0]), RedactedValue(spans[name][1])))
-            for name, one in plan.numbers.items()
+            *(
+                bounded(engine, one.column, one.change.unit, tuple(map(RedactedValue, spans[name])))
+                for name, one in plan.numbers.items()
+            ),
+            *(described for one in plan.uncertain.values() for described in bounded_pair(engine, one)),
         ],
     )
     swapped, impossible = counted[: len(plan.swapped)], counted[len(plan.swapped) :]
     bins, counts = count_values(engine, plan.drawn, release, spans)
     foreign = [count_foreign(one, counts[name]) for name, one in plan.categories.items()]
     unlike = [not _fits(one, figures, bins, counts) for one in plan.drawn]
+    shown = {name: count_released(engine, release, one) for name, one in plan.uncertain.items()}
+    for name, one in plan.uncertain.items():
+        true = figures.uncertain[name].numbers
+        foreign.append(count_impossible(one, true, shown[name]))
+        unlike.append(not all_fit(one, true, shown[name]))
     altered = sum(one != other for one, other in zip(swapped, figures.swapped, strict=True))
     checks |= {
         "rows_equal": Check(abs(int(rows) - figures.rows), figures.rows),
@@ -116,6 +126,7 @@ def check_randomized(
         **({"swapped_columns_equal": Check(altered, len(plan.swapped))} if plan.swapped else {}),
         "values_possible": Check(sum(map(int, impossible)) + sum(foreign), figures.rows * len(unlike)),
         "distributions_fit": Check(sum(unlike), len(unlike)),
+        **(spread_checks(list(figures.uncertain.values()), list(shown.values())) if plan.uncertain else {}),
     }
     return CheckedRelease(checks, hashes)
 
@@ -136,23 +147,29 @@ def _number(engine: Engine, name: str) -> Markup:
     return engine.render.macro("double", Markup(Identifier(name)))
 
 
-def bounded(engine: Engine, one: RandomizedNumber, span: tuple[Any, Any]) -> dict[str, Any]:
+def bounded(engine: Engine, column: Column, unit: float, span: tuple[Any, ...]) -> dict[str, Any]:
     """A column of released numbers for the statement, with what a number can be; redacted where rows tell it."""
     return {
-        "value": Markup(Identifier(one.column.name)),
-        "number": _number(engine, one.column.name),
+        "value": Markup(Identifier(column.name)),
+        "number": _number(engine, column.name),
         "low": span[0],
         "high": span[1],
-        "unit": one.change.unit if one.column.kind is Kind.FLOAT else None,
+        "unit": unit if column.kind is Kind.FLOAT else None,
     }
+
+
+def bounded_pair(engine: Engine, one: UncertainColumn) -> list[dict[str, Any]]:
+    """The column of uncertain numbers and that of the sizes of their noise for the statement; of any number."""
+    unit, most = one.change.unit, sys.float_info.max
+    return [bounded(engine, one.column, unit, (-most, most)), bounded(engine, one.spread, unit, (unit / 2, most))]
 
 
 def count_values(
     engine: Engine, columns: Sequence[Drawn], relation: Relation, spans: Mapping[str, tuple[float, float]]
-) -> tuple[dict[str, _Bins], dict[str, dict[str, int]]]:
+) -> tuple[dict[str, BinnedNumbers], dict[str, dict[str, int]]]:
     """Count rows by the bins of numbers, over their spans, and by the values of categories; one scan, if any."""
     described: list[dict[str, Any]] = []
-    widths = {name: max((high - low) / _BINS, 2.0**-1000) or 1.0 for name, (low, high) in spans.items()}
+    widths = {name: max((high - low) / BINS, 2.0**-1000) or 1.0 for name, (low, high) in spans.items()}
     for one in columns:
         name, value = one.column.name, Markup(Identifier(one.column.name))
         if isinstance(one, RandomizedNumber):
@@ -163,12 +180,10 @@ def count_values(
     if not columns:
         return {}, {}
     counted: list[dict[Any, int]] = [{} for _ in columns]
-    for place, *values, rows in engine.query(
-        "randomize/count_values", relation=relation, columns=described, last=_BINS
-    ):
+    for place, *values, rows in engine.query("randomize/count_values", relation=relation, columns=described, last=BINS):
         counted[int(place)][values[int(place)]] = int(rows)
     by_name = {one.column.name: counts for one, counts in zip(columns, counted, strict=True)}
-    bins = {name: _Bins(span[0], widths[name], by_name.pop(name)) for name, span in spans.items()}
+    bins = {name: BinnedNumbers(span[0], widths[name], by_name.pop(name)) for name, span in spans.items()}
     return bins, by_name
 
 
@@ -197,10 +212,10 @@ def reach_of(one: RandomizedNumber) -> float:
     return (one.draws.greatest + rounding) * one.change.unit
 
 
-def _possible(one: RandomizedNumber, bins: _Bins) -> tuple[float, float]:
+def _possible(one: RandomizedNumber, bins: BinnedNumbers) -> tuple[float, float]:
     """The least and the greatest number that may be released."""
     reach, slack = reach_of(one), one.change.unit * 1e-6
-    low, high = bins.low - reach, bins.low + bins.width * _BINS + reach
+    low, high = bins.low - reach, bins.high + reach
     if one.change.limits is not None:
         low, high = max(low, one.change.limits[0]), min(high, one.change.limits[1])
     return low - slack, high + slack
@@ -214,7 +229,7 @@ def count_foreign(one: RandomizedCategory, counts: Mapping[str, int]) -> int:
 def _fits(
     one: Drawn,
     figures: OriginalFigures,
-    bins: Mapping[str, _Bins],
+    bins: Mapping[str, BinnedNumbers],
     counts: Mapping[str, Mapping[str, int]],
 ) -> bool:
     """Tell whether released values are distributed as those of the source and their change say."""
@@ -222,34 +237,3 @@ def _fits(
     if isinstance(one, RandomizedNumber):
         return numbers_fit(figures.bins[name], bins[name], one.change, figures.rows)
     return categories_fit(figures.counts[name], counts[name], one.change, figures.rows)
-
-
-def numbers_fit(source: _Bins, released: _Bins, change: AddedNoise, rows: int) -> bool:
-    """Hold the shares of released numbers below the bounds of bins against those that are expected.
-
-    A number of the source may lie anywhere in its bin, by which the expected share is bounded from both sides.
-    """
-    allowed = math.sqrt(math.log(2 * math.e / _FALSE_ALARM) / 2 / rows)
-    function, below = change.distribution.function, 0
-    for place in range(1, _BINS):
-        below += released.counts.get(place - 1, 0)
-        bound = released.low + place * released.width
-        starts = [(source.low + bin_ * source.width, count) for bin_, count in source.counts.items()]
-        most = math.fsum(count * function(bound - start + change.unit) for start, count in starts) / rows
-        least = (
-            math.fsum(count * function(bound - start - source.width - change.unit) for start, count in starts) / rows
-        )
-        if not least - allowed <= below / rows <= most + allowed:
-            return False
-    return True
-
-
-def categories_fit(source: Mapping[str, int], released: Mapping[str, int], change: CategoryChange, rows: int) -> bool:
-    """Hold the counts of released values against those that are expected."""
-    allowed = math.sqrt(math.log(2 * len(change.released) / _FALSE_ALARM) / 2 * rows)
-    true = [source.get(value, 0) for value in change.values]
-    for place, value in enumerate(change.released):
-        expected = math.fsum(count * row[place] for count, row in zip(true, change.matrix, strict=True))
-        if abs(released.get(value, 0) - expected) > allowed:
-            return False
-    return True

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from sqlanon.errors import PolicyError
 from sqlanon.models.randomization.noise import DISTRIBUTIONS, NoiseDistribution, UniformNoise
+from sqlanon.models.randomization.spreads import RULES, SpreadRule
 
 ChangeFact = tuple[str, str, str, str | None, str | None, float | None]
 """A row of the table that tells of changes: attribute, method, parameter, true value, released value, amount."""
@@ -33,6 +34,11 @@ class RandomChange(ABC):
     @abstractmethod
     def epsilon(self) -> float | None:
         """The local differential privacy; None where there is none."""
+
+    @property
+    def added_columns(self) -> tuple[str, ...]:
+        """The released columns beside it that are of the change, and of no source."""
+        return ()
 
     @abstractmethod
     def facts(self) -> list[ChangeFact]:
@@ -203,6 +209,57 @@ class Swap(RandomChange):
         return [self._row("share", self.share)]
 
 
+@dataclass(frozen=True)
+class UncertainNoise(RandomChange):
+    """Noise of a size that is each row's own, and is released in a column beside it; see `spreads`.
+
+    k: the rows that are expected to fit a released number at least as well as the true one. error: the distribution.
+    unit: the least difference of two released numbers; spreads are its multiples.
+    """
+
+    k: int
+    error: str
+    unit: float
+
+    name: ClassVar[str] = "uncertain"
+
+    @property
+    def method(self) -> str:
+        return self.name
+
+    @property
+    def epsilon(self) -> float | None:
+        return None
+
+    @property
+    def rule(self) -> SpreadRule:
+        """The rule by which the sizes of noise are chosen."""
+        return RULES[self.error]
+
+    @property
+    def spread_column(self) -> str:
+        """The released column that has the size of each row's noise."""
+        return f"{self.column}_{self.rule.distribution.parameter.replace('-', '_')}"
+
+    @property
+    def added_columns(self) -> tuple[str, ...]:
+        return (self.spread_column,)
+
+    def variance(self, mean: float, mean_square: float) -> float:
+        """The variance of the noise over rows of which the sizes have this mean, and their squares that one."""
+        if self.rule.distribution is UniformNoise:
+            return (mean_square + mean * self.unit) / 3
+        return mean_square + self.unit**2 / 12
+
+    def noise(self, spread: int) -> AddedNoise:
+        """Return the noise of the rows of a spread, which is in units."""
+        return AddedNoise(self.column, self.rule.noise(spread, self.unit), self.unit)
+
+    def facts(self) -> list[ChangeFact]:
+        column = self._row(self.rule.distribution.parameter, None, shown=self.spread_column)
+        return [self._row("k", float(self.k)), self._row("unit", self.unit), column]
+
+
 def read_changes(rows: Iterable[ChangeFact]) -> dict[str, RandomChange]:
     """Read the changes of columns from the table that tells of them.
 
@@ -213,6 +270,8 @@ def read_changes(rows: Iterable[ChangeFact]) -> dict[str, RandomChange]:
         of = by_column.setdefault(attribute, _Rows(method))
         if amount is not None and true is None:
             of.amounts[parameter] = float(amount)
+        elif amount is None and true is None:
+            of.columns[parameter] = shown or ""
         else:
             of.cells.append((true or "", shown, amount))
     return {column: _change_of(column, of) for column, of in by_column.items()}
@@ -222,6 +281,7 @@ def read_changes(rows: Iterable[ChangeFact]) -> dict[str, RandomChange]:
 class _Rows:
     method: str
     amounts: dict[str, float] = field(default_factory=dict)
+    columns: dict[str, str] = field(default_factory=dict)
     cells: list[tuple[str, str | None, float | None]] = field(default_factory=list)
 
 
@@ -235,6 +295,8 @@ def _change_of(column: str, of: _Rows) -> RandomChange:
             return _transition_of(column, of)
         if of.method == Swap.name:
             return Swap(column, of.amounts["share"])
+        if of.method == UncertainNoise.name:
+            return _uncertain_of(column, of)
     except KeyError as lacking:
         raise PolicyError(f"The table of what was added lacks the row {lacking} of {column}.") from None
     raise PolicyError(f"The table of what was added has a method of {column} that this version does not know.")
@@ -244,6 +306,13 @@ def _noise_of(column: str, distribution: type[NoiseDistribution], amounts: Mappi
     limits = (amounts["least"], amounts["greatest"]) if "least" in amounts else None
     size = distribution(amounts[distribution.parameter])
     return AddedNoise(column, size, amounts["unit"], limits, amounts.get("epsilon"))
+
+
+def _uncertain_of(column: str, of: _Rows) -> UncertainNoise:
+    errors = [error for error, rule in RULES.items() if rule.distribution.parameter in of.columns]
+    if len(errors) != 1:
+        raise PolicyError(f"The table of what was added does not tell which column has the sizes of {column}'s noise.")
+    return UncertainNoise(column, int(of.amounts["k"]), errors[0], of.amounts["unit"])
 
 
 def _transition_of(column: str, of: _Rows) -> Transition:

@@ -50,14 +50,18 @@ class Segment:
 
 @dataclass(frozen=True)
 class Draws:
-    """A distribution over whole numbers, as segments from the least to the greatest."""
+    """A distribution over whole numbers, as segments from the least to the greatest.
+
+    fewest_bits: that choose a slot, where as many are wanted as other distributions have.
+    """
 
     segments: tuple[Segment, ...]
+    fewest_bits: int = 1
 
     @property
     def slot_bits(self) -> int:
         """Count the bits that choose a slot."""
-        return slot_bits(len(self.segments))
+        return max(self.fewest_bits, slot_bits(len(self.segments)))
 
     @property
     def least(self) -> int:
@@ -130,28 +134,32 @@ def kept_or_moved(kept: float, others: int) -> Draws:
     return Draws((Segment(0, 1, total - others * mass), *moved))
 
 
-def uniform_draws(greatest: int) -> Draws:
-    """Draw a number from `-greatest` to `greatest`, each as likely; what rounding leaves goes to the first ones."""
+def uniform_draws(greatest: int, bits: int | None = None) -> Draws:
+    """Draw a number from `-greatest` to `greatest`, each as likely; what rounding leaves goes to the first ones.
+
+    bits: that choose a slot; by default as many as are needed, and `MOST_SLOT_BITS` at most.
+    """
     count, width = 2 * greatest + 1, 1
-    while count // width + width.bit_length() > 1 << MOST_SLOT_BITS:
+    while count // width + width.bit_length() > 1 << (bits or MOST_SLOT_BITS):
         width *= 2
     widths = [width] * (count // width) + [1 << bit for bit in range(width.bit_length()) if count % width >> bit & 1]
-    total = CAPACITY << slot_bits(len(widths))
+    total = CAPACITY << (bits or slot_bits(len(widths)))
     masses = [total * one // count for one in widths]
     masses[0] += total - sum(masses)
     firsts = itertools.accumulate(widths[:-1], initial=-greatest)
-    return Draws(tuple(itertools.starmap(Segment, zip(firsts, widths, masses, strict=True))))
+    return Draws(tuple(itertools.starmap(Segment, zip(firsts, widths, masses, strict=True))), bits or 1)
 
 
-def noise_draws(distribution: NoiseDistribution, unit: float) -> Draws:
+def noise_draws(distribution: NoiseDistribution, unit: float, bits: int | None = None) -> Draws:
     """Draw noise in multiples of a unit, rounded to the nearest; what is beyond the reach counts as the last segment.
 
     Neighbouring multiples share a segment where there are more than slots: it is 1/500 of the deviation at most then.
+    bits: that choose a slot; by default as many as are needed, and `MOST_SLOT_BITS` at most.
     """
     if distribution.name == "uniform":
-        return uniform_draws(int(distribution.size / unit))
+        return uniform_draws(int(distribution.size / unit), bits)
     reach = math.ceil(distribution.reach / unit)
-    width = _width(reach)
+    width = _width(reach, bits or MOST_SLOT_BITS)
     count = -(-reach // width)
 
     def share(place: int) -> float:
@@ -160,23 +168,23 @@ def noise_draws(distribution: NoiseDistribution, unit: float) -> Draws:
         low = ((place - 1) * width + 0.5) * unit
         return distribution.tail(low) if place == count else distribution.between(low, low + width * unit)
 
-    return _symmetric(share, count, width)
+    return _symmetric(share, count, width, bits)
 
 
-def _width(reach: int) -> int:
+def _width(reach: int, bits: int = MOST_SLOT_BITS) -> int:
     """Return the power of two by which segments of numbers up to `reach` and their negatives fit into the slots."""
-    return 1 << (-(-reach // ((1 << MOST_SLOT_BITS - 1) - 1)) - 1).bit_length()
+    return 1 << (-(-reach // ((1 << bits - 1) - 1)) - 1).bit_length()
 
 
-def _symmetric(share: Callable[[int], float], count: int, width: int) -> Draws:
+def _symmetric(share: Callable[[int], float], count: int, width: int, bits: int | None) -> Draws:
     """Make segments on both sides of 0 of their shares; 0 has its own, and what rounding leaves."""
-    total = CAPACITY << slot_bits(2 * count + 1)
+    total = CAPACITY << (bits or slot_bits(2 * count + 1))
     shares = [share(place) for place in range(1, count + 1)]
     whole = share(0) + 2.0 * math.fsum(shares)
     masses = [int(one / whole * total) for one in shares]
     right = [Segment(place * width + 1, width, mass) for place, mass in enumerate(masses)]
     left = [Segment(-one.first - width + 1, width, one.mass) for one in reversed(right)]
-    return Draws((*left, Segment(0, 1, total - 2 * sum(masses)), *right))
+    return Draws((*left, Segment(0, 1, total - 2 * sum(masses)), *right), bits or 1)
 
 
 def laplace_of(epsilon: float, span: int, unit: float) -> LaplaceNoise:

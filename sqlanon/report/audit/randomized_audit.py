@@ -14,15 +14,17 @@ from sqlanon.catalog import Run
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
+from sqlanon.models.randomization.changes import UncertainNoise
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.randomized_columns import (
     RandomizedCategory,
     RandomizedColumn,
     RandomizedNumber,
+    UncertainColumn,
     randomize_column,
     type_problems,
 )
-from sqlanon.policy import Policy
+from sqlanon.policy import Policy, UncertainValues
 from sqlanon.policy.randomized import randomization_of
 from sqlanon.report.audit.past import find_past_run
 from sqlanon.report.audit.recorded_audit import RecordedAudit, compare_columns, compare_contents
@@ -31,6 +33,7 @@ from sqlanon.results.randomized import RandomizedResult
 from sqlanon.sql import Relation
 from sqlanon.verification.randomized import (
     bounded,
+    bounded_pair,
     check_facts,
     comparable_fact,
     count_foreign,
@@ -38,6 +41,7 @@ from sqlanon.verification.randomized import (
     hashed,
     reach_of,
 )
+from sqlanon.verification.uncertain import count_odd_spreads
 from sqlanon.work.publish.companion import NOISE, companion_of
 
 
@@ -90,7 +94,7 @@ class _Audit:
     def check(self) -> None:
         """Make all checks; those of values only where the columns are those of the policy and the record."""
         self.checks["changes_recorded"] = self._compare_with_record()
-        self.checks["columns_equal"] = compare_columns(self.policy, self.recorded, self.columns)
+        self.checks["columns_equal"] = compare_columns(self.policy, self.recorded, self.columns, self._added())
         if self.checks["columns_equal"].violations:
             self.unchecked |= dict.fromkeys(
                 ("changes_told", "rows_equal", "values_possible", "contents_equal"),
@@ -102,10 +106,20 @@ class _Audit:
         self.checks["changes_told"] = check_facts(self.engine, stated, self.noise)
         self._check_rows(changed)
 
+    def _added(self) -> list[str]:
+        """The columns that the changes of the policy add."""
+        asked = randomization_of(self.policy).columns.items()
+        changes = [
+            UncertainNoise(name, of.k, of.error, of.unit or 1.0)
+            for name, of in asked
+            if isinstance(of, UncertainValues)
+        ]
+        return [name for change in changes for name in change.added_columns]
+
     def _compare_with_record(self) -> Check:
         """Hold the amounts that the table of changes tells against those that the run recorded."""
         rows = [comparable_fact(row) for row in self.engine.query("randomize/list_changes", noise=self.noise)]
-        stated = {row for row in rows if row[3] is None}
+        stated = {row for row in rows if row[3] is None is row[4]}
         wanted = {
             comparable_fact((column.name, column.method, parameter, None, None, amount))
             for column in self.recorded.columns
@@ -126,19 +140,26 @@ class _Audit:
         """Count rows and impossible values, and compare the rows with those that were recorded."""
         numbers = [one for one in changed if isinstance(one, RandomizedNumber)]
         categories = [one for one in changed if isinstance(one, RandomizedCategory)]
+        uncertain = [one for one in changed if isinstance(one, UncertainColumn)]
         rows, hashes, _, *impossible = self.engine.query_one(
             "randomize/summarize_released",
             relation=self.release,
             whole=hashed(self.engine, self.columns),
             kept=[],
             swapped=[],
-            numbers=[bounded(self.engine, one, _span(one)) for one in numbers],
+            numbers=[
+                *(bounded(self.engine, one.column, one.change.unit, _span(one)) for one in numbers),
+                *(described for one in uncertain for described in bounded_pair(self.engine, one)),
+            ],
         )
         _, counts = count_values(self.engine, categories, self.release, {})
         foreign = [count_foreign(one, counts[one.column.name]) for one in categories]
         self.checks["rows_equal"] = Check(abs(int(rows) - self.recorded.rows), self.recorded.rows)
-        drawn = len(numbers) + len(categories)
+        drawn = len(numbers) + len(categories) + len(uncertain)
         self.checks["values_possible"] = Check(sum(map(int, impossible)) + sum(foreign), int(rows) * drawn)
+        if uncertain:
+            odd = [count_odd_spreads(self.engine, self.release, one) for one in uncertain]
+            self.checks["spreads_possible"] = Check(sum(odd), int(rows) * len(uncertain))
         tables = (self.release, self.noise)
         compared = compare_contents(self.engine, self.run, self.recorded, tables, int(rows), hashes)
         if isinstance(compared, Check):

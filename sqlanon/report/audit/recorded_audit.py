@@ -49,11 +49,16 @@ class RecordedRelease(Protocol):
     def released(self) -> Mapping[str, str] | None: ...
 
 
-def compare_columns(policy: Policy, recorded: RecordedRelease, columns: Sequence[Column]) -> Check:
-    """Hold the columns of a release against the roles of the policy, and their types against the record."""
+def compare_columns(
+    policy: Policy, recorded: RecordedRelease, columns: Sequence[Column], added: Sequence[str] = ()
+) -> Check:
+    """Hold the columns of a release against the roles of the policy, and their types against the record.
+
+    added: the columns that are of no source.
+    """
     shown = {one.name: one.type for one in columns}
     wanted = {name for name, attribute in policy.attributes.items() if attribute.role is not Role.IDENTIFIER}
-    differing = len(wanted ^ shown.keys())
+    differing = len(wanted.union(added) ^ shown.keys())
     if recorded.released is not None and not differing:
         differing = int(list(shown.items()) != list(recorded.released.items()))
     return Check(differing, len(shown))

@@ -1,0 +1,95 @@
+"""Distributions of uncertain numbers: rows with noise of one size by themselves, and then together.
+
+The size of the noise depends on the original, so rows of different sizes have originals of different distributions. In
+the rows of one size noise and originals are independent, as `estimate` needs it; the distribution of all rows is the
+mean of those of the sizes by their rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from sqlanon.errors import PolicyError
+from sqlanon.measures.reconstruction.bins import Bins, spread, transitions
+from sqlanon.measures.reconstruction.estimating import Estimate, estimate
+from sqlanon.measures.reconstruction.numbers import number_of
+from sqlanon.measures.reconstruction.released_column import MOST_GROUPS, MOST_SHOWN, GroupedColumn
+from sqlanon.models.randomization.changes import UncertainNoise
+from sqlanon.plan.lookup import require_columns
+from sqlanon.results.reconstruction import ReconstructedGroup, ReconstructedShare
+
+Counts = Mapping[int, int]
+
+
+def uncertain_groups(
+    source: GroupedColumn, change: UncertainNoise, count: int, range_: tuple[float, float] | None
+) -> list[ReconstructedGroup]:
+    """Estimate the distribution of the originals in each group; the rounds are the most of any size."""
+    bins = source.bins(range_, count, change.unit)
+    counted = _count(source, change, bins)
+    return [
+        _group(change, bins, group, counted[group])
+        for group in sorted(counted, key=lambda group: (group is not None, group))
+    ]
+
+
+def _count(source: GroupedColumn, change: UncertainNoise, bins: Bins) -> dict[str | None, dict[int, dict[int, int]]]:
+    """Count the rows of each group by the sizes of their noise, in units, and by the bins of their numbers."""
+    engine, release = source.engine, source.release
+    require_columns(engine, release, change.added_columns)
+    column = next(one for one in engine.columns(release) if one.name == change.spread_column)
+    counted: dict[str | None, dict[int, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
+    unknown = 0
+    for group, size, bin_, n in engine.query(
+        "reconstruction/count_bins_by_size",
+        release=release,
+        group=source.group,
+        size=number_of(engine, column),
+        number=source.number,
+        low=bins.low,
+        width=bins.width,
+    ):
+        if bin_ is None or size is None or not size > 0:
+            unknown += int(n)
+        else:
+            of_size = counted[group][round(size / change.unit)]
+            of_size[int(bin_)] = of_size.get(int(bin_), 0) + int(n)
+    source.require_known(unknown)
+    if len(counted) > MOST_GROUPS:
+        raise PolicyError(f"--by has {len(counted):,} values, and {MOST_GROUPS} groups at most are reconstructed.")
+    return counted
+
+
+def _group(change: UncertainNoise, bins: Bins, group: str | None, by_size: Mapping[int, Counts]) -> ReconstructedGroup:
+    released: dict[int, int] = defaultdict(int)
+    shares = [0.0] * bins.count
+    estimates: list[Estimate] = []
+    for size, counts in sorted(by_size.items()):
+        estimates.append(_estimate(change, bins, size, counts))
+        for place, n in counts.items():
+            released[place] += n
+        for place, share in estimates[-1].shares.items():
+            shares[place] += share * sum(counts.values())
+    rows = sum(released.values())
+    longest = max(estimates, key=lambda one: one.rounds)
+    listed = tuple(
+        ReconstructedShare(round(shares[place] / rows, 9), released[place] / rows, None, *bins.bounds(place))
+        for place in range(bins.count)
+    )
+    return ReconstructedGroup(group, rows, listed, longest.rounds, longest.ended)
+
+
+def _estimate(change: UncertainNoise, bins: Bins, size: int, counts: Counts) -> Estimate:
+    shown = spread(counts)
+    if len(shown) > MOST_SHOWN:
+        raise PolicyError(
+            f"The noise is so large that released numbers are in {len(shown):,} bins; ask for fewer bins."
+        )
+    probabilities = list(transitions(bins, change.noise(size), shown, at_middles=False))
+    if {released for _, released, _ in probabilities}.isdisjoint(counts):
+        raise PolicyError(
+            f"No number in the range becomes, with the noise, what was released of {change.column}: give the range of"
+            " its originals (--from, --to)."
+        )
+    return estimate([counts], range(bins.count), probabilities)[0]
