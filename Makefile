@@ -29,7 +29,7 @@ demo: .venv/installed-demo
 	$(BIN)/sqlanon demo
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 12
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 12
 
 test-lowest: .venv-lowest/installed
 	$(LOWEST)/python -m pytest -n $(WORKERS) $(SMOKE)

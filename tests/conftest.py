@@ -52,8 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Start first what waits for a clock or a process: under xdist the other workers go on meanwhile."""
-    items.sort(key=lambda item: item.get_closest_marker("waits") is None)
+    """Start first what waits for a clock or a process, and Spark's: under xdist the other workers go on meanwhile."""
+    items.sort(key=lambda item: (item.get_closest_marker("waits") is None, not item.path.name.startswith("test_spark")))
     if many(1) == 1:
         draws = [functools.partial(_of_another_engine, drawn=_drawn_engines()), _of_other_variants]
         if not any(".py" in argument for argument in config.args):  # who names a file wants its dear tests too
@@ -62,6 +62,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             left = draw(items)
             config.hook.pytest_deselected(items=[item for item in items if item in left])
             items[:] = [item for item in items if item not in left]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give tests out by file, as `--dist loadscope` asks, and those of Spark to one worker."""
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from tests.one_java import OneJava  # here, as xdist may be missing
+
+    return OneJava(config, log)
 
 
 def pytest_collection_finish() -> None:

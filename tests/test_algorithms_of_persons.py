@@ -28,6 +28,8 @@ from tests.persons_support import (
 )
 from tests.run_support import Database, Row, anonymize
 
+pytestmark = pytest.mark.in_turns(4)
+
 OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     **{
         name: ({"name": name}, GROUPED)
@@ -70,7 +72,6 @@ def test_every_algorithm_makes_classes_of_k_persons(
     assert len(shown) >= (1 - suppression) * len(rows)
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("stars", ["star", {"star": "unprotected"}], ids=["judged", "unprotected"])
 @settings(max_examples=6, **CASES)
 @given(rows=changing_tables(), k=st.integers(2, 4), name=st.sampled_from(["optimal", "bottom-up", "datafly"]))

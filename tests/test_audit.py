@@ -17,6 +17,8 @@ from sqlanon.runs.stored import Application
 from tests.random_cases import many, turn
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 JOBS = {"nurse": ["health", "*"], "doctor": ["health", "*"], "smith": ["craft", "*"], "baker": ["craft", "*"]}
 COLUMNS = {
     "id": "INTEGER",
@@ -282,7 +284,6 @@ def test_files_are_held_against_their_source(database_url: str, tmp_path: Path, 
     assert "values_equal" in audit(policy).failed
 
 
-@pytest.mark.in_turns(2)
 def test_a_release_in_another_database(tmp_path: Path, postgres_url: str) -> None:
     embedded = duckdb_url(tmp_path / "test.duckdb")
     for source, target in ((embedded, postgres_url), (postgres_url, embedded)):

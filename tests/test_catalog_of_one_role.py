@@ -18,6 +18,8 @@ from tests.postgres_server import PostgresServer
 from tests.roles_support import ATTRIBUTES, Place, open_place
 from tests.run_support import anonymize, open_database, quoted
 
+pytestmark = pytest.mark.in_turns(4)
+
 STEALING = """
 CREATE SCHEMA attic AUTHORIZATION other;
 CREATE TABLE attic.stolen (who TEXT); GRANT USAGE ON SCHEMA attic TO PUBLIC; GRANT INSERT ON attic.stolen TO PUBLIC;

@@ -29,6 +29,8 @@ from tests.cli.support import call_main, execute
 from tests.randomize_support import randomize, randomized_policy
 from tests.run_support import OPTIONS, Database
 
+pytestmark = pytest.mark.in_turns(4)
+
 
 def test_least_rows_get_the_least_originals() -> None:
     """As by sorting the rows, and giving originals in their order."""

@@ -39,6 +39,8 @@ from tests.postgres_server import PostgresServer
 from tests.roles_support import Place, open_place
 from tests.run_support import anonymize, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 SOURCE = 'people."The patients"'
 PREPARED = """
 CREATE SCHEMA attic AUTHORIZATION owning;

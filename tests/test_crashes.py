@@ -27,6 +27,8 @@ from tests.patience import PATIENCE, wait_until
 from tests.postgres_server import PostgresServer
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 ROLES = {"q": "quasi-identifier", "id": "insensitive"}
 Start = Callable[..., Child]
 SLOW = {

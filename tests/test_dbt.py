@@ -21,6 +21,8 @@ from sqlanon.policy.loading import build_policy
 from tests.cli.support import call, execute, only_object, query
 from tests.run_support import Row, anonymize, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 COLUMNS = {
     "n": "INTEGER",
     "t {{ x }}": "VARCHAR(20)",

@@ -20,7 +20,7 @@ from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 K2 = {"model": "k-anonymity", "k": 2}
 CLOSE = {"model": "t-closeness", "attribute": "s", "distance": "equal", "t": 0.4}

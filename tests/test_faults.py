@@ -32,6 +32,8 @@ from tests.postgres_server import PostgresServer, crash, find_binaries, start
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
 from tests.test_crashes import ROLES, SLOW, with_old_release
 
+pytestmark = pytest.mark.in_turns(4)
+
 ROOT = Path(__file__).parents[1]
 MANY = {
     "duckdb": "INSERT INTO people SELECT hash(n) % 100000, n FROM range({0}) AS r(n)",

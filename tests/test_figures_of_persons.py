@@ -18,6 +18,8 @@ from sqlanon.verification.release import verify_release
 from tests.persons_support import COLUMNS, DRAWN, MOVED, ORACLE, ROLES, K, changing_tables, groups, persons_by
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 
 def test_results_tell_of_persons(database: Database) -> None:
     rows = [(f"p{n % 6}", 20 + n % 6, "a", "flu", n) for n in range(24)]
@@ -84,7 +86,6 @@ def test_summary_page_and_json_name_persons_as_what_is_counted(tmp_path: Path) -
         run_report(result.run, policy=policy, population=15)
 
 
-@pytest.mark.in_turns(2)
 @ORACLE
 @given(rows=changing_tables(), k=st.integers(1, 3))
 def test_bars_of_distributions_are_of_k_persons(database: Database, rows: list[Row], k: int) -> None:

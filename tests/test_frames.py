@@ -20,7 +20,7 @@ from sqlanon.api.frames.anonymizing import _placed
 from sqlanon.releases import equivalence_classes
 from tests.cli.support import execute, make_patients, query
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

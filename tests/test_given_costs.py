@@ -29,6 +29,8 @@ from tests.oracle import brute_force
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.in_turns(4)
+
 FEW = settings(MANY, max_examples=many(5))
 VALUES = [*range(-3, 13)]
 
@@ -185,7 +187,6 @@ def some_rows(rows: int) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.either_engine
-@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("distance", FIXED)
 @pytest.mark.parametrize("search", SEARCHES)
 def test_costs_of_a_known_distance_give_its_release(

@@ -27,6 +27,8 @@ from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
 from tests.test_resuming import resumed, stopped
 
+pytestmark = pytest.mark.in_turns(4)
+
 COLUMNS = {
     "who": "VARCHAR(9)",
     "age": "INTEGER",
@@ -65,7 +67,6 @@ def persons_of(rows: list[Row], shown: list[Row], *, town: bool = True) -> dict[
     return classes
 
 
-@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("name", sorted(SEARCHES))
 @settings(max_examples=4, **CASES)
 @given(rows=changing_tables(), k=st.integers(2, 4), suppression=st.sampled_from([0, 0.3]))

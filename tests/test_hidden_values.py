@@ -16,6 +16,8 @@ from sqlanon.policy.privacy import k_asked, models_with_k, parameters_of_model
 from tests.cli.support import call, make_patients, write_policy
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.in_turns(4)
+
 SECRET = "zz-secret-diagnosis"
 ROWS = [(n, SECRET if n % 5 == 0 else "flu") for n in range(40)]
 ROLES = {"q": "quasi-identifier", "s": "sensitive"}

@@ -26,7 +26,7 @@ from sqlanon.verification.hidden_rules import check_hidden
 from tests.hiding_support import BASKETS, baskets_of, counts_of, hide, hiding_policy, is_mined, mine
 from tests.run_support import Database
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.in_turns(4)
 
 COLUMNS = {"basket": "INTEGER", "item": "VARCHAR(9)"}
 PLAIN = {"name": "hide-rules"}

@@ -27,6 +27,8 @@ from tests.hierarchy_support import (
     taxonomy,
 )
 
+pytestmark = pytest.mark.in_turns(4)
+
 CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("TEXT", ["b", "a", ""], {"suppress": True}),
     ("BOOLEAN", [True, False], {"suppress": True}),

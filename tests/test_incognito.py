@@ -22,7 +22,7 @@ from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import for_random, many
 from tests.run_support import Database
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 EXAMPLES = {"duckdb": 3, "postgres": 3}
 VARIANTS = ("basic", "super-roots", "cube")
@@ -74,7 +74,6 @@ def test_every_complete_algorithm_finds_what_brute_force_finds(database: Databas
                 assert findings.suppressed == len(case.suppressed_rows(findings.chosen))
 
 
-@pytest.mark.in_turns(2)
 @for_random(limited_cases(), EXAMPLES)
 def test_incognito_as_published_finds_the_same_with_more_checks(database: Database, case: Case) -> None:
     with table_of(database, case) as table:
@@ -180,7 +179,6 @@ def test_the_paper_s_patients_have_three_minimal_generalizations(database: Datab
         assert findings.anonymous == {(0, 1, 2), (1, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)}
 
 
-@pytest.mark.in_turns(2)
 def test_keys_of_more_than_one_word_are_counted_by_all_of_them(database: Database) -> None:
     """Ten attributes of a hundred values: 70 bits. Rows come in pairs but for the last two attributes."""
     names = [f"c{number}" for number in range(10)]

@@ -36,6 +36,8 @@ from tests.jobs_support import (
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, open_database, quoted
 
+pytestmark = pytest.mark.in_turns(4)
+
 NESTED = {
     "n": {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 20]}},
     "d": {"role": "quasi-identifier", "hierarchy": {"date": ["week"]}},

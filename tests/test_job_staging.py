@@ -25,6 +25,8 @@ from tests.jobs_support import (
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Row, anonymize, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 
 @pytest.mark.variants(1)
 @pytest.mark.parametrize("wide", [0, 3])

@@ -32,6 +32,8 @@ from tests.jobs_support import (
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 
 @pytest.mark.either_engine
 def test_a_violation_leaves_the_old_release(database: Database) -> None:
@@ -159,7 +161,6 @@ def test_releases_by_other_rules_are_told_or_refused(database: Database) -> None
         anonymize(database.policy(name, ROLES, privacy=[K], republish="same-recoding"), replace=True)
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 @pytest.mark.parametrize("republish", ["allow", "same-recoding"])
 def test_equal_rules_of_another_run_are_the_same_rules(database: Database, republish: str) -> None:

@@ -25,6 +25,8 @@ from tests.jobs_support import (
 from tests.rules_support import GENERALIZATIONS, apply, coded
 from tests.run_support import Database, Row, anonymize, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 
 @pytest.fixture
 def database(postgres_url: str) -> Iterator[Database]:

@@ -28,6 +28,8 @@ from tests.oracle.lattice import Case, Hierarchy, Node, Row, cases, minimal
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.in_turns(4)
+
 ALGORITHMS = ("optimal", "incognito", "bottom-up", "samarati")
 
 

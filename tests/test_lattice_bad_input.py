@@ -12,7 +12,7 @@ from sqlanon.errors import PolicyError, ProtectionError, SqlanonError
 from sqlanon.policy import Policy
 from tests.run_support import OPTIONS, Database, anonymize
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 COLUMNS = {"q": "VARCHAR(80)", "p": "INTEGER", "s": "VARCHAR(3)"}
 ROWS = [("abcd"[i % 4], i % 5, "xyz"[i % 3]) for i in range(40)]
@@ -168,7 +168,6 @@ def test_more_quasi_identifiers_than_words_have_bits(database: Database) -> None
     assert "at most 62 can be searched" in _refused(policy, PolicyError)
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", ["incognito", "bottom-up"])
 def test_a_huge_lattice_is_refused_before_it_is_searched(database: Database, algorithm: str) -> None:
@@ -196,7 +195,6 @@ def test_weights_must_not_all_be_0(database: Database) -> None:
 # --- large lattices
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.variants(1)
 @pytest.mark.parametrize("quality", ["aecs", "discernibility", "kl-divergence"])
 def test_a_lattice_that_no_memory_holds_is_searched_by_datafly_or_for_so_long(

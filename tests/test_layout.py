@@ -21,7 +21,7 @@ from tests.random_cases import many
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 
 @pytest.mark.variants(3)
@@ -117,7 +117,6 @@ def test_views_of_a_star_go_on_reading_it(database: Database) -> None:
     assert database.sql(f"SELECT sum(n) FROM {table}_v") == [(300,)]
 
 
-@pytest.mark.in_turns(2)
 def test_other_columns_replace_a_star(database: Database) -> None:
     table = database.create(COLUMNS, ROWS)
     anonymize(database.policy(table, PLAIN, **as_star(table)))
@@ -328,7 +327,6 @@ def test_a_job_of_the_program_replaces_a_star(database: Database) -> None:
     assert [database.sql(f"SELECT count(*) FROM {table}_s{part}") for part in ("", "_rows")] == [[(480,)]] * 2
 
 
-@pytest.mark.in_turns(2)
 def test_a_star_in_another_database(database: Database, tmp_path: Path) -> None:
     attributes = {**SHOWN, "height": "sensitive"}
     table = database.create(COLUMNS, ROWS)
@@ -359,7 +357,6 @@ def _digest(url: str, run: str) -> str:
         return release.content_digest
 
 
-@pytest.mark.in_turns(2)
 def test_a_dry_run_sends_what_a_run_sends(database: Database) -> None:
     """Of a new release, one that replaces a star, and one that replaces a table."""
     table = database.create(COLUMNS, ROWS)

@@ -17,6 +17,8 @@ from tests.layout_support import COLUMNS, PLAIN, QI, ROWS, as_star, content, peo
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.in_turns(4)
+
 
 @pytest.fixture
 def reader(postgres_database: Database) -> Iterator[str]:

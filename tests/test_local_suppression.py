@@ -19,7 +19,7 @@ from tests.adult import ADULT, ATTRIBUTES, needs_adult
 from tests.oracle.matching import STAR, least_matching, least_values, suppress_greedily
 from tests.run_support import Database, Row, anonymize, open_database
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.in_turns(4)
 
 NAMES = ("a", "b", "c", "d")
 COLUMNS = {"a": "INTEGER", "b": "VARCHAR", "c": "VARCHAR", "d": "INTEGER", "ill": "VARCHAR", "row_id": "INTEGER"}

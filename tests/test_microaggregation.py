@@ -26,6 +26,8 @@ from tests.point_support import clusters_of, load_points
 from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, Row, anonymize, duckdb_url, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 CENSUS = DATA / "casc" / "census.csv"
 QUASI = "quasi-identifier"
 EXACT = {"name": "microaggregation", "blocks": "exact", "refine": False}

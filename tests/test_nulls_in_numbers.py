@@ -21,6 +21,8 @@ from tests.random_cases import many
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 VALUES: list[int | None] = [1, None, 2, 3, 4, 5, 6, 7]
 HIDDEN = {"bounds": (None, None), "mean": (None,), "midpoint": (None,)}
 TYPES = ["INTEGER", "DECIMAL(9, 2)", "DOUBLE PRECISION", "REAL"]

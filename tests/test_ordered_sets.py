@@ -24,7 +24,7 @@ from sqlanon.verification.release import verify_release
 from tests.rules_support import apply, listed
 from tests.run_support import Database, Row, anonymize, open_database
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.in_turns(4)
 
 COLUMNS = {"a": "INTEGER", "b": "VARCHAR", "c": "INTEGER", "ill": "VARCHAR"}
 ROLES: dict[str, Any] = {**dict.fromkeys("abc", "quasi-identifier"), "ill": "sensitive"}

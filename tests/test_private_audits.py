@@ -36,6 +36,8 @@ from tests.private_support import Ample, Known, draw, planned, private_policy
 from tests.run_support import OPTIONS, Database, PlainWorkspace
 from tests.test_private import ATTRIBUTES, CLASSES, COLUMNS, rows_of
 
+pytestmark = pytest.mark.in_turns(4)
+
 DIFFGEN = {"name": "diffgen", "target": "pay", "specializations": 4}
 PERSONS = {"column": "person", "rows": 2}
 
@@ -175,7 +177,6 @@ def generated(plan: PrivatePlan, units: int = 2) -> GeneratedTable:
 _FIRST = ("more than the domains", "usual values", "undeclared values", "less than the domains", "NULL")
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_no_audit_fails(memory: Engine, name: str) -> None:

@@ -29,6 +29,8 @@ from tests.private_support import Known, private_policy
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 from tests.test_private import ATTRIBUTES, COLUMNS, rows_of
 
+pytestmark = pytest.mark.in_turns(4)
+
 PEOPLE = {"ledger": "people", "epsilon": 3}
 
 

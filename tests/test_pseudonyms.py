@@ -26,6 +26,8 @@ from sqlanon.sql import Text, renderer
 from tests.rules_support import apply, opened
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 KEY = "a key of more than sixteen bytes"
 NAMED = {"role": "identifier", "show": "pseudonym", "key": "${SQLANON_TEST_KEY}"}
 DRAWN = {"role": "identifier", "show": "surrogate"}

@@ -33,7 +33,7 @@ from tests.random_cases import many
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 from tests.test_gathering import POINTS
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 QUASI = "quasi-identifier"
 GATHER = {"name": "r-gather", "radius": "least"}
@@ -60,7 +60,6 @@ def people(rows: int) -> list[Row]:
     ]
 
 
-@pytest.mark.in_turns(2)
 @settings(max_examples=many(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=POINTS, r=st.integers(1, 4), share=st.sampled_from([0, 0.12, 0.25]))
 def test_the_greatest_radius_is_near_the_least_possible(

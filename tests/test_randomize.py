@@ -17,7 +17,7 @@ from sqlanon.work.journal import Silent
 from tests.randomize_support import KEY, cents, randomize, randomized_policy, released_rows
 from tests.run_support import Database
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.in_turns(4)
 
 COLUMNS = {"id": "INTEGER", "age": "INTEGER", "pay": "DECIMAL(10,2)", "job": "VARCHAR(9)", "town": "VARCHAR(9)"}
 ROLES = {

@@ -27,6 +27,8 @@ from tests.random_cases import many
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, Row, anonymize
 
+pytestmark = pytest.mark.in_turns(4)
+
 FEW = settings(
     max_examples=many(1),
     deadline=None,

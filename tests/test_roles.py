@@ -24,6 +24,8 @@ from tests.private_support import Known
 from tests.roles_support import ATTRIBUTES, Place, open_place
 from tests.run_support import Database, anonymize, open_database, quoted
 
+pytestmark = pytest.mark.in_turns(4)
+
 _numbers = itertools.count()
 
 

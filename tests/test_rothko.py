@@ -23,7 +23,7 @@ from tests.oracle.rothko import LETTERS, Rothko, Row, axes_of, information, squa
 from tests.random_cases import random_cases
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 EXAMPLES = {"duckdb": 3, "postgres": 3}
 NESTED = {
@@ -307,7 +307,6 @@ def test_a_run_says_how_it_split(database: Database) -> None:
     assert outcome["verified"]
 
 
-@pytest.mark.in_turns(2)
 def test_statements_do_not_grow_with_the_nodes(database: Database) -> None:
     """A level of many nodes takes as many statements as one of two: 32 letters, halved again and again."""
     counts = []
@@ -333,7 +332,6 @@ def test_few_bins_cut_at_their_borders_alone(database: Database) -> None:
     assert coarse == {"[1-2]", "[3-4]", "[5-6]", "[7-8]"}
 
 
-@pytest.mark.in_turns(2)
 def test_sub_trees_that_grow_side_by_side_are_the_same(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     table = small(database, [(n * n % 101, "xyz"[n * n % 101 % 7 % 3], n % 3) for n in range(200)])
     alone = database.release(table, PLAIN, algorithm=rothko())

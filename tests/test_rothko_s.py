@@ -29,7 +29,7 @@ from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, Row, anonymize, open_database
 from tests.test_mondrian import FEW, Case, cases, check_release
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 COLUMNS = {"age": "INTEGER", "zip": "VARCHAR(5)", "income": "INTEGER", "job": "VARCHAR(3)", "wage": "INTEGER"}
 ROLES: dict[str, Any] = {

@@ -19,7 +19,7 @@ from tests.test_dry_run import PERIPHERAL
 from tests.test_mondrian import FEW, Case, cases, check_release
 from tests.test_rothko_s import released_alike
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 COLUMNS = {"x": "INTEGER", "y": "INTEGER", "zip": "VARCHAR(5)", "job": "VARCHAR(3)", "wage": "INTEGER", "id": "INTEGER"}
 ROLES: dict[str, Any] = {

@@ -24,6 +24,8 @@ from tests.random_cases import many
 from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, apply, classes, coded, listed, opened, recoded
 from tests.run_support import Database, Row, anonymize
 
+pytestmark = pytest.mark.in_turns(4)
+
 FEW = settings(
     max_examples=many(2),
     deadline=None,

@@ -17,6 +17,8 @@ from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, Row, anonymize
 from tests.test_resuming import cleared, resumed, stopped
 
+pytestmark = pytest.mark.in_turns(4)
+
 
 @pytest.mark.parametrize("shown", [DRAWN, {"role": "identifier"}])
 def test_a_dry_run_refuses_persons_by_name(database: Database, shown: Any) -> None:
@@ -34,7 +36,6 @@ def test_a_procedure_refuses_persons_by_name(database: Database) -> None:
         frozen(database, made.run)
 
 
-@pytest.mark.in_turns(2)
 @ORACLE
 @given(rows=changing_tables(), later=changing_tables(), name=st.sampled_from(["mondrian", "optimal", "top-down"]))
 def test_rules_are_applied_to_persons(database: Database, rows: list[Row], later: list[Row], name: str) -> None:

@@ -19,6 +19,8 @@ from tests.random_cases import many
 from tests.rules_support import classes, opened, recoded
 from tests.run_support import Database, Row, anonymize
 
+pytestmark = pytest.mark.in_turns(4)
+
 SOME = settings(
     max_examples=many(2),
     deadline=None,

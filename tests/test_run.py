@@ -17,7 +17,7 @@ from sqlanon.work.journal import Silent
 from tests.people import PEOPLE, ROLES, ROWS
 from tests.run_support import Database, anonymize, duckdb_url
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 # --- what goes, and what stays as it is
 

@@ -30,6 +30,8 @@ from tests.oracle import brute_force
 from tests.random_cases import many
 from tests.run_support import PlainWorkspace
 
+pytestmark = pytest.mark.in_turns(4)
+
 BITS = 16  # of a code; two words of one code each
 
 
@@ -98,7 +100,6 @@ def test_tuples_are_drawn_as_the_rows_that_they_stand_for(engine: Engine) -> Non
     assert abs(found[7, 7] - expected) < 4 * math.sqrt(expected), "each row has the same chance"
 
 
-@pytest.mark.in_turns(3)
 def test_rows_of_a_pattern_are_drawn_as_often_as_others() -> None:
     """Chi-square over the parts of tables whose codes are as regular as can be, a few hundred samples each."""
     from sqlanon.engines import connect

@@ -16,7 +16,7 @@ from tests.cli.support import call, only_object
 from tests.jobs_support import COLUMNS, ROLES, K, frozen_table, table
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 
 @pytest.mark.parametrize(

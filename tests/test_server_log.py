@@ -25,6 +25,8 @@ from tests.postgres_server import PostgresServer, find_binaries, start
 from tests.private_leaks import FEW, MANY, left_behind
 from tests.run_support import Row, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 LOUD = {"log_statement": "all", "log_min_duration_statement": "0", "log_min_messages": "notice"}
 COLUMNS = {
     "ssn": "VARCHAR(20)",

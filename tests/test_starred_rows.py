@@ -22,6 +22,8 @@ from tests.jobs_support import carry_out, frozen, replaced
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize
 
+pytestmark = pytest.mark.in_turns(4)
+
 COLUMNS = {"place": "VARCHAR(9)", "disease": "VARCHAR(9)"}
 ROWS: list[Row] = [("north", "flu")] * 6 + [("south", "cold")] * 6 + [("arctic", "HIV")]
 GROUPS = {"north": "*", "south": "*", "arctic": "*"}

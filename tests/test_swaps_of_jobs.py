@@ -21,6 +21,8 @@ from tests.patience import wait_until
 from tests.run_support import Database, open_database
 from tests.test_procedures_at_work import CALLS
 
+pytestmark = pytest.mark.in_turns(4)
+
 _BESIDE = "SELECT count(*) FROM pg_class WHERE starts_with(relname, 'sqlanon_staging_')"
 
 

@@ -35,6 +35,8 @@ from tests.random_cases import many
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.in_turns(4)
+
 ALGORITHMS = ("optimal", "incognito", "bottom-up", "samarati")
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=7)
 RISKS = st.sampled_from([1, 0.7, 0.5, 0.34, 1 / 3, 0.3, 0.25, 0.2, 0.12])

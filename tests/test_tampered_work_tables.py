@@ -15,6 +15,8 @@ from tests.oracle import clusters
 from tests.random_cases import many, turn
 from tests.run_support import Database, Row, anonymize
 
+pytestmark = pytest.mark.in_turns(4)
+
 TOWNS = {"x": ["l", "*"], "y": ["l", "*"], "z": ["m", "*"]}
 COLUMNS = {"age": "INTEGER", "job": "VARCHAR(5)", "town": "VARCHAR(5)", "pay": "INTEGER", "id": "INTEGER"}
 ROWS: list[Row] = [(n % 12 * 5 + n % 3, "abcdef"[n % 6], "xyz"[n // 9 % 3], n // 2 % 4, n) for n in range(72)]

@@ -22,6 +22,8 @@ from tests.rendered_statements import COLUMNS, Rendered, statements_of_jobs, sta
 from tests.run_support import Database, duckdb_url, open_database
 from tests.template_heads import FOLDER, WIDTH, template_files, with_head
 
+pytestmark = pytest.mark.in_turns(4)
+
 _HEAD = re.compile(r"\A\{#(.*?)#\}", re.DOTALL)
 _GIVES = re.compile(r"\s*\bGives: ([^.]*)\.")
 _NUMBER = re.compile(r"(.*?)[0-9]+")
@@ -205,7 +207,6 @@ def crooked(statements: list[Read]) -> set[str]:
     return {one.template for one in statements if any(_CROOKED.match(line) for line in one.text.split("\n"))}
 
 
-@pytest.mark.in_turns(2)
 def test_statements_of_runs_are_fit_to_be_read(tmp_path: Path) -> None:
     """Heads say the columns that they give, and no line is long."""
     with open_database(duckdb_url(tmp_path / "t.duckdb")) as database:

@@ -15,6 +15,8 @@ from tests.oracle.thresholds import NUMBERS, ORDERED, TEXTS, Case, cases, check_
 from tests.random_cases import many
 from tests.run_support import Database, Row
 
+pytestmark = pytest.mark.in_turns(4)
+
 FEW = settings(
     max_examples=many(3),
     deadline=None,
@@ -111,7 +113,6 @@ def test_under_k_anonymity_alone_thresholds_are_not_searched(
     )
 
 
-@pytest.mark.in_turns(2)
 def test_what_running_sums_leave_open_is_measured_in_small_batches(
     databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +124,6 @@ def test_what_running_sums_leave_open_is_measured_in_small_batches(
     assert _released(databases[0], case, weighted=False) == wide
 
 
-@pytest.mark.in_turns(2)
 def test_sub_trees_of_several_sessions_are_searched_alike(
     databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:

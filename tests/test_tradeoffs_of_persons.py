@@ -18,12 +18,13 @@ from sqlanon.runs.tradeoffs.sweeping import sweep
 from tests.persons_support import CASES, CLOSE, COLUMNS, DRAWN, GROUPED, ROLES, ROWS, K, changing_tables
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 HIDDEN = {"role": "identifier", "nulls": "each"}
 EACH = DRAWN | {"nulls": "each"}
 FEW = settings(max_examples=4, **CASES)
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("name", ["mondrian", "optimal", "top-down"])
 @FEW
 @given(rows=changing_tables(), shown=st.sampled_from([EACH, HIDDEN]), stars=st.booleans())
@@ -68,7 +69,6 @@ def classes_at(rows: list[Row], levels: tuple[int, ...]) -> dict[Row, list[tuple
     return classes
 
 
-@pytest.mark.in_turns(2)
 @FEW
 @given(rows=changing_tables(), k=st.integers(1, 4), diverse=st.booleans(), shown=st.sampled_from([EACH, HIDDEN]))
 def test_lattices_are_explored_by_persons(

@@ -24,6 +24,8 @@ from tests.jobs_support import carry_out, frozen, replaced
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize
 
+pytestmark = pytest.mark.in_turns(4)
+
 COLUMNS = {"age": "INTEGER", "disease": "VARCHAR(9)"}
 LADDER = {"role": "quasi-identifier", "hierarchy": {"intervals": [10, 20]}}
 HALF_KNOWN: list[Row] = [(1, "HIV")] * 4 + [(2, None)] * 2

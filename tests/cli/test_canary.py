@@ -16,6 +16,8 @@ import pytest
 from tests.cli.support import call
 from tests.run_support import Row, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 CANARY = "Xq7Canary"
 NUMBER = 86_420_975
 COLUMNS = {

@@ -11,6 +11,8 @@ from tests.cli.support import call, only_object
 from tests.jobs_support import ALONE, runs, simple, table
 from tests.run_support import Database, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 
 @pytest.mark.either_engine
 def test_a_job_from_freezing_to_a_violation(database: Database) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.support import call, execute, only_object, run_program, write_policy
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 
 def test_a_release_holds_and_its_source_does_not(policy: Path) -> None:

@@ -19,6 +19,8 @@ from sqlanon.staging import rows as released_rows
 from tests import run_support
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 MOST_STATEMENTS_A_ROUND = 20
 WHERE_NODES_END = {"tree/decide/record_leaves", "tree/scan/retire_rows"}
 SHORTCUTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
@@ -101,7 +103,6 @@ def test_the_engines_agree(tmp_path: Path, postgres_url: str, models: list[dict[
     assert sorted(row[-1] for row in first) == list(range(600))
 
 
-@pytest.mark.in_turns(3)
 @pytest.mark.either_engine
 def test_shortcuts_change_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = table_of(240)
@@ -112,7 +113,6 @@ def test_shortcuts_change_nothing(database: Database, monkeypatch: pytest.Monkey
             assert _released(database, random.Random(name).sample(rows, len(rows)), MODELS[:2]) == plain, name
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.either_engine
 @pytest.mark.parametrize("models", [MODELS[:1], MODELS], ids=["k", "k, l and variance"])
 def test_statements_a_round_do_not_grow(database: Database, models: list[dict[str, Any]]) -> None:

@@ -24,7 +24,7 @@ from sqlanon.verification.verdict import Verification
 from tests.random_cases import many
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = needs_spark
+pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 COLUMNS = {
     "age": ("INT", "INTEGER"),
     "weight": ("DOUBLE", "DOUBLE"),

@@ -23,7 +23,7 @@ from tests.cli.support import execute
 from tests.run_support import open_database
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(3)]
+pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 
 COLUMNS = {
     "patient_id": "INTEGER",

@@ -30,7 +30,7 @@ from tests.spark_support import SparkTables, needs_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = needs_spark
+pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 T = TypeVar("T")
 _numbers = itertools.count()
 NUMBERS = "SELECT id * 7 % 13 AS p0, CAST(id % 3 AS INT) AS n FROM range(1000)"
@@ -122,7 +122,6 @@ def test_a_search_in_an_executor(engines: tuple[DuckDBEngine, ExecutingEngine], 
     assert here == there
 
 
-@pytest.mark.in_turns(3)
 def test_sub_trees_grow_in_executors(engines: tuple[DuckDBEngine, ExecutingEngine]) -> None:
     engines[1].tasks = 2
     results = []
@@ -134,7 +133,6 @@ def test_sub_trees_grow_in_executors(engines: tuple[DuckDBEngine, ExecutingEngin
     assert [len(table) for table in here] == [len(table) for table in there]
 
 
-@pytest.mark.in_turns(3)
 def test_a_tree_over_more_rows_than_a_task_holds(
     engines: tuple[DuckDBEngine, ExecutingEngine], spark_tables: SparkTables, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ from sqlanon.values.digest import file_digest
 from sqlanon.work.publish.files import FileRelease, leftover_parts, open_file, put_back_or_remove, release_problems
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = needs_spark
+pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 READ = Relation("read_file")
 
 

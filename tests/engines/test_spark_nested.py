@@ -13,6 +13,8 @@ from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.runs.runner import run
 from tests.spark_support import SparkTables, needs_spark
 
+pytestmark = pytest.mark.in_turns(4)
+
 KEPT = {
     "tags": "CASE WHEN id % 2 = 0 THEN array('a, b', NULL) ELSE array('a', 'b', NULL) END",
     "notes": "CASE WHEN id % 5 > 0 THEN map('k', id % 2, 'l', NULL) END",
@@ -67,7 +69,6 @@ def test_nested_values_are_kept_as_they_are(spark: SparkTables, monkeypatch: pyt
 
 
 @needs_spark
-@pytest.mark.in_turns(2)
 def test_quasi_identifiers_of_nested_types_are_refused_with_a_field(spark: SparkTables) -> None:
     attributes = OTHERS | dict.fromkeys(KEPT, QUASI) | {"lasted": INSENSITIVE}
     with pytest.raises(PolicyError) as refused:

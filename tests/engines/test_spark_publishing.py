@@ -30,7 +30,7 @@ from sqlanon.work.publish.companion import companion_problems
 from sqlanon.work.workspace import Workspace, gc
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = needs_spark
+pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 ROWS = 1000
 _names = (f"visits_{number}" for number in itertools.count())
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from spark_releases import release_of
 
-pytestmark = needs_spark
+pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 Draw = Callable[[random.Random], Any]
 SEEDS = range(30)
 

@@ -17,6 +17,8 @@ from sqlanon.policy.loading import build_policy
 from tests.federation.support import NAMES
 from tests.federation.threads import record, release, sites_of
 
+pytestmark = pytest.mark.in_turns(4)
+
 DECISION = {"reveal": "decision", "most_nodes": 100}
 PRECISION = {"name": "optimal", "quality": "precision"}
 

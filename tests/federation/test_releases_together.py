@@ -32,7 +32,7 @@ from tests.federation.support import (
 )
 from tests.patience import wait_until
 
-pytestmark = needs_federation
+pytestmark = [needs_federation, pytest.mark.in_turns(4)]
 CASES: list[dict[str, Any]] = [
     {"suppression": 0.1},
     {"suppression": 0.3, "privacy": [{"model": "k-anonymity", "k": 6}], "algorithm": {"name": "optimal"}},
@@ -107,7 +107,6 @@ CHANGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("part", CHANGES)
 def test_another_policy_is_refused_by_its_part(part: str, tmp_path: Path, urls: dict[str, str]) -> None:
     """Every site names what differs and where, and no values; nothing is counted or published."""
@@ -243,7 +242,6 @@ def record_received(directory: Path) -> None:
     Exchanger.data_received = recording  # type: ignore[method-assign]
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("reveal", ["counts", "decision"])
 def test_no_value_and_no_count_of_a_site_leaves_it(reveal: str, tmp_path: Path, urls: dict[str, str]) -> None:
     """Neither on the wire nor in what another site decrypts, writes down or prints."""

@@ -45,7 +45,7 @@ from tests.postgres_server import find_binaries
 from tests.random_cases import many
 from tests.run_support import Database, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 MOST, DRAWN = 60, 4  # tables on which a mutant must have been caught; of which so many come from one seed
 
