@@ -5,14 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from sqlanon.engines import connect
@@ -21,12 +17,10 @@ from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.runs.runner import run
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import gc
-from tests.patience import PATIENCE
-from tests.spark_child import policy_of, released
+from tests.spark_child import in_phase, policy_of, released, work_files
 from tests.spark_support import SharedSpark, SparkTables, needs_spark, open_spark
 
 pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.in_turns(5)]
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module", params=["search", "recode", "verify"])
@@ -34,7 +28,8 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """A directory in which a run was killed in a phase."""
     shared_spark.close()
     place = tmp_path_factory.mktemp("spark")
-    _kill_in(request.param, place)
+    with in_phase(request.param, place):
+        pass  # it is killed
     return place
 
 
@@ -57,7 +52,7 @@ def test_a_driver_that_is_killed_leaves_the_old_release(spark: SparkTables, home
         assert gc(session.engine, session.catalog) == []
     assert released(spark) == before
     assert _work_tables(spark) == []
-    assert _work_files(home) == []
+    assert work_files(home) == []
     with _reading(spark) as seen:
         assert run(policy, replace=True).published
     assert {str(before)} <= seen <= {str(before), str(released(spark))}, "readers see whole releases alone"
@@ -89,35 +84,9 @@ def _reading(spark: SparkTables) -> Iterator[set[str]]:
         thread.join()
 
 
-def _kill_in(phase: str, home: Path) -> None:
-    """Kill a run soon after it has come to a phase; its JVM and executors end by themselves."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.spark_child", str(home)], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    )
-    try:
-        assert child.stdout is not None
-        assert any(line.strip() == phase for line in child.stdout), "it ended before"
-        time.sleep(0.5)
-        started = psutil.Process(child.pid).children(recursive=True)
-    finally:
-        child.kill()
-        child.wait()
-    _, alive = psutil.wait_procs(started, PATIENCE)
-    assert alive == []
-
-
 def _work_tables(spark: SparkTables) -> list[str]:
     """The work tables that there are, and versions of the release but for the one that it shows."""
     names = [name for (name,) in spark.sql("SHOW SCHEMAS")]
     tables = [one[1] for schema in names for one in spark.sql(f"SHOW TABLES IN {schema}")]
     versions = [name for name in tables if "_v_" in name]
     return [name for name in tables if re.match(r"w_[0-9a-f]{8}_", name)] + versions[1:]
-
-
-def _work_files(home: Path) -> list[Path]:
-    """The files of work tables, whether there are tables or not."""
-    return [path for path in _all_files(home / "warehouse") if any(part.startswith("w_") for part in path.parts)]
-
-
-def _all_files(place: Path) -> Iterator[Path]:
-    return (path for path in place.rglob("*") if path.is_file())
