@@ -18,10 +18,10 @@ from sqlanon.engines import connect
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.bins import Bins
-from sqlanon.measures.reconstruction.classifying.by_class import match_in_order, share_out
+from sqlanon.measures.reconstruction.classifying.by_class import match_in_order, quotas_of_groups, share_out
 from sqlanon.measures.reconstruction.classifying.features import Feature
 from sqlanon.measures.reconstruction.classifying.growing import Trees, leaves_of
-from sqlanon.models.randomization.changes import Response
+from sqlanon.models.randomization.changes import Response, Transition
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
 from sqlanon.work.workspace import TemporaryWorkspace
@@ -183,3 +183,43 @@ def test_reconstruction_wins_back_what_noise_takes(
     assert "there is no table" in left["unread"].lower()
     code, printed, _ = call_main(capsys, "reconstruct", file, "--classify", "F1", "--bins", "20")
     assert "Rows without noise can't be compared" in printed
+
+
+MATRIX = "true;clerk;agent;baker\nclerk;0.8;0;0.2\nagent;0.5;0;0.5\nbaker;0.1;0;0.9\n"
+"""A matrix of which one value, the first in their order, is never released."""
+
+
+@pytest.mark.in_turns(2)
+def test_swapped_moved_and_uncertain_columns(database: Database, tmp_path: Path) -> None:
+    """Swapped values are taken as they are, moved ones by the matrix, and those with noise of own sizes not at all."""
+    draw, file = random.Random(4), tmp_path / "matrix.csv"
+    file.write_text(MATRIX, encoding="utf-8")
+    jobs = {"A": ["clerk", "clerk", "agent"], "B": ["baker", "baker", "clerk"]}
+    people = [(draw.choice(jobs[g]), draw.randrange(9) + (g == "B") * 4, draw.randrange(500), g) for g in "AB" * 600]
+    table = database.create({"job": "VARCHAR(9)", "age": "INTEGER", "pay": "INTEGER", "g": "VARCHAR(1)"}, people)
+    columns = {
+        "job": {"transition": str(file)},
+        "age": {"swap": 0.2},
+        "pay": {"condition": "uncertain", "k": 2},
+    }
+    policy = randomized_policy(
+        database, table, dict.fromkeys(columns, "quasi-identifier") | {"g": "insensitive"}, columns
+    )
+    randomize(policy)
+    result = compare_classifiers(policy, "g", bins=13, options=OPTIONS)
+    assert (result.features, result.omitted, result.tested_on) == (("job", "age"), ("pay",), "source")
+    assert result.noise_free is not None
+    assert min(one.naive_bayes for one in (result.noise_free, result.as_is, result.reconstructed)) > 0.8
+
+
+def test_values_that_are_never_released_have_originals() -> None:
+    """Places of released values are others than those of true ones where a value is never released."""
+    change = Transition("job", ("a", "b", "c"), {(0, 0): 0.8, (0, 2): 0.2, (1, 0): 0.5, (1, 2): 0.5, (2, 2): 1.0}, None)
+    text = Column("job", "TEXT", Kind.TEXT)
+    feature = Feature(0, text, None, change.values, change)
+    (quotas,) = quotas_of_groups(feature, [{0: 60, 2: 40}])
+    assert Counter(shown for shown, *_ in quotas).keys() == {0, 2}
+    assert sum(upto - above for _, _, above, upto in quotas) == 100
+    assert {code for shown, code, above, upto in quotas if shown == 0 and upto > above} <= {0, 1}
+    with pytest.raises(PolicyError, match="5 rows hold a value of 'job' that its change never gives"):
+        list(quotas_of_groups(feature, [{1: 5}]))

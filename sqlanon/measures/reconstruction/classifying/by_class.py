@@ -17,6 +17,7 @@ from sqlanon.measures.reconstruction.classifying.features import Feature
 from sqlanon.measures.reconstruction.estimating import estimate, has_inverse, invert
 from sqlanon.models.randomization.changes import AddedNoise, CategoryChange
 from sqlanon.sql import Relation
+from sqlanon.support.quantities import rows_hold
 
 Counts = Mapping[int, int]
 Quota = tuple[int, int, int, int]
@@ -35,15 +36,19 @@ def quotas_of(engine: Engine, rows: Relation, feature: Feature) -> Iterator[tupl
             )
         counted[int(class_)][int(shown)] = int(n)
     groups = [counted[class_] for class_ in sorted(counted)]
-    for class_, quotas in zip(sorted(counted), _quotas(feature, groups), strict=True):
+    for class_, quotas in zip(sorted(counted), quotas_of_groups(feature, groups), strict=True):
         yield from ((feature.number, class_, *quota) for quota in quotas)
 
 
-def _quotas(feature: Feature, groups: Sequence[Counts]) -> Iterator[list[Quota]]:
+def quotas_of_groups(feature: Feature, groups: Sequence[Counts]) -> Iterator[list[Quota]]:
+    """Yield, for each class, which of its rows get which code; counts are of rows by the released code."""
     change = feature.change
     if isinstance(change, CategoryChange):
-        for counts, shares in zip(groups, shares_of_categories(groups, change), strict=True):
-            yield list(share_out(counts, shares, change.matrix))
+        codes = [change.values.index(value) for value in change.released]
+        by_place = [_by_place(counts, codes, feature.column.name) for counts in groups]
+        for placed, shares in zip(by_place, shares_of_categories(by_place, change), strict=True):
+            shared = share_out(placed, shares, change.matrix)
+            yield [(codes[place], code, above, upto) for place, code, above, upto in shared]
         return
     assert isinstance(change, AddedNoise)
     assert feature.bins is not None
@@ -57,6 +62,14 @@ def _quotas(feature: Feature, groups: Sequence[Counts]) -> Iterator[list[Quota]]
     estimates = estimate(groups, range(feature.bins.count), probabilities)
     for counts, one in zip(groups, estimates, strict=True):
         yield list(match_in_order(counts, one.shares))
+
+
+def _by_place(counts: Counts, codes: Sequence[int], column: str) -> dict[int, int]:
+    """Count rows by the places of their values among those that are released, of which there may be fewer."""
+    places = {code: place for place, code in enumerate(codes)}
+    if foreign := sum(n for code, n in counts.items() if code not in places):
+        raise PolicyError(f"{rows_hold(foreign)} a value of '{column}' that its change never gives (sqlanon verify).")
+    return {places[code]: n for code, n in counts.items()}
 
 
 def shares_of_categories(groups: Sequence[Counts], change: CategoryChange) -> list[Mapping[int, float]]:
