@@ -293,7 +293,7 @@ def test_noise_that_is_too_small_is_seen(database: Database, monkeypatch: pytest
     table = database.create(COLUMNS, rows_of(3000))
     policy = randomized_policy(database, table, ROLES, CHANGES)
     monkeypatch.setattr(
-        "sqlanon.plan.randomized_columns.noise_draws", lambda _, unit: noise_draws(GaussianNoise(2.0), unit)
+        "sqlanon.plan.randomized_numbers.noise_draws", lambda _, unit: noise_draws(GaussianNoise(2.0), unit)
     )
     with pytest.raises(VerificationError, match="distributions_fit"):
         randomize(policy)

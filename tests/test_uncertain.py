@@ -22,7 +22,7 @@ from sqlanon.models.randomization.changes import UncertainNoise, read_changes
 from sqlanon.models.randomization.noise import GaussianNoise
 from sqlanon.models.randomization.spreads import RULES, is_spread, rounded_up
 from sqlanon.plan.randomized import RandomizedPlan
-from sqlanon.plan.randomized_columns import UncertainColumn
+from sqlanon.plan.randomized_numbers import UncertainColumn
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
 from sqlanon.releases.spreads import create_spreads

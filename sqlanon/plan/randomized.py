@@ -12,16 +12,10 @@ from sqlanon.engines.columns import Column
 from sqlanon.errors import DataError, PolicyError
 from sqlanon.models.randomization.changes import RandomChange
 from sqlanon.plan.drawn_plan import DrawnPlan, column_problems, find_places, is_released
-from sqlanon.plan.randomized_columns import (
-    Drawn,
-    RandomizedCategory,
-    RandomizedColumn,
-    RandomizedNumber,
-    SwappedColumn,
-    UncertainColumn,
-    randomize_column,
-    type_problems,
-)
+from sqlanon.plan.randomized_categories import RandomizedCategory, SwappedColumn
+from sqlanon.plan.randomized_column import RandomizedColumn
+from sqlanon.plan.randomized_columns import Drawn, randomize_column, type_problems
+from sqlanon.plan.randomized_numbers import RandomizedNumber, UncertainColumn
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.document import path_text

@@ -16,13 +16,8 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.models.randomization.draws import HEAD_BITS, TAIL_BITS, WORD_BITS
 from sqlanon.models.randomization.spreads import SLOT_BITS
 from sqlanon.plan.randomized import RandomizedPlan
-from sqlanon.plan.randomized_columns import (
-    RandomizedCategory,
-    RandomizedNumber,
-    SwappedColumn,
-    UncertainColumn,
-    in_units,
-)
+from sqlanon.plan.randomized_categories import RandomizedCategory, SwappedColumn
+from sqlanon.plan.randomized_numbers import RandomizedNumber, UncertainColumn, in_units
 from sqlanon.releases.spreads import spreads_of
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.staging.pair import StagedPair

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.models.randomization.spreads import WHOLE
 from sqlanon.plan.randomized import RandomizedPlan
-from sqlanon.plan.randomized_columns import in_units
+from sqlanon.plan.randomized_numbers import in_units
 from sqlanon.sql import Identifier, Relation
 from sqlanon.work.workspace import Workspace
 

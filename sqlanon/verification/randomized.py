@@ -17,7 +17,9 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.models.randomization.changes import ChangeFact, RandomChange
 from sqlanon.plan.randomized import RandomizedPlan
-from sqlanon.plan.randomized_columns import Drawn, RandomizedCategory, RandomizedNumber, UncertainColumn
+from sqlanon.plan.randomized_categories import RandomizedCategory
+from sqlanon.plan.randomized_columns import Drawn
+from sqlanon.plan.randomized_numbers import RandomizedNumber, UncertainColumn
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.values.expressions import exact, hashable, text_of

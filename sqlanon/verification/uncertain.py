@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.models.randomization.spreads import is_spread
-from sqlanon.plan.randomized_columns import UncertainColumn, in_units
+from sqlanon.plan.randomized_numbers import UncertainColumn, in_units
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.verification.distributions import BinnedNumbers, numbers_fit

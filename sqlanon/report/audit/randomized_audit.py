@@ -16,14 +16,10 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.models.randomization.changes import UncertainNoise
 from sqlanon.plan.connecting import open_release
-from sqlanon.plan.randomized_columns import (
-    RandomizedCategory,
-    RandomizedColumn,
-    RandomizedNumber,
-    UncertainColumn,
-    randomize_column,
-    type_problems,
-)
+from sqlanon.plan.randomized_categories import RandomizedCategory
+from sqlanon.plan.randomized_column import RandomizedColumn
+from sqlanon.plan.randomized_columns import randomize_column, type_problems
+from sqlanon.plan.randomized_numbers import RandomizedNumber, UncertainColumn
 from sqlanon.policy import Policy, UncertainValues
 from sqlanon.policy.randomized import randomization_of
 from sqlanon.report.audit.past import find_past_run
