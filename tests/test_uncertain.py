@@ -203,6 +203,38 @@ def test_keys_and_names_are_checked(database: Database) -> None:
         randomize(randomized_policy(database, table, roles, {"x": {"condition": "uncertain", "k": 2}}))
 
 
+def test_a_size_has_a_column_that_the_database_can_name(database: Database) -> None:
+    """PostgreSQL would cut the name off, and the run fail at its end."""
+    name = "\u00e9" * 27
+    table = database.create({name: "INTEGER"}, [(number,) for number in range(9)])
+    policy = randomized_policy(database, table, {name: "quasi-identifier"}, {name: CHANGES["age"] | {"k": 2}})
+    if database.engine == "postgres":
+        with pytest.raises(PolicyError, match=f"'{name}_half_width', the column of the sizes .* than 63 bytes"):
+            randomize(policy)
+    else:
+        assert randomize(policy).rows == 9
+
+
+@pytest.mark.parametrize("size", ["CAST('NaN' AS FLOAT8)", "CAST('Infinity' AS FLOAT8)", "1e30", "0.1", "NULL", "-5"])
+def test_a_size_that_is_none_is_seen(database_url: str, size: str) -> None:
+    with open_database(database_url) as database:
+        table = database.create({"x": "FLOAT8", "town": "VARCHAR(9)"}, [(n * n % 97, "ab"[n % 2]) for n in range(60)])
+        roles, changes = {"x": "quasi-identifier", "town": "insensitive"}, {"x": CHANGES["pay"] | {"unit": 0.5}}
+        policy = randomized_policy(database, table, roles, changes)
+    randomize(policy)
+    with pytest.raises(PolicyError, match="is left to predict 'town' by"):
+        compare_classifiers(policy, "town", options=OPTIONS)
+    with open_database(database_url) as database:
+        database.sql(f"UPDATE {table}_r SET x_deviation = {size} WHERE x = (SELECT min(x) FROM {table}_r)")
+    checks = audit_randomized(policy).checks
+    assert checks["spreads_possible"].violations == 1
+    with pytest.raises(PolicyError, match="x_deviation has no size of noise in 1 released row"):
+        reconstruct(policy, "x", bins=5, range_=(0.0, 97.0))
+    if size not in ("1e30", "0.1"):
+        with pytest.raises(PolicyError, match="x_deviation has no size of noise in 1 released row"):
+            measure_noise_filter(policy)
+
+
 class Tampering(Silent):
     """An observer that alters the staged rows when their verification begins."""
 

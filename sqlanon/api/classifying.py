@@ -49,6 +49,11 @@ def compare_classifiers(
         predicted = read_target(engine, release, columns.pop(target))
         ranges = {name: range_ for name in changes if (range_ := declared_range(policy, name)) is not None}
         features, omitted = read_features(engine, release, list(columns.values()), hidden, ranges, bins)
+        if not features:
+            raise PolicyError(
+                f"No column of {release} is left to predict '{target}' by: classifiers take none with sizes of noise of"
+                " its own, and none with too many texts."
+            )
         names = [one.column.name for one in features]
         source, unread = _open_source(stack, engine, policy, [target, *names])
         compared = compare(engine, release, source, features, predicted)

@@ -15,7 +15,8 @@ from sqlanon.engines.columns import Column
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.filtering import filter_noise
-from sqlanon.measures.reconstruction.numbers import finite_number_of, number_of
+from sqlanon.measures.reconstruction.numbers import finite_number_of
+from sqlanon.measures.reconstruction.uncertain import odd_sizes
 from sqlanon.models.randomization.changes import AddedNoise, UncertainNoise
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
@@ -73,7 +74,11 @@ def _variance(engine: Engine, release: Relation, change: AddedNoise | UncertainN
         return change.variance
     require_columns(engine, release, change.added_columns)
     size = next(one for one in engine.columns(release) if one.name == change.spread_column)
-    mean, square = engine.query_one("reconstruction/measure_sizes", release=release, size=number_of(engine, size))
+    odd, mean, square = engine.query_one(
+        "reconstruction/measure_sizes", release=release, size=finite_number_of(engine, size)
+    )
+    if odd:
+        raise PolicyError(odd_sizes(change, int(odd)))
     return change.variance(float(mean), float(square))
 
 

@@ -114,7 +114,7 @@ def resolve_randomized(policy: Policy, engine: Engine, *, replace: bool = False)
         _require_values(engine, randomized)
         rows, figures = _measure(engine, source, randomized)
     problems = [] if rows else [f"{source} holds no rows."]
-    problems += _name_problems(released, randomized)
+    problems += _name_problems(released, randomized, engine.traits.longest_name)
     for name, one in randomized.items():
         texts = one.value_problems(rows, figures.get(name, ()))
         problems += [f"{path_text(('attributes', name))}: {text}" for text in texts]
@@ -167,14 +167,27 @@ def _measure(
     return int(rows), dict(zip(measured, five, strict=True))
 
 
-def _name_problems(released: Sequence[Column], randomized: Mapping[str, RandomizedColumn]) -> Iterator[str]:
-    """Name columns of the source whose names those of sizes of noise need."""
+def _name_problems(
+    released: Sequence[Column], randomized: Mapping[str, RandomizedColumn], longest: int | None
+) -> Iterator[str]:
+    """Name columns of the source whose names those of sizes of noise need, and those whose sizes can't have a name.
+
+    longest: bytes of a name; None for any number.
+    """
     names = {column.name.lower(): column.name for column in released}
     for one in randomized.values():
-        if isinstance(one, UncertainColumn) and one.spread.name.lower() in names:
+        if not isinstance(one, UncertainColumn):
+            continue
+        size = one.spread.name
+        if size.lower() in names:
             yield (
-                f"{path_text(('attributes', names[one.spread.name.lower()]))}: the release has the sizes of the noise"
+                f"{path_text(('attributes', names[size.lower()]))}: the release has the sizes of the noise"
                 f" of {quoted([one.column.name])[0]} in a column of this name; rename the column in a view."
+            )
+        if longest is not None and len(size.encode()) > longest:
+            yield (
+                f"{path_text(('attributes', one.column.name))}: '{size}', the column of the sizes of its noise in the"
+                f" release, is longer than {longest} bytes; rename the column in a view."
             )
 
 

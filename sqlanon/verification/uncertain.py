@@ -87,7 +87,7 @@ def count_released(engine: Engine, release: Relation, one: UncertainColumn) -> d
         engine,
         relation=release,
         number=engine.render.macro("double", _held(one.column.name)),
-        spread=engine.render.macro("draws.whole", in_units(one.column, one.change.unit), _held(one.spread.name)),
+        spread=engine.render.macro("draws.whole_if_any", in_units(one.column, one.change.unit), _held(one.spread.name)),
         spreads=None,
         value=None,
     )

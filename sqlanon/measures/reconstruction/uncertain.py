@@ -13,11 +13,13 @@ from collections.abc import Mapping
 from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.bins import Bins, spread, transitions
 from sqlanon.measures.reconstruction.estimating import Estimate, estimate
-from sqlanon.measures.reconstruction.numbers import number_of
+from sqlanon.measures.reconstruction.numbers import finite_number_of
 from sqlanon.measures.reconstruction.released_column import MOST_GROUPS, MOST_SHOWN, GroupedColumn
 from sqlanon.models.randomization.changes import UncertainNoise
+from sqlanon.models.randomization.spreads import is_spread
 from sqlanon.plan.lookup import require_columns
 from sqlanon.results.reconstruction import ReconstructedGroup, ReconstructedShare
+from sqlanon.support.quantities import quantity
 
 Counts = Mapping[int, int]
 
@@ -40,25 +42,37 @@ def _count(source: GroupedColumn, change: UncertainNoise, bins: Bins) -> dict[st
     require_columns(engine, release, change.added_columns)
     column = next(one for one in engine.columns(release) if one.name == change.spread_column)
     counted: dict[str | None, dict[int, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
-    unknown = 0
+    unknown = odd = 0
     for group, size, bin_, n in engine.query(
         "reconstruction/count_bins_by_size",
         release=release,
         group=source.group,
-        size=number_of(engine, column),
+        size=finite_number_of(engine, column),
         number=source.number,
         low=bins.low,
         width=bins.width,
     ):
-        if bin_ is None or size is None or not size > 0:
+        if bin_ is None:
             unknown += int(n)
+        elif size is None or not is_spread(round(size / change.unit)):
+            odd += int(n)
         else:
             of_size = counted[group][round(size / change.unit)]
             of_size[int(bin_)] = of_size.get(int(bin_), 0) + int(n)
     source.require_known(unknown)
+    if odd:
+        raise PolicyError(odd_sizes(change, odd))
     if len(counted) > MOST_GROUPS:
         raise PolicyError(f"--by has {len(counted):,} values, and {MOST_GROUPS} groups at most are reconstructed.")
     return counted
+
+
+def odd_sizes(change: UncertainNoise, rows: int) -> str:
+    """Say that rows of a release have a size of noise that is none."""
+    return (
+        f"{change.spread_column} has no size of noise in {quantity(rows, 'released row')}: the release was changed"
+        " (sqlanon verify)."
+    )
 
 
 def _group(change: UncertainNoise, bins: Bins, group: str | None, by_size: Mapping[int, Counts]) -> ReconstructedGroup:
