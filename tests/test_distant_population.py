@@ -143,6 +143,8 @@ def test_a_place_that_is_none_is_refused_in_a_sentence(database: Database, popul
 def test_spark_and_databases_that_nobody_reaches_are_refused(database: Database, tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="not carried over between Spark and another database"):
         check_policy(distant_policy(database, {"url": "spark://nobody", "table": "people"}))
+    with pytest.raises(PolicyError, match="is in the source's database: write population: people"):
+        check_policy(distant_policy(database, {"url": database.url, "table": "people"}))
     with pytest.raises((PolicyError, AccessError), match="nobody"):
         check_policy(distant_policy(database, {"url": duckdb_url(tmp_path / "nobody.duckdb"), "table": "people"}))
 

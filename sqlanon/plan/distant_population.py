@@ -44,6 +44,8 @@ def bring_population(policy: Policy, place: PopulationPlace, engine: Engine) -> 
     Raises PolicyError where there is no such table, a column has no counterpart in the source's database, or an engine
     gives or takes no classes, and AccessError where nobody can connect.
     """
+    if place.url == policy.source.url:
+        raise PolicyError(f"privacy: {place} is in the source's database: write population: {place.table}.")
     names = tuple(name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER)
     held = _BROUGHT.setdefault(engine, {})
     known = held.get((str(place), names))
