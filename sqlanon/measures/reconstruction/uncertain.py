@@ -31,7 +31,7 @@ def uncertain_groups(
     bins = source.bins(range_, count, change.unit)
     counted = _count(source, change, bins)
     return [
-        _group(change, bins, group, counted[group])
+        group_of_sizes(change, bins, group, counted[group])
         for group in sorted(counted, key=lambda group: (group is not None, group))
     ]
 
@@ -75,7 +75,10 @@ def odd_sizes(change: UncertainNoise, rows: int) -> str:
     )
 
 
-def _group(change: UncertainNoise, bins: Bins, group: str | None, by_size: Mapping[int, Counts]) -> ReconstructedGroup:
+def group_of_sizes(
+    change: UncertainNoise, bins: Bins, group: str | None, by_size: Mapping[int, Counts]
+) -> ReconstructedGroup:
+    """Estimate the distribution of a group from its rows by the size of their noise, and by the bin of their number."""
     released: dict[int, int] = defaultdict(int)
     shares = [0.0] * bins.count
     estimates: list[Estimate] = []
