@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import subprocess
@@ -45,9 +46,21 @@ def test_the_readme_names_every_command() -> None:
 
 @pytest.mark.parametrize("path", PAGES_WRITTEN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
-        if "://" not in target:
-            assert (path.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", path.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        place = path.parent / target if target else path
+        assert place.exists(), target
+        if anchor and place.suffix == ".md":
+            assert anchor in _anchors(place), f"{target}#{anchor}"
+
+
+@functools.cache
+def _anchors(path: Path) -> frozenset[str]:
+    """The names by which links lead to the headings of a page, as its readers' programs make them."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", one) for one in re.findall(r"^#+ (.*)$", text, re.MULTILINE))
+    return frozenset(re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings)
 
 
 def _blocks(language: str, page: str = "README.md") -> list[str]:

@@ -30,9 +30,11 @@ from sqlanon.policy import (
     Unit,
 )
 from sqlanon.policy.algorithms import OWN_ALGORITHMS
+from sqlanon.policy.attributes import Domain
+from sqlanon.policy.keys import KeyFile
 from sqlanon.policy.meanings import meanings
 from sqlanon.policy.noise_algorithms import COLUMN_PARTS
-from sqlanon.policy.privacy import MODELS
+from sqlanon.policy.privacy import MODELS, CostsFile
 
 PAGES = ("policy.md", "cli.md")
 _TAGS: list[Any] = [Literal[name] for name in (*MODELS, *OWN_ALGORITHMS)]  # what tells the members of a union apart
@@ -65,8 +67,11 @@ def _policy_page() -> str:
         _section("`attributes`: an entry", AttributeSection, level=2),
         _section("`hierarchy`", Hierarchy, level=2),
         _section("`quantile`", Quantile, level=2),
+        _section("`domain`", Domain, level=2),
+        _section("`keyfile`", KeyFile, level=2),
         "## `privacy`: the models\n\nEvery class must satisfy all that are listed.",
         *(_section(f"`{name}`", model, level=3) for name, model in MODELS.items()),
+        _section("`costsfile`", CostsFile, level=3),
         _section("`populationplace`", PopulationPlace, level=3),
         _section("`unit`", Unit, level=3),
         _section("`hiddenrule`", HiddenRule, level=3),
