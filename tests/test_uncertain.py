@@ -42,6 +42,8 @@ from tests.random_cases import for_random
 from tests.randomize_support import KEY, cents, drawn, line_of, randomize, randomized_policy
 from tests.run_support import OPTIONS, Database, open_database
 
+pytestmark = pytest.mark.in_turns(4)
+
 COLUMNS = {"id": "INTEGER", "pay": "DECIMAL(10,2)", "age": "INTEGER", "town": "VARCHAR(9)"}
 ROLES = {"id": "identifier", "pay": "quasi-identifier", "age": "quasi-identifier", "town": "insensitive"}
 CHANGES: dict[str, Any] = {

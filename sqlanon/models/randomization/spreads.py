@@ -3,8 +3,8 @@
 Rows that follow each other in the order of a column are a neighbourhood, and have noise of one size, their spread: what
 is released beside the number tells no more than the neighbourhood. Of two rows at a distance d whose spread is s the
 other one fits at least as well where the noise leads at least half of the way to it, with a probability Q(d / 2s); Q is
-the tail of the normal distribution (Aggarwal, "On unifying privacy and uncertain data models", ICDE 2008, theorem 2.1),
-or 1 - d / 2s of uniform noise (theorem 2.2). Q is convex, so each of its tangents, a - b d / 2s, is a lower bound. With
+the tail of the normal distribution (Aggarwal, "On unifying privacy and uncertain data models", ICDE 2008),
+or 1 - d / 2s of uniform noise. Q is convex, so each of its tangents, a - b d / 2s, is a lower bound. With
 t rows of the value of a row among the m of its neighbourhood, and S the sum of the distances to all, the expected
 number is thus at least t + (m - t) a - S b / 2s, and at least k where s is
 
