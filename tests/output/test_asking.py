@@ -228,6 +228,16 @@ def test_a_share_of_the_tuples_decides_as_all_do(database: Database, monkeypatch
     assert max(first) > 1 >= max(second)
 
 
+def test_a_share_may_have_no_tuple(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a large table whose tuples are few: the hashes of all miss the share."""
+    monkeypatch.setattr(auditing, "block_width", lambda rows: rows)
+    monkeypatch.setattr(auditing, "_SPARE_TUPLES", 1)
+    monkeypatch.setattr(auditing, "_SPARE_BLOCKS", -1)
+    rows = [(30, ["cook", "nurse"][number % 2], number) for number in range(40)]
+    policy = policy_of(database, database.create(COLUMNS, rows))
+    assert answer(policy, "sum(income) where job = 'cook'") == "380"
+
+
 def require_right(engine: Engine, k: int, seed: int) -> list[tuple[SumVerdict, bool]]:
     """Audit a sequence of questions on one column or on both; the verdicts, with what follows in fractions."""
     asked = AskedTable(engine, Relation("answered"), None, k)

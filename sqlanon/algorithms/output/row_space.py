@@ -71,6 +71,8 @@ def reaches(rows: Marks, persons: Sequence[int], k: int) -> bool:
 
     persons: the size of each group.
     """
+    if not len(persons):  # as in a share of a table whose tuples are few
+        return False
     blocks = max(1, len(persons) // block_width(len(rows)))
     least = [min(persons[place::blocks]) for place in range(blocks)]
     certain, open_ = 0, sum(least)
