@@ -20,6 +20,7 @@ from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy, parse_stored
 from sqlanon.policy.writer import policy_text
 from sqlanon.runs.dry_run.running import run_dry
+from tests.cli.support import call_main
 from tests.postgres_server import PostgresServer
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 from tests.test_k_map import ATTRIBUTES, COLUMNS, PEOPLE
@@ -147,6 +148,23 @@ def test_spark_and_databases_that_nobody_reaches_are_refused(database: Database,
         check_policy(distant_policy(database, {"url": database.url, "table": "people"}))
     with pytest.raises((PolicyError, AccessError), match="nobody"):
         check_policy(distant_policy(database, {"url": duckdb_url(tmp_path / "nobody.duckdb"), "table": "people"}))
+
+
+def test_a_check_shows_no_password(
+    postgres_server: PostgresServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, source = tmp_path / "policy.yml", duckdb_url(tmp_path / "source.duckdb")
+    with postgres_server.temporary("register") as name:
+        url = postgres_server.url(name, password="secret")
+        table = Elsewhere(url).create(COLUMNS, PEOPLE)
+        with open_database(source) as database:
+            policy = distant_policy(database, {"url": url, "table": table})
+        data = policy.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        file.write_text(json.dumps(data), encoding="utf-8")
+        for more in ((), ("--json",)):
+            code, printed, problems = call_main(capsys, "check", file, *more)
+            assert (code, "secret" in printed + problems) == (0, False)
+            assert f"{table} of postgresql://postgres@/{name}" in printed
 
 
 def test_no_password_is_written_or_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def plan_text(plan: Plan) -> str:
         f"Source:  {source_text(plan.policy)}, {quantity(plan.rows, 'row')}\nRelease: {release_text(plan.policy)}",
         table(["column", "type", "role", "hierarchy", "in the release"], rows),
         "" if plan.reading is None else listed("Read from the file", plan.reading.lines()),
-        "Models:\n" + "\n".join(f"  {spec_text(model.model_dump())}" for model in plan.policy.privacy),
+        "Models:\n" + "\n".join(f"  {spec_text(model.shown())}" for model in plan.policy.privacy),
         plan.repetition.sentence or "",
         listed("Warnings", plan.warnings),
     ]

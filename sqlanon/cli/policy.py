@@ -254,7 +254,7 @@ def _plan_object(plan: Plan) -> dict[str, Any]:
         ],
         "identifiers": list(plan.identifiers),
         "subject": {"declared": plan.policy.subject, **plan.repetition.as_json()},
-        "models": [model.model_dump() for model in plan.policy.privacy],
+        "models": [model.shown() for model in plan.policy.privacy],
         "warnings": list(plan.warnings),
         "problems": [],
         **({} if plan.reading is None else {"reading": plan.reading.as_json()}),

@@ -112,9 +112,8 @@ class PrivacyModel(ABC):
 
         counts_null: whether the policy takes NULL for a value of its attribute.
         """
-        given = parameters.model_dump(exclude={"model"})
-        if parameters.population_table is not None:
-            given["population"] = parameters.population_table
+        given = parameters.shown()
+        del given["model"]
         return cls(**given, **({"counts_null": counts_null} if cls.counts_null_by_policy else {}))
 
     def __post_init__(self) -> None:

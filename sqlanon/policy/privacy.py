@@ -35,6 +35,11 @@ class ModelParameters(Part):
         population = getattr(self, "population", None)
         return None if population is None else str(population)
 
+    def shown(self) -> dict[str, Any]:
+        """The model and its parameters as people read them: of a population its name, which has no password."""
+        given = self.model_dump()
+        return given if self.population_table is None else given | {"population": self.population_table}
+
     @property
     def sensitive(self) -> str | None:
         """The sensitive attribute that the model looks at; None where it looks at sizes of classes alone."""
