@@ -35,7 +35,7 @@ pytestmark = pytest.mark.in_turns(2)
 
 ROLES = {"age": "quasi-identifier", "job": "quasi-identifier", "income": "sensitive"}
 COLUMNS = {"age": "INTEGER", "job": "TEXT", "income": "INTEGER"}
-ROWS = [(30, "cook", 7), (31, "nurse", 11), (32, "nurse", 13), (33, "cook", 17)]
+ROWS: list[tuple[Any, ...]] = [(30, "cook", 7), (31, "nurse", 11), (32, "nurse", 13), (33, "cook", 17)]
 ROWS += [(34, None, 19), (35, "nurse", 23), (36, "cook", 29), (None, "cook", 31)]
 
 
