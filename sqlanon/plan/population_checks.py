@@ -57,4 +57,7 @@ def _column_problems(name: str, attribute: AttributeSection, subject: PlanSubjec
     if other is None:
         yield f"is no column of {subject.policy.population}; show it there by a view."
     elif own is not None and not _are_comparable(own, other):
-        yield f"is {own.type} in the source, and {other.type} in {subject.policy.population}; cast it there in a view."
+        # An ENUM comes from another database as text, and a decimal with its digits: no view there is like the source.
+        changes = own.kind is Kind.ENUM or (own.kind is Kind.DECIMAL and "(" not in own.type)
+        where = "both in views" if changes and subject.policy.population_elsewhere is not None else "it there in a view"
+        yield f"is {own.type} in the source, and {other.type} in {subject.policy.population}; cast {where}."
