@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.results.singling import most_distinct
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.results.risk import TableRisk
@@ -29,16 +30,17 @@ def _subsets_text(subsets: tuple[SubsetRisk, ...]) -> str:
         [", ".join(one.columns), percent(one.distinction), percent(one.separation)]
         for one in most_distinct(subsets, SHOWN)
     ]
-    head = f"Of {len(subsets):,} subsets of columns, the {SHOWN} most distinct of each size:\n"
+    head = f"Of {quantity(len(subsets), 'subset')} of columns, the {SHOWN} most distinct of each size:\n"
     return head + table(["columns", "distinction", "separation"], rows)
 
 
 def _suda_text(suda: SudaRisk, rows: int) -> str:
     """The minimal sample uniques by their size, and what each column contributes to their scores."""
     sizes = ", ".join(f"{count:,} of {size}" for size, count in suda.minimal_uniques_by_size.items())
+    have = "has" if suda.rows == 1 else "have"
     head = (
-        f"Minimal sample uniques, by how many columns they need: {sizes}. {suda.rows:,} rows"
-        f" ({percent(suda.rows / max(1, rows))}) have one.\n"
+        f"Minimal sample uniques, by how many columns they need: {sizes}. {quantity(suda.rows, 'row')}"
+        f" ({percent(suda.rows / max(1, rows))}) {have} one.\n"
         f"Greatest SUDA score {number(suda.score_max)}, greatest DIS-SUDA score {number(suda.dis_max)}"
         f" (sampling fraction {number(suda.fraction)}).\n"
     )

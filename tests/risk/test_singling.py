@@ -36,6 +36,13 @@ def test_the_command_prints_what_the_call_measures(database_url: str) -> None:
     assert "Minimal sample uniques" in text
 
 
+def test_one_subset_and_one_row_are_in_the_singular(database_url: str) -> None:
+    table = create(database_url, people(1)[:1])
+    text = call("risk", database_url, table, "--qi", QUASI_IDENTIFIERS[0], "--subsets", "1", "--suda", "1").stdout
+    assert "Of 1 subset of columns" in text
+    assert "1 row (100 %) has one" in text
+
+
 def test_what_was_not_asked_for_is_not_measured(database_url: str) -> None:
     risk = to_json(table_risk(database_url, create(database_url, people(2)), QUASI_IDENTIFIERS))
     assert not {"suda", "subsets"} & set(risk)
