@@ -139,7 +139,7 @@ POLICIES: list[dict[str, Any]] = [
         "suppressed": "star",
     },
     {
-        "attributes": KEPT | LEVELED,
+        "attributes": KEPT | LEVELED | {"zipcode": QUASI | {"hierarchy": {"mask": "right", "length": 5}}},
         "privacy": [
             DIVERSE[0],
             {"model": "k-map", "k": 5, "population": "population_of_runs"},

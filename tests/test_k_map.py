@@ -143,7 +143,7 @@ def test_searches_find_what_brute_force_finds(database: Database, model: str) ->
 COLUMNS = {"age": "INTEGER", "zip": "VARCHAR(5)", "born": "DATE", "s": "VARCHAR(9)"}
 ATTRIBUTES: dict[str, Any] = {
     "age": {"role": "quasi-identifier", "hierarchy": {"intervals": [10, 30]}},
-    "zip": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}},
+    "zip": {"role": "quasi-identifier", "hierarchy": {"mask": "right", "length": 5}},
     "born": {"role": "quasi-identifier", "hierarchy": {"date": ["month", "year"]}},
     "s": "sensitive",
 }
@@ -258,6 +258,23 @@ def test_values_that_the_hierarchy_lacks_are_refused(database: Database) -> None
     privacy = [{"model": "k-map", "k": 2, "population": population}]
     with pytest.raises(PolicyError, match="Hierarchy of column 'q'"):
         anonymize(database.policy(table, {"q": taxonomy}, privacy=privacy, algorithm={"name": "optimal"}))
+
+
+@pytest.mark.either_engine
+def test_masks_have_the_length_of_both_tables(database: Database) -> None:
+    """The longest value of one table would give levels that the labels of the other don't have."""
+    table = database.create({"q": "VARCHAR(9)"}, [("a",), ("b",)])
+    population = database.create({"q": "VARCHAR(9)"}, [("a",), ("b",), ("cc",), ("d",), ("e",)])
+    asked: dict[str, Any] = {
+        "privacy": [{"model": "k-map", "k": 3, "population": population}],
+        "algorithm": {"name": "optimal"},
+    }
+    mask = {"mask": "right"}
+    with pytest.raises(PolicyError, match=r"attributes\.q is masked .* \(length: 5\)"):
+        anonymize(database.policy(table, {"q": {"role": "quasi-identifier", "hierarchy": mask}}, **asked))
+    policy = database.policy(table, {"q": {"role": "quasi-identifier", "hierarchy": mask | {"length": 2}}}, **asked)
+    assert anonymize(policy).published
+    assert verify_release(policy).satisfied
 
 
 CITIES = {"Berlin": ["Berlin", "*"], "Potsdam": ["Berlin", "*"], "Spandau": ["Berlin", "*"]}

@@ -50,6 +50,8 @@ def _column_problems(name: str, attribute: AttributeSection, subject: PlanSubjec
         yield "has a limit (top or bottom), which is not applied to the population; use a hierarchy alone."
     if attribute.hides_nulls:
         yield "hides NULL (nulls: unknown), which a label of the population does not; leave nulls out."
+    if attribute.hierarchy is not None and attribute.hierarchy.mask is not None and attribute.hierarchy.length is None:
+        yield "is masked up to the longest value, which one of the tables may lack; say its characters (length: 5)."
     if subject.population is None:
         return
     own = subject.column(name)
