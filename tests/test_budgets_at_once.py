@@ -17,6 +17,8 @@ from sqlanon.errors import BudgetError, ConflictError, EngineError
 from tests.budgets_support import SOURCE, granted, spending
 from tests.processes import run_together
 
+pytestmark = pytest.mark.in_turns(3)
+
 KILLED = """
 import os, sys
 from fractions import Fraction

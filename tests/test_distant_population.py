@@ -25,6 +25,8 @@ from tests.postgres_server import PostgresServer
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 from tests.test_k_map import ATTRIBUTES, COLUMNS, PEOPLE
 
+pytestmark = pytest.mark.in_turns(3)
+
 ASKED: dict[str, dict[str, Any]] = {"k-map": {"k": 6}, "delta-presence": {"maximum": 0.3}}
 
 

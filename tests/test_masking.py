@@ -271,9 +271,9 @@ def test_numbers_that_can_not_be_compared_are_counted(engine: Engine) -> None:
     relations = both(engine, columns, source, [(1, -math.inf, 1.0)])
     with pytest.raises(PolicyError) as raised:
         measure_masking(compare(engine, *relations, by=["id"]))
-    assert [problem.partition(" values")[0] for problem in raised.value.problems] == [
-        "'a' of the source has 2",
-        "'b' of the source has 1",
+    assert [problem.partition(", and")[0] for problem in raised.value.problems] == [
+        "'a' of the source is NaN, infinite or beyond 1e150 in 2 rows",
+        "'b' of the source is NaN, infinite or beyond 1e150 in 1 row",
     ]
 
 

@@ -51,6 +51,8 @@ from tests.models_support import (
 from tests.oracle import brute_force
 from tests.random_cases import many
 
+pytestmark = pytest.mark.in_turns(3)
+
 
 def close(left: float, right: float) -> bool:
     return left == right or math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-10)

@@ -29,6 +29,8 @@ from tests.mondrian_oracle import (
 from tests.random_cases import many
 from tests.run_support import Database, Row
 
+pytestmark = pytest.mark.in_turns(3)
+
 FEW = settings(
     max_examples=many(3),
     deadline=None,
@@ -146,7 +148,6 @@ def _many_numbers(rows: int) -> Case:
     return Case((attribute,) * 3, cells, ({"model": "k-anonymity", "k": 2},), "VARCHAR(3)", order)
 
 
-@pytest.mark.in_turns(2)
 def test_ranges_of_parents_serve_one_session_and_several_alike(
     databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,7 +166,6 @@ def test_ranges_of_parents_serve_one_session_and_several_alike(
     assert "tree/decide/branch_ranges" in heard, "no ranges were handed on"
 
 
-@pytest.mark.in_turns(2)
 def test_values_of_bins_are_counted_only_where_one_holds_several(
     databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.in_turns(3)
+
 ROOT = Path(__file__).parents[1]
 POLICY = """\
 source:  {file: people.csv}

@@ -26,6 +26,8 @@ from tests.plan_support import (
     warnings,
 )
 
+pytestmark = pytest.mark.in_turns(3)
+
 
 def test_a_right_policy_gives_a_plan(engine: Engine) -> None:
     make_table(engine)

@@ -22,6 +22,8 @@ from sqlanon.profile.profiling import profile
 from sqlanon.profile.proposal import propose
 from sqlanon.sql import Relation, Statement
 
+pytestmark = pytest.mark.in_turns(3)
+
 URL = "duckdb:///x.duckdb"
 
 

@@ -14,6 +14,8 @@ from tests.random_cases import for_random
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.in_turns(3)
+
 Row = tuple[Any, ...]
 COLUMNS = {"a": "INTEGER", "b": "INTEGER", "s": "VARCHAR(1)", "n": "INTEGER"}
 ROLES = {"a": "quasi-identifier", "b": "quasi-identifier", "s": "sensitive", "n": "insensitive"}

@@ -199,7 +199,7 @@ def test_unprotected_rows_are_counted_and_said_to_be(database: Database) -> None
     assert result["release"]["min_class_size"] == 1
     assert result["risk"]["prosecutor_max"] == 1
     assert result["release"]["class_sizes"][0] == {"lower": 1, "upper": 1, "classes": 1, "rows": 1}
-    note = "UNPROTECTED: 1 suppressed rows, shown as one class, which violate k-anonymity."
+    note = "UNPROTECTED: 1 suppressed row, shown as one class, which violates k-anonymity."
     assert result["starred"] == {"rows": 1, "unprotected": True, "violate": ["k-anonymity"], "note": note}
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
         assert note in render(collect(catalog, outcome.run))

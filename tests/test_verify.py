@@ -158,7 +158,7 @@ def test_a_table_without_classes_satisfies_and_says_so(engine: Engine) -> None:
     starred = create(engine, {"age": "VARCHAR(9)"}, [("*",)])
     found = verify_table(engine, starred, ["age"], [KAnonymity(2)], suppressed_label="*", exempt=True)
     assert found.satisfied
-    assert found.note == "UNPROTECTED: 1 suppressed rows, shown as one class, which violate k-anonymity."
+    assert found.note == "UNPROTECTED: 1 suppressed row, shown as one class, which violates k-anonymity."
     judged = verify_table(engine, starred, ["age"], [KAnonymity(2)], suppressed_label="*")
     assert judged.fails_by_stars_alone
     assert judged.note is None

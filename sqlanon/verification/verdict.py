@@ -51,7 +51,8 @@ class Verification:
         if not self.statistics.rows:
             return "The table is empty: there is no equivalence class that could violate a model."
         if self.exempt and self.statistics.suppressed:
-            of = f", which violate {', '.join(self.violated_by_stars)}" if self.violated_by_stars else ""
+            verb = "violates" if self.statistics.suppressed == 1 and self.persons is None else "violate"
+            of = f", which {verb} {', '.join(self.violated_by_stars)}" if self.violated_by_stars else ""
             return f"UNPROTECTED: {self._suppressed_members}, shown as one class{of}."
         return None
 

@@ -8,12 +8,11 @@ import pytest
 
 from tests.cli.support import call, execute, only_object, query, write_policy
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
 
 STAR = "{table: patients_released, layout: star}"
 
 
-@pytest.mark.in_turns(2)
 def test_a_star_is_run_recorded_verified_compared_and_reported(patients_url: str, tmp_path: Path) -> None:
     policy = write_policy(tmp_path, patients_url, release=STAR)
     told = call("check", policy)

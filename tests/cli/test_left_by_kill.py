@@ -14,6 +14,8 @@ import pytest
 
 from tests.cli.support import call_main, execute, spawn
 
+pytestmark = pytest.mark.in_turns(3)
+
 ROWS = 150_000
 POLICY = """\
 source:  {source}

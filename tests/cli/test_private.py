@@ -13,6 +13,8 @@ from sqlanon.runs.auditing.findings import MechanismsAudit
 from tests.cli.support import call, execute
 from tests.private_mutants import half_the_scale
 
+pytestmark = pytest.mark.in_turns(3)
+
 POLICY = """
 source: {{url: "{url}", table: people}}
 release: {{table: people_dp}}

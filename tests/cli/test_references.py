@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.support import call, execute, make_patients, query
 
+pytestmark = pytest.mark.in_turns(3)
+
 SECRET = "zzcanaryzz"
 POLICY: dict[str, Any] = {
     "attributes": {
@@ -97,7 +99,6 @@ def test_files(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     refused_without("PLACE", "verify", "--record", tmp_path / "record.json")
 
 
-@pytest.mark.in_turns(2)
 def test_sources_that_differ_by_the_environment_alone_are_told_apart(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

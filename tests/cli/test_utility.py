@@ -8,10 +8,9 @@ import pytest
 
 from tests.cli.support import call, execute, only_object, write_policy
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
 
 
-@pytest.mark.in_turns(2)
 def test_a_release_is_measured_against_its_source(policy: Path) -> None:
     assert call("run", policy, "-q").exit_code == 0
     found = call("utility", policy, "--target", "ward", "--tree", "--json")

@@ -19,6 +19,8 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, Cancelled, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement
 
+pytestmark = pytest.mark.in_turns(3)
+
 # Runs for hours: it must be stopped from outside.
 ENDLESS = {
     "duckdb": "SELECT count(*) FROM range(9999999) a, range(9999999) b WHERE hash(a.range) % 7 + hash(b.range) % 7 = 9",

@@ -14,6 +14,8 @@ from sqlanon.sql import Statement
 from tests.cli.support import call, only_object
 from tests.random_cases import many
 
+pytestmark = pytest.mark.in_turns(3)
+
 SECRET = "PRIVATE-OF-THE-RUNNER"
 POLICY = """\
 source:  {{url: "{url}", table: {table}}}

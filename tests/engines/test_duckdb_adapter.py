@@ -20,6 +20,8 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 
+pytestmark = pytest.mark.in_turns(3)
+
 HOLD = """
 import duckdb, sys
 connection = duckdb.connect(sys.argv[1])

@@ -22,6 +22,8 @@ from sqlanon.work.session import local_catalog
 from sqlanon.work.workspace import gc
 from tests.run_support import OPTIONS
 
+pytestmark = pytest.mark.in_turns(3)
+
 SPILLING = """
 import sys, time
 from sqlanon.engines import connect, private

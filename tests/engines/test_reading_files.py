@@ -25,6 +25,8 @@ from sqlanon.sql import Relation, Statement
 from tests.random_cases import many
 from tests.run_support import OPTIONS
 
+pytestmark = pytest.mark.in_turns(3)
+
 
 @pytest.fixture
 def memory() -> Iterator[DuckDBEngine]:

@@ -141,6 +141,7 @@ def test_nothing_that_fails_after_the_change_makes_a_published_run_a_failed_one(
     assert any("could not be dropped" in note for note in outcome.notes)
 
 
+@pytest.mark.in_turns(8)
 def test_a_source_that_changes_meanwhile_is_released_as_it_was(
     databases: tuple[Database, SparkTables], monkeypatch: pytest.MonkeyPatch
 ) -> None:

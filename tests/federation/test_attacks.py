@@ -18,6 +18,8 @@ from tests.federation.sites import AGES, Sites, attributes
 from tests.federation.support import NAMES
 from tests.federation.threads import Room, release, sites_of
 
+pytestmark = pytest.mark.in_turns(3)
+
 WEST = NAMES.index("west")
 FEW = {"name": "optimal", "quality": "height", "limits": {"age": [1, 1], "sex": [0, 1], "city": [1, 2]}}
 REVEALED = ("counts", "decision")

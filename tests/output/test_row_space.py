@@ -16,6 +16,8 @@ from tests.oracle.mutants import mutated
 from tests.output.linear import follows, incidence, learns, rank, tells_of_few
 from tests.random_cases import many
 
+pytestmark = pytest.mark.in_turns(3)
+
 PERSONS = 8
 
 

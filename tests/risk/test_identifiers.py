@@ -15,6 +15,8 @@ from sqlanon.results.singling import Evidence, IdentifierSign
 from tests.cli.support import execute
 from tests.risk.tables import Row, make_table
 
+pytestmark = pytest.mark.in_turns(3)
+
 VALUES = {
     "email": ["ann@example.org", "o'neil.b+x@mail.example.co.uk", "C_D@EXAMPLE.COM"],
     "url": ["https://example.org/a?b=c", "www.example.org"],

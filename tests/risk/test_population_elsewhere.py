@@ -21,6 +21,8 @@ from tests.postgres_server import PostgresServer
 from tests.risk.brute_force import COLUMNS, QUASI_IDENTIFIERS, create, people
 from tests.run_support import duckdb_url, open_database
 
+pytestmark = pytest.mark.in_turns(3)
+
 ODD = {
     "per son": "INTEGER",
     'a"ge': "BIGINT",
@@ -62,7 +64,6 @@ def odd_rows(seed: int, rows: int) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("subject", [None, "per son"])
 def test_figures_are_those_of_a_population_in_the_same_database(
     database_url: str, elsewhere: str, subject: str | None
