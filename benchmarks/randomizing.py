@@ -12,11 +12,10 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+from processor_seconds import Seconds, median, text, timed
 
 from sqlanon import run_randomized
 from sqlanon.catalog import Catalog
@@ -29,7 +28,6 @@ TABLES = {
     "equal": "i * 7919 % 100 AS a, CAST(floor(100 * random()) AS INTEGER) AS b, i % 10 AS c",
     "different": "i * 7919 % 100000007 AS a, CAST(floor(100000 * random()) AS INTEGER) AS b, 9000 * random() AS c",
 }
-Seconds = tuple[float, float]
 
 
 def main() -> None:
@@ -54,17 +52,17 @@ def _measure(name: str, columns: str, database: Path, rows: int, repeat: int) ->
     for _ in range(repeat):
         copied.append(_copy(database, ""))
         sorted_.append(_copy(database, "ORDER BY ALL"))
-        whole.append(_timed(lambda: run_randomized(_policy(database), replace=True)))
+        whole.append(timed(lambda: run_randomized(_policy(database), replace=True)))
         statement.append(_seconds_of_statement(database))
-    base = _median(copied)
-    print(f"{name}, {rows:,} rows: CREATE TABLE AS {_text(base, base)}; sorted {_text(_median(sorted_), base)};")
+    base = median(copied)
+    print(f"{name}, {rows:,} rows: CREATE TABLE AS {text(base, base)}; sorted {text(median(sorted_), base)};")
     drawn = statistics.median(statement)
-    print(f"  the statement {drawn:.1f} s = {drawn / base[0]:.1f} x; the run {_text(_median(whole), base)}")
+    print(f"  the statement {drawn:.1f} s = {drawn / base[0]:.1f} x; the run {text(median(whole), base)}")
 
 
 def _copy(database: Path, order: str) -> Seconds:
     with duckdb.connect(str(database)) as connection:
-        return _timed(lambda: connection.execute(f"CREATE OR REPLACE TABLE copied AS SELECT * FROM people {order}"))
+        return timed(lambda: connection.execute(f"CREATE OR REPLACE TABLE copied AS SELECT * FROM people {order}"))
 
 
 def _seconds_of_statement(database: Path) -> float:
@@ -90,22 +88,6 @@ def _policy(database: Path) -> Policy:
             "algorithm": {"name": "randomize", "columns": columns},
         }
     )
-
-
-def _median(times: list[Seconds]) -> Seconds:
-    wall, processors = zip(*times, strict=True)
-    return statistics.median(wall), statistics.median(processors)
-
-
-def _text(seconds: Seconds, base: Seconds) -> str:
-    ratios = f" = {seconds[0] / base[0]:.1f} x ({seconds[1] / base[1]:.1f} x)" if seconds is not base else ""
-    return f"{seconds[0]:.1f} s ({seconds[1]:.1f} s){ratios}"
-
-
-def _timed(work: Callable[[], object]) -> Seconds:
-    wall, processors = time.perf_counter(), time.process_time()
-    work()
-    return time.perf_counter() - wall, time.process_time() - processors
 
 
 if __name__ == "__main__":

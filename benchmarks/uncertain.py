@@ -14,11 +14,11 @@ import argparse
 import math
 import statistics
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
+from processor_seconds import Seconds, median, text, timed
 
 from sqlanon import run_randomized
 from sqlanon.catalog import Catalog
@@ -30,7 +30,6 @@ K = 10
 _SAMPLE = 200
 _NEAR = 4000  # rows on both sides that are looked at for a row of the sample
 _STATEMENTS = ("create_neighbourhoods", "create_spreads", "count_fits", "count_by_spread", "stage_rows")
-Seconds = tuple[float, float]
 
 
 def main() -> None:
@@ -60,10 +59,10 @@ def _measure(database: Path, error: str, rows: int, repeat: int) -> None:
     copied, whole, statements = [], [], []
     for _ in range(repeat):
         copied.append(_copy(database))
-        whole.append(_timed(lambda: run_randomized(_policy(database, error), replace=True)))
+        whole.append(timed(lambda: run_randomized(_policy(database, error), replace=True)))
         statements.append(_seconds_of_statements(database))
-    base = _median(copied)
-    print(f"{error}, {rows:,} rows: CREATE TABLE AS {_text(base, base)}; the run {_text(_median(whole), base)}")
+    base = median(copied)
+    print(f"{error}, {rows:,} rows: CREATE TABLE AS {text(base, base)}; the run {text(median(whole), base)}")
     for name in _STATEMENTS:
         print(f"  {name}: {statistics.median(of[name] for of in statements):.2f} s")
     with duckdb.connect(str(database), read_only=True) as connection:
@@ -95,7 +94,7 @@ def _fit(distance: float, size: float, error: str) -> float:
 
 def _copy(database: Path) -> Seconds:
     with duckdb.connect(str(database)) as connection:
-        return _timed(lambda: connection.execute("CREATE OR REPLACE TABLE copied AS SELECT * FROM people"))
+        return timed(lambda: connection.execute("CREATE OR REPLACE TABLE copied AS SELECT * FROM people"))
 
 
 def _seconds_of_statements(database: Path) -> dict[str, float]:
@@ -119,22 +118,6 @@ def _policy(database: Path, error: str) -> Policy:
             },
         }
     )
-
-
-def _median(times: list[Seconds]) -> Seconds:
-    wall, processors = zip(*times, strict=True)
-    return statistics.median(wall), statistics.median(processors)
-
-
-def _text(seconds: Seconds, base: Seconds) -> str:
-    ratios = f" = {seconds[0] / base[0]:.1f} x ({seconds[1] / base[1]:.1f} x)" if seconds is not base else ""
-    return f"{seconds[0]:.2f} s ({seconds[1]:.2f} s){ratios}"
-
-
-def _timed(work: Callable[[], object]) -> Seconds:
-    wall, processors = time.perf_counter(), time.process_time()
-    work()
-    return time.perf_counter() - wall, time.process_time() - processors
 
 
 if __name__ == "__main__":
