@@ -82,23 +82,34 @@ def reconstruct(
         released = next(one for one in engine.columns(release) if one.name == column)
         source = GroupedColumn(engine, release, released, group)
         chosen = method or _default_method(change)
-        if isinstance(change, AddedNoise):
-            if chosen == "inversion":
-                raise PolicyError("inversion is for categories; numbers are estimated by em or bayes.")
-            groups = _numbers(source, change, bins, chosen, range_ or declared_range(policy, column))
-        elif isinstance(change, CategoryChange):
-            if chosen == "bayes":
-                raise PolicyError("bayes is for numbers; categories are estimated by em or inversion.")
-            groups = _categories(source, change, chosen)
-        elif isinstance(change, UncertainNoise):
-            if chosen != "em":
-                raise PolicyError("Numbers whose noise has a size of each row's own are estimated by em alone.")
-            groups = uncertain_groups(source, change, bins, range_)
+        groups = _estimate(source, change, bins, chosen, range_ or declared_range(policy, column))
         name = ".".join(release.parts[-2:])
         result = Reconstruction(name, column, change.method, chosen, by, tuple(groups))
         if place is not None:
             write_estimate(engine, place, result)
     return result
+
+
+def _estimate(
+    source: GroupedColumn,
+    change: RandomChange,
+    bins: int,
+    method: Method,
+    range_: tuple[float, float] | None,
+) -> list[ReconstructedGroup]:
+    """Estimate the distribution in each group, by the kind of its change."""
+    if isinstance(change, AddedNoise):
+        if method == "inversion":
+            raise PolicyError("inversion is for categories; numbers are estimated by em or bayes.")
+        return _numbers(source, change, bins, method, range_)
+    if isinstance(change, UncertainNoise):
+        if method != "em":
+            raise PolicyError("Numbers whose noise has a size of each row's own are estimated by em alone.")
+        return uncertain_groups(source, change, bins, range_)
+    assert isinstance(change, CategoryChange)
+    if method == "bayes":
+        raise PolicyError("bayes is for numbers; categories are estimated by em or inversion.")
+    return _categories(source, change, method)
 
 
 def _default_method(change: RandomChange) -> Method:
