@@ -20,7 +20,8 @@ MIXED = """
         CAST(i / 8.0 AS DOUBLE PRECISION) AS f8, CAST(i / 8.0 AS REAL) AS f4, CAST(i / 8.0 AS DECIMAL(10, 4)) AS d,
         DATE '1969-12-31' AS day, TIMESTAMP '1901-12-31 23:59:59.999999' AS ts,
         CAST('1850-06-01 12:00:00.5+03' AS TIMESTAMP WITH TIME ZONE) AS tz, TIME '23:59:59.25' AS tm, i > 3 AS yes,
-        CAST('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11' AS UUID) AS id, CAST(NULL AS TEXT) AS missing
+        CAST('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11' AS UUID) AS id, CAST(NULL AS TEXT) AS missing,
+        CAST('a,b' AS BYTEA) AS raw
     FROM (VALUES (1), (2), (2), (7)) AS v(i)
 """
 TEXTS = st.sampled_from([None, "", "-", ",", "1:a", "a", "ä,", "1:-"])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from sqlanon.encoding.pseudonyms import padded
+from sqlanon.engines import connect
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.policy.loading import build_policy, parse_stored
@@ -22,7 +23,8 @@ from sqlanon.policy.writer import policy_text
 from sqlanon.releases.rules.export_sql import sayable_rules
 from sqlanon.report.audit.auditing import audit_release
 from sqlanon.runs.dry_run import run_dry
-from sqlanon.sql import Text, renderer
+from sqlanon.sql import Relation, Text, renderer
+from sqlanon.values.digest import table_digest
 from tests.rules_support import apply, opened
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
@@ -124,6 +126,58 @@ def test_a_number_and_its_text_have_one_pseudonym_in_two_tables(database: Databa
     assert shown == {keyed("42")}
 
 
+BYTES = NAMED | {"form": "bytes"}
+
+
+@pytest.mark.parametrize("subject", ["none", "who"])
+def test_bytes_are_those_of_the_digits(database: Database, subject: str) -> None:
+    rows = [row for row in ROWS if row[0]] if subject == "who" else ROWS
+    table = database.create(COLUMNS, rows)
+    released = database.release(table, ROLES | {"who": BYTES}, subject=subject)
+    assert dict(database.columns(f"{table}_r"))["who"] == {"duckdb": "BLOB", "postgres": "bytea"}[database.engine]
+    assert {n: who and bytes(who).hex() for who, _, n in released} == {n: who and keyed(who) for who, _, n in rows}
+
+
+@pytest.mark.parametrize("layout", ["flat", "star"])
+def test_rows_are_in_the_order_of_bytes_and_apply_makes_the_same(database: Database, layout: str) -> None:
+    rows = [(f"p{n}", 30, 1) for n in range(9)] * 2
+    table = database.create(COLUMNS, rows)
+    where = {"table": f"{table}_r", "layout": layout}
+    policy = database.policy(table, ROLES | {"who": BYTES}, subject="none", release=where, digest="run")
+    made = anonymize(policy)
+    stored = [bytes(who).hex() for (who,) in database.sql(f"SELECT who FROM {table}_r")]
+    assert stored == sorted(keyed(who) for who, _, _ in rows)
+    apply(database, made.run, table, f"{table}_again")
+    assert [bytes(who).hex() for (who,) in database.sql(f"SELECT who FROM {table}_again")] == stored
+
+
+def test_both_engines_release_one_digest_of_bytes_and_audit_it(tmp_path: Path, postgres_url: str) -> None:
+    digests = set()
+    for url in (f"duckdb:///{tmp_path / 'x.duckdb'}", postgres_url):
+        with open_database(url) as database:
+            policy = database.policy(database.create(COLUMNS, ROWS, "people"), ROLES | {"who": BYTES}, subject="none")
+            anonymize(policy)
+        assert audit_release(policy, options=OPTIONS).checks["values_equal"].violations == 0
+        with connect(url) as engine:
+            digests.add(table_digest(engine, Relation("people_r")))
+    assert len(digests) == 1
+
+
+def test_bytes_go_to_another_database_and_to_parquet_but_to_no_csv(tmp_path: Path, postgres_url: str) -> None:
+    url = f"duckdb:///{tmp_path / 'x.duckdb'}"
+    expected = Counter(None if who is None else keyed(who) for who, _, _ in ROWS)
+    roles = ROLES | {"who": BYTES}
+    with open_database(url) as source, open_database(postgres_url) as target:
+        table = source.create(COLUMNS, ROWS)
+        anonymize(source.policy(table, roles, subject="none", release={"url": postgres_url, "table": "carried"}))
+        assert Counter(who and bytes(who).hex() for (who,) in target.sql("SELECT who FROM carried")) == expected
+        file = tmp_path / "r.parquet"
+        anonymize(source.policy(table, roles, subject="none", release={"file": str(file)}))
+        assert Counter(who and who.hex() for (who,) in source.sql(f"SELECT who FROM '{file}'")) == expected
+        with pytest.raises(PolicyError, match=r"attributes\.who: form: bytes: a CSV file holds texts alone"):
+            anonymize(source.policy(table, roles, subject="none", release={"file": str(tmp_path / "r.csv")}))
+
+
 def test_surrogates_are_dense_and_drawn_anew(database: Database) -> None:
     rows = [(f"p{i}", 30 + i, i) for i in range(40)]
     first, second = ({n: who for who, _, n in release(database, DRAWN, rows)} for _ in range(2))
@@ -198,6 +252,7 @@ def test_a_key_in_the_policy_is_refused_and_not_repeated(key: Any) -> None:
 WRONG = [
     ({"role": "identifier", "show": "pseudonym"}, "no key"),
     (DRAWN | {"key": "${A}"}, "only show: pseudonym"),
+    (DRAWN | {"form": "bytes"}, "form: bytes, which only show: pseudonym"),
     ({"role": "sensitive", "show": "pseudonym", "key": "${A}"}, "role identifier"),
     ({"role": "identifier", "show": "mean"}, "does not use"),
 ]
@@ -234,6 +289,11 @@ def test_a_key_may_be_in_a_file_of_its_owner(database: Database, tmp_path: Path)
     assert keyed("ann") in {who for who, _, _ in release(database, attribute)}
 
 
+TAMPERED = {
+    "two identifiers have one pseudonym": "UPDATE {table} SET shown = CAST('x' AS BYTEA) WHERE value <> 'cy'",
+    "one pseudonym is the identifier": "UPDATE {table} SET shown = CAST('ann' AS BYTEA) WHERE value = 'ann'",
+    "one pseudonym is the identifier as digits": "UPDATE {table} SET shown = CAST('J' AS BYTEA) WHERE value = '4a'",
+}
 MUTANTS = {
     "two identifiers have one pseudonym": "UPDATE {table} SET shown = 'x' WHERE value <> 'cy'",
     "one pseudonym is the identifier": "UPDATE {table} SET shown = value WHERE value = 'ann'",
@@ -241,9 +301,13 @@ MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
+@pytest.mark.parametrize(
+    ("attribute", "mutant"),
+    [*((NAMED, one) for one in MUTANTS.values()), *((BYTES, one) for one in TAMPERED.values())],
+    ids=[*MUTANTS, *(f"{name}, in bytes" for name in TAMPERED)],
+)
 def test_pseudonyms_that_are_wrong_are_not_published(
-    database: Database, monkeypatch: pytest.MonkeyPatch, mutant: str
+    database: Database, monkeypatch: pytest.MonkeyPatch, attribute: Any, mutant: str
 ) -> None:
     from sqlanon.encoding import pseudonyms
     from sqlanon.sql import Statement
@@ -252,12 +316,12 @@ def test_pseudonyms_that_are_wrong_are_not_published(
 
     def tampered(engine: Any, *given: Any) -> Any:
         table = create(engine, *given)
-        engine.execute(Statement("test", MUTANTS[mutant].format(table=table)))
+        engine.execute(Statement("test", mutant.format(table=table)))
         return table
 
     monkeypatch.setattr(pseudonyms, "_create_pseudonyms", tampered)
     with pytest.raises(VerificationError, match="pseudonyms_distinct"):
-        release(database)
+        release(database, attribute, [*ROWS, ("4a", 36, 7)])
 
 
 def test_releases_by_one_key_are_told_as_joinable(database: Database) -> None:

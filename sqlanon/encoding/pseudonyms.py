@@ -78,6 +78,7 @@ def _create_pseudonyms(
         keys=keys,
         digits=HEX_DIGITS,
         numbered=attribute.show is Show.SURROGATE,
+        as_bytes=plan.policy.attributes[attribute.name].form == "bytes",
     )
     workspace.drop(keys)
     engine.analyze(pseudonyms)

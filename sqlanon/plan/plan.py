@@ -280,7 +280,7 @@ def _person(subject: PlanSubject) -> Attribute | None:
 def _pseudonym(subject: PlanSubject, column: Column, attribute: AttributeSection) -> Attribute:
     """The column that the release has in place of an identifier."""
     repeating = {one.column: one.values / max(1, one.rows) for one in subject.repetition.columns}
-    shown = shown_column(subject.dialect, column.name, attribute.show)
+    shown = shown_column(subject.dialect, column.name, attribute)
     distinct = repeating.get(column.name, 1.0)
     return Attribute(shown, Role.INSENSITIVE, None, attribute.show, distinct=distinct)
 

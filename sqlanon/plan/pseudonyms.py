@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect
@@ -11,6 +12,7 @@ from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import AttributeSection, Policy, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.policy.keys import place_of_key, read_key
+from sqlanon.work.publish.files import PARQUET
 
 
 def pseudonymous(policy: Policy) -> list[str]:
@@ -25,10 +27,12 @@ def refuse_pseudonyms(policy: Policy, doer: str) -> None:
         raise PolicyError(f"{_place(names[0])}: {doer} makes no {attribute.show.value}s.")
 
 
-def shown_column(dialect: type[Dialect], name: str, show: Show) -> Column:
-    """Describe the column of a release that shows an identifier: a text, or a whole number for a surrogate."""
-    if show is Show.SURROGATE:
+def shown_column(dialect: type[Dialect], name: str, attribute: AttributeSection) -> Column:
+    """Describe the column of a release that shows an identifier: text or bytes, or a whole number for a surrogate."""
+    if attribute.show is Show.SURROGATE:
         return Column(name, dialect.types["int64"], Kind.INTEGER, True)
+    if attribute.form == "bytes":
+        return Column(name, dialect.types["bytes"], Kind.OTHER, True)
     return Column(name, dialect.types["text"], Kind.TEXT, True)
 
 
@@ -40,6 +44,8 @@ def pseudonym_problems(subject: PlanSubject) -> Iterator[str]:
         place, algorithm = _place(column.name), subject.policy.algorithm
         if not subject.dialect.makes_pseudonyms:
             yield f"{place}: show: {subject.dialect.makes_pseudonyms.lacking}"
+        if attribute.form == "bytes" and _is_text_file(subject.policy.release.file):
+            yield f"{place}: form: bytes: a CSV file holds texts alone; write a .parquet file, or leave form out."
         if column.kind is Kind.OTHER:
             yield (
                 f"{place}: values of type {column.type} have no text that is the same everywhere, of which a"
@@ -83,6 +89,10 @@ def _linked(attribute: AttributeSection, repeats: bool) -> str:
         f"its pseudonyms are made by the key in {place_of_key(attribute.key)}; any two releases by one key can be"
         f" joined by them, and whoever has the key can tell whose they are.{rows}"
     )
+
+
+def _is_text_file(file: str | None) -> bool:
+    return file is not None and Path(file).suffix.lower() != PARQUET
 
 
 def _place(name: str) -> str:

@@ -263,6 +263,9 @@ class AttributeSection(Part):
     key: Key = None
     """Pseudonyms: the place of the secret key of at least 16 bytes, `"${NAME}"` in the environment or `{file: …}`. One
     value has one pseudonym in every release by one key."""
+    form: Literal["text", "bytes"] = "text"
+    """Pseudonyms: their 128 bits as `text`, 32 hexadecimal digits, or as 16 `bytes` (DuckDB: BLOB, PostgreSQL:
+    bytea)."""
     order: Annotated[tuple[str, ...] | None, BeforeValidator(_order)] = None
     """Microaggregation: all values of a column of categories, from the least to the greatest, as `[A, B, C, D]`."""
     nulls: Literal["allow", "unknown", "nothing", "value", "refuse", "each"] = "allow"
@@ -342,3 +345,5 @@ class AttributeSection(Part):
             raise broken('has show: pseudonym and no key; name the place of one, as key: "${SQLANON_KEY}".')
         if self.show is not Show.PSEUDONYM and self.key is not None:
             raise broken("has a key, which only show: pseudonym uses.")
+        if self.show is not Show.PSEUDONYM and self.form != "text":
+            raise broken(f"has form: {self.form}, which only show: pseudonym uses.")

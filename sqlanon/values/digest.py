@@ -36,6 +36,7 @@ _EXACT = {
 }
 _SINGLE = ("real", "FLOAT")
 _FINER = ("TIMESTAMP_NS", "TIME_NS")  # than the microseconds that are counted
+_BYTES = ("BLOB", "bytea", "BINARY")
 _PADDED = "character("  # the type of texts that lose blanks when they are cast
 
 
@@ -50,10 +51,12 @@ class DigestedColumn:
 def exact_text(render: Renderer, column: Column, name: Identifier) -> Markup:
     """The value in the column `name` as a text that engines write alike: floats by their bits, times as counts.
 
-    Types that only one engine has are written as it does; every text says how long it is.
+    Bytes are written as hexadecimal digits, types that only one engine has as it does; every text says how long it is.
     """
     if column.kind is Kind.FLOAT:
         return render.macro("exact_single" if column.type in _SINGLE else "exact_double", name)
+    if column.type in _BYTES:
+        return render.macro("digits_of_bytes", name)
     if column.kind is Kind.OTHER or column.type in _FINER:
         return render.macro("exact_text", render.macro("text_of_other", name))
     return render.macro(_EXACT[column.kind], name)

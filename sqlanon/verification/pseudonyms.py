@@ -32,6 +32,7 @@ def check_pseudonyms(
                 column=Identifier(attribute.name),
                 identities=identities_of(workspace, place),
                 staged=staged.relation,
+                as_bytes=plan.policy.attributes[attribute.name].form == "bytes",
             ),
         )
         violations += moved if not omitted else max(surplus, -surplus - omitted, 0)

@@ -27,6 +27,7 @@ POSTGRES_ROWS = r"""
         (g / 7.0)::numeric(12, 4) AS n, g + 0.125 AS free,
         CASE g WHEN 1 THEN 'infinity' ELSE '1901-12-31 23:59:59.999999' END::timestamp AS ts,
         '1850-06-01 12:00:00.5+03'::timestamptz AS tz, DATE '1969-12-31' - g AS d, TIME '23:59:59.25' AS tm,
+        decode(CASE g WHEN 1 THEN NULL WHEN 2 THEN '' WHEN 3 THEN '00ff5c78275c' ELSE md5(g::text) END, 'hex') AS raw,
         g % 3 = 0 AS yes, md5(g::text)::uuid AS id, (CASE g % 2 WHEN 0 THEN 'sad' ELSE 'ok' END)::mood AS m
     FROM generate_series(1, 50) AS g
 """
@@ -38,6 +39,7 @@ DUCKDB_ROWS = r"""
         CAST(1.0 / i AS FLOAT) AS f4, exp(i) AS e8, CAST(i / 7.0 AS DECIMAL(12, 4)) AS n,
         TIMESTAMP '1901-12-31 23:59:59.999999' AS ts, CAST('1850-06-01 12:00:00.5+03' AS TIMESTAMPTZ) AS tz,
         CASE i WHEN 1 THEN 'infinity' ELSE '1969-12-31' END::DATE AS d, TIME '23:59:59.25' AS tm, i % 3 = 0 AS yes,
+        unhex(CASE i WHEN 1 THEN NULL WHEN 2 THEN '' WHEN 3 THEN '00ff5c78275c' ELSE md5('' || i) END) AS raw,
         CAST(md5(CAST(i AS VARCHAR)) AS UUID) AS id, CAST(CASE i % 2 WHEN 0 THEN 'sad' ELSE 'ok' END AS mood) AS m
     FROM range(1, 50) AS r(i)
 """

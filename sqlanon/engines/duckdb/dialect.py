@@ -44,6 +44,7 @@ class DuckDB(Dialect):
         "TIME": "time",
         "UUID": "uuid",
         "VARCHAR": "text",
+        "BLOB": "bytes",
     }
     types: ClassVar[Mapping[str, str]] = {
         kind: name for name, kind in portable.items() if name not in ("TIMESTAMP_S", "TIMESTAMP_MS")

@@ -39,6 +39,7 @@ class PostgreSQL(Dialect):
         "time without time zone": "time",
         "uuid": "uuid",
         "text": "text",
+        "bytea": "bytes",
     }
     types: ClassVar[Mapping[str, str]] = {
         "int8": "smallint",
@@ -60,6 +61,7 @@ class PostgreSQL(Dialect):
         "time": "time",
         "uuid": "uuid",
         "text": "text",
+        "bytes": "bytea",
     }
     range_types: ClassVar[Mapping[str, str]] = {
         "integer": "int8range",

@@ -32,6 +32,7 @@ class SparkSQL(Dialect):
         "TIMESTAMP": "timestamp",
         "TIMESTAMP WITH TIME ZONE": "timestamptz",
         "VARCHAR": "text",
+        "BINARY": "bytes",
     }
     types: ClassVar[Mapping[str, str]] = {kind: name for name, kind in portable.items()}
     settings: ClassVar[Mapping[str, str]] = {"spark.sql.ansi.enabled": "true"}

@@ -21,14 +21,18 @@ _MAX_DIGITS = 38  # of a decimal on every engine
 
 @dataclass(frozen=True)
 class Carried:
-    """A column on its way: as the source has it, and the type that the target gives it."""
+    """A column on its way: as the source has it, and the type that the target gives it.
+
+    is_bytes: whether it holds bytes, which are on their way as hexadecimal digits after `\\x`.
+    """
 
     column: Column
     type: str
+    is_bytes: bool = False
 
     def listed(self) -> dict[str, Any]:
         """The column as templates take it."""
-        return {"name": Identifier(self.column.name), "type": Markup(self.type)}
+        return {"name": Identifier(self.column.name), "type": Markup(self.type), "is_bytes": self.is_bytes}
 
     def exact(self, engine: Engine, name: Identifier) -> Markup:
         """The value in the column `name` as a text that both engines write alike."""
@@ -41,7 +45,11 @@ def carry(source: Engine, relation: Relation, target: Engine) -> list[Carried]:
     """Find the type that carries each column of `relation`; PolicyError names the columns that can't be carried."""
     columns = source.columns(relation)
     types = [_carried_type(source, relation, column, target.traits) for column in columns]
-    carried = [Carried(column, known) for column, known in zip(columns, types, strict=True) if known is not None]
+    carried = [
+        Carried(column, known, _is_bytes(source.traits, column))
+        for column, known in zip(columns, types, strict=True)
+        if known is not None
+    ]
     if len(carried) < len(columns):
         pairs = zip(columns, types, strict=True)
         raise PolicyError([_problem(column, target.traits) for column, known in pairs if known is None])
@@ -69,7 +77,7 @@ def _problem(column: Column, dialect: type[Dialect]) -> str:
 
 
 def _carried_type(source: Engine, relation: Relation, column: Column, dialect: type[Dialect]) -> str | None:
-    if column.kind is Kind.OTHER:
+    if column.kind is Kind.OTHER and not _is_bytes(source.traits, column):
         return None
     if column.kind in (Kind.TEXT, Kind.ENUM):
         return dialect.types["text"]
@@ -78,6 +86,10 @@ def _carried_type(source: Engine, relation: Relation, column: Column, dialect: t
     if source.traits is dialect:
         return column.type
     return dialect.types.get(source.traits.portable.get(re.sub(r"\(\d+\)", "", column.type), ""))
+
+
+def _is_bytes(dialect: type[Dialect], column: Column) -> bool:
+    return dialect.portable.get(column.type) == "bytes"
 
 
 def _decimal(source: Engine, relation: Relation, column: Column) -> str | None:
