@@ -39,6 +39,10 @@ class PolicyError(SqlanonError):
         return type(self), (self.problems,)  # to another process with its problems apart
 
 
+class QuestionError(PolicyError):
+    """A question is wrong, by its own words and the names of columns: whoever asks may read why."""
+
+
 class ProtectionError(SqlanonError):
     """No release can meet the models that the policy asks for."""
 

@@ -16,7 +16,7 @@ COMMANDS = {
     "explore": ("explore",),
     "verify": ("verify",),
     "risk": ("risk",),
-    "ask": ("ask",),
+    "ask": ("ask", "ask-script"),
     "associations": ("associations",),
     "audit": ("audit",),
     "schema": ("schema",),

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from sqlanon.report.run_record import check as check
     from sqlanon.results import codec as codec
     from sqlanon.runs import applying as applying
+    from sqlanon.runs import ask_function as ask_function
     from sqlanon.runs import asking as asking
     from sqlanon.runs import asking_with_noise as asking_with_noise
     from sqlanon.runs import condensing as condensing
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
 MODULES = {
     "algorithms": "sqlanon.algorithms",
     "applying": "sqlanon.runs.applying",
+    "ask_function": "sqlanon.runs.ask_function",
     "asking": "sqlanon.runs.asking",
     "asking_with_noise": "sqlanon.runs.asking_with_noise",
     "association_mining": "sqlanon.measures.risk.association_mining",

@@ -132,6 +132,8 @@ class Dialect:
     """Questions to its tables can be audited, so that answers together give away nobody's value."""
     has_roles: ClassVar[Capability] = CAPABLE
     """Roles and grants decide on the acts that a run is free to do."""
+    has_ask_functions: ClassVar[Capability] = CAPABLE
+    """Roles without a right on a table can ask of it, by a function that starts the program on the server."""
 
     # --- the quicker of two ways that come to the same
 

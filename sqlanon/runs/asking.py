@@ -22,7 +22,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import dialect_of_url
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.errors import PolicyError, ProtectionError, QuestionError
 from sqlanon.models import models_of
 from sqlanon.models.k_anonymity import largest_k
 from sqlanon.plan.opening import open_source_table
@@ -68,13 +68,15 @@ def ask(policy: Policy, text: str, options: EngineOptions | None = None) -> Answ
     """Answer a question about the source of a policy, or deny it.
 
     Raises:
-        PolicyError: the question can't be read or is about columns of other roles; the policy has no k; the column
-            lacks numbers, or a person's rows differ in quasi-identifiers; the engine answers no questions.
+        QuestionError: the question can't be read or is about columns of other roles.
+        PolicyError: the policy has no k; the column lacks numbers, or a person's rows differ in quasi-identifiers; the
+            engine answers no questions.
         ProtectionError: the question is denied, or the table is no longer what earlier questions were answered of.
         AccessError, EngineError, ConflictError: the history can't be read or written.
     """
     question = parse_question(text)
-    k = _require(policy, question)
+    k = require_auditable(policy)
+    _require_answerable(policy, question)
     with (
         connect(policy.source.url or "", options) as engine,
         open_catalog(policy, engine) as catalog,
@@ -85,18 +87,15 @@ def ask(policy: Policy, text: str, options: EngineOptions | None = None) -> Answ
         return _Asking(engine, catalog, policy, source, question, k).answer()
 
 
-def _require(policy: Policy, question: Question) -> int:
-    """Check what needs no table; the k of the policy."""
+def require_auditable(policy: Policy) -> int:
+    """Check what needs neither the table nor a question; the k of the policy.
+
+    Raises PolicyError where questions to the policy's source can't be audited.
+    """
     dialect_of_url(policy.source.url or "").answers_questions.require("source: ")
     if policy.source.table is None:
         raise PolicyError("source.file: questions are asked of a table that stays as it is; load the file into one.")
     catalog_place(policy)
-    if question.aggregate in (Aggregate.MIN, Aggregate.MAX):
-        raise PolicyError(_EXTREMES.format(name=question.aggregate.value))
-    if question.column is not None:
-        attribute = policy.attributes.get(question.column)
-        if attribute is None or attribute.role not in _MEASURED:
-            raise PolicyError(f"'{question.column}' is no sensitive or insensitive column: sums are of such columns.")
     if policy.is_private:
         raise PolicyError(
             "privacy: questions to a policy of differential privacy are answered with noise: --epsilon 0.1."
@@ -105,6 +104,16 @@ def _require(policy: Policy, question: Question) -> int:
     if k < _LEAST_K:
         raise PolicyError("privacy: questions need a k of 2 at least, such as {model: k-anonymity, k: 5}.")
     return k
+
+
+def _require_answerable(policy: Policy, question: Question) -> None:
+    """Refuse a question that is answered of no table."""
+    if question.aggregate in (Aggregate.MIN, Aggregate.MAX):
+        raise QuestionError(_EXTREMES.format(name=question.aggregate.value))
+    if question.column is not None:
+        attribute = policy.attributes.get(question.column)
+        if attribute is None or attribute.role not in _MEASURED:
+            raise QuestionError(f"'{question.column}' is no sensitive or insensitive column: sums are of such columns.")
 
 
 class _Asking:
@@ -172,7 +181,7 @@ class _Asking:
         if name is None:
             return None
         if name not in self._columns or not self._columns[name].kind.is_numeric:
-            raise PolicyError(f"'{name}' is no column of numbers of the table: sums are of numbers.")
+            raise QuestionError(f"'{name}' is no column of numbers of the table: sums are of numbers.")
         return self._columns[name]
 
     def _measure(self) -> _Measured:

@@ -23,7 +23,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import dialect_of_url
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.errors import PolicyError
+from sqlanon.errors import PolicyError, QuestionError
 from sqlanon.plan.opening import open_source_table
 from sqlanon.policy import DifferentialPrivacy, Policy, PrivacyBudget, Role
 from sqlanon.policy.privacy import MOST_EPSILON
@@ -72,14 +72,19 @@ def ask_with_noise(
     between the bounds that the policy declares.
 
     Raises:
-        PolicyError: the question can't be read, or is neither a count nor a sum between declared bounds; the policy
-            names no budget or no such source.
+        QuestionError: the question can't be read, or is neither a count nor a sum, or epsilon is no amount.
+        PolicyError: the column has no declared bounds; the policy names no budget or no such source.
         BudgetError: the budget does not cover epsilon; then nothing was looked at.
         AccessError, EngineError, ConflictError: the ledger can't be written, or the source can't be read.
     """
     question = parse_question(text)
     share = _amount(epsilon)
-    asked, budget = _require(policy, question)
+    asked, budget = require_budgeted(policy)
+    if question.aggregate not in (Aggregate.COUNT, Aggregate.SUM):
+        raise QuestionError(
+            f"{question.aggregate.value} is not answered with noise: ask for a sum of a column with a declared domain,"
+            " or how many rows there are."
+        )
     drawing = mechanisms or OpenDP()
     with connect(policy.source.url or "", options) as engine, open_catalog(policy, engine) as catalog:
         with open_source_table(engine, policy) as source:  # whatever is wrong shall be said before anything is spent
@@ -88,7 +93,7 @@ def ask_with_noise(
             summed = _summed(engine, source, policy, question, asked)
         sensitivity = _ONE if summed is None else summed.sensitivity
         if sensitivity > _MOST_SCALE * share:
-            raise PolicyError(
+            raise QuestionError(
                 f"The noise of '{question.column}' would be too large for so small an epsilon; ask for more."
             )
         after = _spend(catalog, source, budget, asked.persons, question, share, sensitivity)
@@ -107,8 +112,11 @@ def ask_with_noise(
     )
 
 
-def _require(policy: Policy, question: Question) -> tuple[DifferentialPrivacy, PrivacyBudget]:
-    """Check what needs no table."""
+def require_budgeted(policy: Policy) -> tuple[DifferentialPrivacy, PrivacyBudget]:
+    """Check what needs neither the table nor a question.
+
+    Raises PolicyError where questions to the policy's source can't be charged on a budget.
+    """
     asked = mechanism_of(policy)
     if asked is None or policy.budget is None:
         raise PolicyError(
@@ -119,18 +127,13 @@ def _require(policy: Policy, question: Question) -> tuple[DifferentialPrivacy, P
     if policy.source.table is None:
         raise PolicyError("source.file: questions are asked of a table; load the file into one.")
     catalog_place(policy)
-    if question.aggregate not in (Aggregate.COUNT, Aggregate.SUM):
-        raise PolicyError(
-            f"{question.aggregate.value} is not answered with noise: ask for a sum of a column with a declared domain,"
-            " or how many rows there are."
-        )
     return asked, policy.budget
 
 
 def _amount(epsilon: Fraction | str) -> Fraction:
     read = parse_decimal(epsilon) if isinstance(epsilon, str) else epsilon
     if read is None or not _LEAST_EPSILON <= read <= MOST_EPSILON:
-        raise PolicyError(f"--epsilon must be a decimal number such as 0.1, above 0 and at most {MOST_EPSILON}.")
+        raise QuestionError(f"--epsilon must be a decimal number such as 0.1, above 0 and at most {MOST_EPSILON}.")
     return read
 
 

@@ -19,7 +19,7 @@ from sqlanon.algorithms.output.question import Comparator, Condition, Constant, 
 from sqlanon.algorithms.output.row_space import Marks, Matrix
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.errors import PolicyError
+from sqlanon.errors import QuestionError
 from sqlanon.sql import Identifier, RedactedValue, macro
 from sqlanon.values.expressions import comparable, double_of, text_of
 
@@ -83,7 +83,7 @@ def spans_of(
 ) -> tuple[TypedCondition, ...]:
     """Read the conditions of a question by the types of their columns.
 
-    Raises PolicyError, with all that is wrong, where a column is no quasi-identifier, or can't be compared so.
+    Raises QuestionError, with all that is wrong, where a column is no quasi-identifier, or can't be compared so.
     """
     there = {column.name: column for column in columns}
     spans, problems = [], []
@@ -94,10 +94,10 @@ def spans_of(
             continue
         try:
             spans.append(_span(condition, there[condition.column]))
-        except PolicyError as error:
+        except QuestionError as error:
             problems += error.problems
     if problems:
-        raise PolicyError(problems)
+        raise QuestionError(problems)
     return tuple(spans)
 
 
@@ -130,9 +130,9 @@ def _span(condition: Condition, column: Column) -> TypedCondition:
     name, test = column.name, condition.test
     if column.kind in _NOMINAL:
         if test not in _EQUALITIES:
-            raise PolicyError(f"'{name}' has no order that conditions go by: compare it by = or in.")
+            raise QuestionError(f"'{name}' has no order that conditions go by: compare it by = or in.")
     elif column.kind not in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DATE):
-        raise PolicyError(
+        raise QuestionError(
             f"'{name}' has the type {column.type}, which conditions are not on: ask of a view that has it as a date, a"
             " number or a text."
         )
@@ -141,20 +141,20 @@ def _span(condition: Condition, column: Column) -> TypedCondition:
 
 
 def _end(constant: Constant, column: Column) -> End:
-    """A constant as a value of a column's type; raises PolicyError where it is of another one."""
+    """A constant as a value of a column's type; raises QuestionError where it is of another one."""
     kind, name = column.kind, column.name
     if kind is Kind.BOOLEAN:
         if not isinstance(constant, bool):
-            raise PolicyError(f"'{name}' is true or false: compare it with true or false.")
+            raise QuestionError(f"'{name}' is true or false: compare it with true or false.")
         return str(constant).lower()
     if kind in (Kind.TEXT, Kind.ENUM):
         if not isinstance(constant, str):
-            raise PolicyError(f"'{name}' is text: write its values in single quotes.")
+            raise QuestionError(f"'{name}' is text: write its values in single quotes.")
         return constant
     if kind is Kind.DATE:
         return _date(constant, name)
     if not isinstance(constant, Decimal):
-        raise PolicyError(f"'{name}' is a number: write its values without quotes.")
+        raise QuestionError(f"'{name}' is a number: write its values without quotes.")
     return _number(constant, kind, name)
 
 
@@ -162,7 +162,7 @@ def _date(constant: Constant, name: str) -> date:
     try:
         return date.fromisoformat(constant if isinstance(constant, str) else "")
     except ValueError:
-        raise PolicyError(f"'{name}' is a date: write its values as '2024-12-31'.") from None
+        raise QuestionError(f"'{name}' is a date: write its values as '2024-12-31'.") from None
 
 
 def _number(constant: Decimal, kind: Kind, name: str) -> Decimal | float:
@@ -171,7 +171,7 @@ def _number(constant: Decimal, kind: Kind, name: str) -> Decimal | float:
     _, digits, exponent = constant.as_tuple()
     before, after = constant.adjusted() + 1, -int(exponent)
     if kind is Kind.INTEGER and constant != constant.to_integral_value():
-        raise PolicyError(f"'{name}' holds whole numbers: write its values without a fraction.")
+        raise QuestionError(f"'{name}' holds whole numbers: write its values without a fraction.")
     if before > _MOST_DIGITS or after > _MOST_DIGITS or len(digits) > 2 * _MOST_DIGITS:
-        raise PolicyError(f"'{name}': a number has at most {_MOST_DIGITS} digits before the point, and after it.")
+        raise QuestionError(f"'{name}': a number has at most {_MOST_DIGITS} digits before the point, and after it.")
     return constant.to_integral_value() if kind is Kind.INTEGER else constant.normalize()

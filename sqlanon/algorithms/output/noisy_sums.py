@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.errors import PolicyError
+from sqlanon.errors import PolicyError, QuestionError
 from sqlanon.policy import Policy, Role
 
 _MOST_DECIMALS = 9
@@ -50,12 +50,12 @@ class BoundedColumn:
 def bounded_column(policy: Policy, name: str, column: Column | None, most: int) -> BoundedColumn:
     """Find the bounds of a column by the domain that the policy declares; nothing is looked up.
 
-    Raises PolicyError where it has none, or is no column of whole numbers or decimals.
+    Raises QuestionError where it has none, PolicyError where it is no column of whole numbers or decimals.
     """
     attribute = policy.attributes.get(name)
     domain = None if attribute is None else attribute.domain
     if domain is None or column is None or attribute is None or attribute.role is Role.IDENTIFIER:
-        raise PolicyError(
+        raise QuestionError(
             f"'{name}' has no declared domain, {{from: …, below: …}}, and nothing else bounds what one row adds to a"
             " sum. Ask how many rows there are, or declare it."
         )

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
-from sqlanon.errors import PolicyError
+from sqlanon.errors import QuestionError
 from sqlanon.sql import Identifier
 
 Constant = Decimal | str | bool
@@ -93,10 +93,10 @@ class Question:
 def parse_question(text: str) -> Question:
     """Parse a question.
 
-    Raises PolicyError, which says where reading stopped, where the text is none.
+    Raises QuestionError, which says where reading stopped, where the text is none.
     """
     if len(text) > _LONGEST:
-        raise PolicyError(f"The question is longer than {_LONGEST:,} characters; ask a narrower one.")
+        raise QuestionError(f"The question is longer than {_LONGEST:,} characters; ask a narrower one.")
     return _Parser(text).question()
 
 
@@ -124,9 +124,9 @@ class _Parser:
         self._mark("(", "an opening bracket")
         column = None if self._takes_mark("*") else self._column()
         if column is None and aggregate is not Aggregate.COUNT:
-            raise PolicyError(f"{aggregate} is of a column: write {aggregate}(income), and * for count alone.")
+            raise QuestionError(f"{aggregate} is of a column: write {aggregate}(income), and * for count alone.")
         if column is not None and aggregate is Aggregate.COUNT:
-            raise PolicyError("count is of rows: write * in place of the column.")
+            raise QuestionError("count is of rows: write * in place of the column.")
         self._mark(")", "a closing bracket")
         conditions = self._conditions() if self._takes_word("where") else ()
         if self._next.kind != "end":
@@ -207,8 +207,8 @@ class _Parser:
         if not self._takes_mark(mark):
             raise self._expected(what)
 
-    def _expected(self, what: str) -> PolicyError:
-        return PolicyError(f"The question can't be read: at character {self._next.start + 1} there should be {what}.")
+    def _expected(self, what: str) -> QuestionError:
+        return QuestionError(f"The question can't be read: at character {self._next.start + 1} there should be {what}.")
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -217,7 +217,9 @@ def _tokens(text: str) -> list[_Token]:
         match = _TOKEN.match(text, place)
         if match is None or match.lastgroup is None:
             place += len(text[place:]) - len(text[place:].lstrip())
-            raise PolicyError(f"The question can't be read: character {place + 1} begins nothing that questions have.")
+            raise QuestionError(
+                f"The question can't be read: character {place + 1} begins nothing that questions have."
+            )
         tokens.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
         place = match.end()
     return [*tokens, _Token("end", "", len(text))]

@@ -54,6 +54,10 @@ class DuckDB(Dialect):
     has_ranges = Capability("range is PostgreSQL's, and DuckDB holds or writes this release; use show: bounds.")
     has_procedures = Capability("DuckDB has no procedures; --as sql and --as view are for it.")
     has_roles = Capability("roles are PostgreSQL's; a DuckDB file is protected by its own permissions.")
+    has_ask_functions = Capability(
+        "DuckDB has no roles, and whoever opens the file reads the table; let a service that alone may read it call"
+        " `sqlanon ask`."
+    )
 
     keeps_temporary_tables = True
     sorts_narrow_rows = True  # it writes sorted rows with one thread, and a plain copy with all

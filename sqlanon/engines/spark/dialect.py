@@ -119,4 +119,5 @@ class SparkSQL(Dialect):
         "questions are not answered of tables on Spark, which may change between the decision and the answer; copy the"
         " table to DuckDB or PostgreSQL."
     )
+    has_ask_functions = answers_questions
     has_roles = Capability("roles are PostgreSQL's; the metastore of Spark decides who reads a table.")
