@@ -228,6 +228,37 @@ def test_a_share_of_the_tuples_decides_as_all_do(database: Database, monkeypatch
     assert max(first) > 1 >= max(second)
 
 
+@pytest.mark.parametrize("some", [1, 3])
+def test_all_tuples_are_looked_at_only_where_some_are_larger(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, some: int
+) -> None:
+    """The sum follows from two on a further column, so that neither a share nor its own columns decide.
+
+    some: persons of each fifth age.
+    """
+    monkeypatch.setattr(auditing, "block_width", lambda rows: rows)
+    monkeypatch.setattr(auditing, "most_columns", lambda _: 10)
+    cells, divisors = auditing._cells, list[int]()
+
+    def counting(*arguments: Any) -> Any:
+        divisors.append(arguments[4] if len(arguments) > 4 else 1)
+        return cells(*arguments)
+
+    monkeypatch.setattr(auditing, "_cells", counting)
+    engine.execute(Statement("make", "CREATE TEMP TABLE answered (age INTEGER, job TEXT, income INTEGER)"))
+    rows = [(age, "cook", age) for age in range(400) for _ in range(1 if age % 5 else some)]
+    engine.load(Relation("answered"), ["age", "job", "income"], rows)
+    table = AskedTable(engine, Relation("answered"), None, 2)
+    low, high = (f"age in ({', '.join(map(str, range(start, start + 200)))})" for start in (0, 200))
+    texts = [f"{low} and job = 'cook'", f"{low} and job = 'nurse'", f"{high} and job = 'cook'", low]
+    columns = engine.columns(table.source)
+    known = [spans_of(parse_question(f"count(*) where {text}"), columns, ["age", "job"]) for text in texts]
+    assert auditing.audit(table, known[:-1], known[-1], len(rows)) is SumVerdict.DENIED
+    share, *others = divisors
+    assert share > 1
+    assert others == [1] * (1 if some == 1 else 2)
+
+
 def test_a_share_may_have_no_tuple(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a large table whose tuples are few: the hashes of all miss the share."""
     monkeypatch.setattr(auditing, "block_width", lambda rows: rows)

@@ -63,7 +63,8 @@ def audit(
     known: the conditions of the sums that are known, independent of each other; asked: those of the question.
     persons: how many the table has. Of many a share is looked at first, by a hash of their tuples: it has as many of
         these as are needed, where hardly two are equal. Then sums on the columns of the question alone, of few cells:
-        what follows from these, or tells of few with them, does so with all.
+        what follows from these, or tells of few with them, does so with all. The largest of all tuples are looked at
+        last, unless they are as many as those of the share, no larger, and too many for all cells.
     """
     if any(set(spans) == set(asked) for spans in known) or not asked:
         return SumVerdict.FOLLOWS
@@ -71,14 +72,19 @@ def audit(
     most = most_columns(len(questions) + 1)
     tuples = block_width(len(questions) + 1) * (min(table.k, _BLOCKS) + _SPARE_BLOCKS)
     divisor = persons // (_SPARE_TUPLES * tuples)
-    if divisor > 1 and reaches(*_cells(table, questions, tuples, tuples, divisor), table.k):
-        return SumVerdict.NEW
+    share: list[int] = []
+    if divisor > 1:
+        rows, share = _cells(table, questions, tuples, tuples, divisor)
+        if reaches(rows, share, table.k):
+            return SumVerdict.NEW
     own = {span.column for span in asked}
     near = [spans for spans in known if {span.column for span in spans} <= own]
     if len(near) < len(known):
         verdict = _audit_cells(table, [*near, asked], most_columns(len(near) + 2) // _NEAR)
         if verdict in (SumVerdict.FOLLOWS, SumVerdict.DENIED):
             return verdict
+    if len(share) == tuples > most and share[tuples // divisor] == share[-1]:  # as many of it are among the largest
+        return SumVerdict.DENIED
     rows, sizes = _cells(table, questions, tuples, tuples)
     if reaches(rows, sizes, table.k):
         return SumVerdict.NEW
