@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sqlanon import verify_release
+from sqlanon.algorithms.lattice import node_checks
 from sqlanon.algorithms.lattice.node_checks import check_node
 from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.engines import connect
@@ -21,11 +22,13 @@ from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.models import models_of
 from sqlanon.policy import Policy
 from sqlanon.results.measures import ModelResult
+from sqlanon.runs.tradeoffs.explore_tradeoff import explore_tradeoff
 from sqlanon.sql import Relation
 from sqlanon.verification.release import verify_rows
 from tests.lattice_support import build_problem
 from tests.oracle.lattice import Case, Hierarchy, Node, Row, cases, minimal
 from tests.random_cases import many
+from tests.rules_support import apply
 from tests.run_support import Database, anonymize
 
 pytestmark = pytest.mark.in_turns(4)
@@ -51,18 +54,20 @@ class Mapped:
         return Counter(tuple(h.label(row[i], node[i]) for i, h in enumerate(hierarchies)) for row in self.population)
 
     def suppressed(self, node: Node) -> int:
-        """Count the rows of classes that violate a model."""
-        fits, table = self.fits(node), [row[-1] for row in self.case.rows]
-        return sum(
+        """Count the rows of classes that violate a model; all rows and more where somebody must not be left out."""
+        fits, table, classes = self.fits(node), [row[-1] for row in self.case.rows], self.case.classes(node)
+        beyond = len(table) + 1 if "minimum" in self.model else 0
+        return beyond * len(fits.keys() - classes.keys()) + sum(
             len(rows)
-            for shown, rows in self.case.classes(node).items()
+            for shown, rows in classes.items()
             if self._violates(len(rows), fits[shown]) or self.case.violates([row[-1] for row in rows], table)
         )
 
     def _violates(self, rows: int, members: int) -> bool:
         if self.model["model"] == "k-map":
             return members < self.model["k"]
-        return Fraction(rows, members) > Fraction(str(self.model["maximum"]))
+        least, most = (Fraction(str(self.model.get(key, 0))) for key in ("minimum", "maximum"))
+        return not least <= Fraction(rows, members) <= most
 
 
 MODELS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
@@ -71,13 +76,19 @@ MODELS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         lambda share: {"model": "delta-presence", "maximum": share},
         st.sampled_from([0.2, 0.25, 0.3, 1 / 3, 0.5, 0.6, 2 / 3, 0.75]),
     ),
+    "both bounds": st.builds(
+        lambda least, most: {"model": "delta-presence", "minimum": least, "maximum": most},
+        st.sampled_from([0.05, 0.1, 1 / 6, 0.2, 0.25, 0.3, 1 / 3]),
+        st.sampled_from([1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.999]),
+    ),
 }
 
 
 @st.composite
 def mapped_cases(draw: st.DrawFn, name: str) -> Mapped:
     case = draw(cases([{"model": "k-anonymity", "k": 1}, {"model": "k-anonymity", "k": 2}], most_rows=12))
-    case = Case(case.hierarchies, case.rows, case.models[:1], case.suppression, "omit")
+    suppression = 0.0 if name == "both bounds" else case.suppression
+    case = Case(case.hierarchies, case.rows, case.models[:1], suppression, "omit")
     values = [st.sampled_from([None, *h.paths]) for h in case.hierarchies]
     others = draw(st.lists(st.tuples(*values, st.just(None)), max_size=30))
     return Mapped(case, tuple(others), draw(MODELS[name]))
@@ -107,13 +118,33 @@ MERGED_IN_THE_POPULATION = Mapped(
 """A level that merges no groups of the source, and those of the population: it alone satisfies the model."""
 
 
+EVERYBODY_HAS_A_CLASS = Mapped(
+    Case(
+        (Hierarchy(dict.fromkeys("abcdefgh", ("*",))),),
+        tuple((one, None) for one in "abcdefgh"),
+        ({"model": "k-anonymity", "k": 1},),
+    ),
+    tuple((one, None) for one in "abcdefgh") * 2,
+    {"model": "delta-presence", "minimum": 1 / 3, "maximum": 0.4},
+)
+"""Classes of which each part of those that are counted has some, and all together the population's."""
+
+
 @pytest.mark.either_engine
 @pytest.mark.parametrize("model", MODELS)
 def test_searches_find_what_brute_force_finds(database: Database, model: str) -> None:
     @settings(max_examples=many(16), deadline=None, suppress_health_check=list(HealthCheck))
-    @given(mapped_cases(model), st.sampled_from(ALGORITHMS))
-    @example(MERGED_IN_THE_POPULATION, "optimal")
-    def test(mapped: Mapped, name: str) -> None:
+    @given(mapped_cases(model), st.sampled_from(ALGORITHMS), st.booleans())
+    @example(MERGED_IN_THE_POPULATION, "optimal", False)
+    @example(EVERYBODY_HAS_A_CLASS, "optimal", True)
+    def test(mapped: Mapped, name: str, in_parts: bool) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            if in_parts:
+                patch.setattr(node_checks, "BUCKET_TUPLES", 1)
+                patch.setattr(node_checks, "_FEW_CLASSES", 1)
+            compare(mapped, name)
+
+    def compare(mapped: Mapped, name: str) -> None:
         case = mapped.case
         satisfying = {node for node in case.nodes if mapped.suppressed(node) <= case.budget}
         with tables_of(database, mapped) as (table, wanted):
@@ -157,8 +188,10 @@ def mapped_policy(database: Database, model: str = "k-map", *, every: int = 8, *
     """A sample of the people, all of them as its population, and a policy."""
     table, population = database.create(COLUMNS, PEOPLE[::every]), database.create(COLUMNS, PEOPLE)
     asked: dict[str, Any] = {"k-map": {"k": 6}, "delta-presence": {"maximum": 0.3}}
+    asked["both bounds"] = {"model": "delta-presence", "minimum": 0.05, "maximum": 0.3}
     privacy = [{"model": model, "population": population} | asked[model]]
-    wanted: dict[str, Any] = {"algorithm": {"name": "optimal"}, "privacy": privacy, "suppression": 0.1}
+    wanted: dict[str, Any] = {"algorithm": {"name": "optimal"}, "privacy": privacy}
+    wanted["suppression"] = 0 if model == "both bounds" else 0.1
     return table, population, database.policy(table, ATTRIBUTES, **(wanted | more))
 
 
@@ -203,6 +236,64 @@ def test_of_the_members_that_fit_a_released_class_no_greater_share_is_released(d
     tampered = verified(policy)
     assert not tampered.satisfied
     assert tampered.worst == pytest.approx(4 * judged.worst)
+
+
+def test_all_members_fit_a_class_and_no_lesser_share_of_them_is_released(database: Database) -> None:
+    table, population, policy = mapped_policy(database, "both bounds")
+    run = anonymize(policy)
+    (judged,) = run.models
+    assert judged.satisfied
+    assert judged.worst is not None
+    assert 0.05 <= judged.worst <= 0.3
+    (model,) = models_of(policy)
+    assert "5% to 30% are in the release, and each of its rows fits one" in model.sentence
+    assert verified(policy) == judged
+    database.sql(f"INSERT INTO {population} VALUES (29, '99999', '1975-01-01', 'a')")
+    alone = verified(policy)
+    assert (alone.satisfied, alone.worst, alone.violations, alone.violating_rows) == (False, 0, 1, 0)
+    database.sql(f"DELETE FROM {population} WHERE zip = '99999'")
+    (shown,) = database.sql(f"SELECT age, zip, born FROM {table}_r LIMIT 1")
+    conditions = " AND ".join(f"{name} = '{label}'" for name, label in zip(("age", "zip", "born"), shown, strict=True))
+    database.sql(f"DELETE FROM {table}_r WHERE {conditions}")
+    assert not verified(policy).satisfied
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("name", ["optimal", "incognito"])
+def test_members_without_a_class_count_beside_models_of_whole_releases(database: Database, name: str) -> None:
+    """Levels at which somebody of the population fits no class are none to release, however the table is judged."""
+    table, population, _ = mapped_policy(database, "both bounds")
+    bounds = {"model": "delta-presence", "minimum": 0.001, "maximum": 0.999, "population": population}
+    risk = {"model": "average-risk", "risk": 0.999}
+    judged, both = (
+        database.policy(table, ATTRIBUTES, privacy=models, algorithm={"name": name})
+        for models in ([risk], [risk, bounds])
+    )
+    anonymize(judged)
+    assert [model.satisfied for model in verify_release(both).models] == [True, False]
+    with build_problem(both) as problem:
+        assert check_node(problem.sets, problem.lattice.bottom).suppressed > len(PEOPLE[::8])
+    anonymize(both, replace=True)
+    assert verify_release(both).satisfied
+
+
+@pytest.mark.either_engine
+def test_stored_rules_and_explorations_refuse_a_minimum_by_name(database: Database) -> None:
+    table, _, policy = mapped_policy(database, "both bounds")
+    made = anonymize(policy)
+    with pytest.raises(PolicyError, match=r"with a minimum of delta-presence .* a run of the new rows"):
+        apply(database, made.run, table, f"{table}_again", "error")
+    with pytest.raises(PolicyError, match=r"with a minimum of delta-presence .* see `sqlanon lattice`"):
+        explore_tradeoff(policy)
+
+
+@pytest.mark.either_engine
+def test_bounds_that_no_release_can_meet_are_refused(database: Database) -> None:
+    _, population, policy = mapped_policy(database, "both bounds")
+    database.sql(f"INSERT INTO {population} SELECT * FROM {population}")
+    database.sql(f"INSERT INTO {population} SELECT * FROM {population}")
+    with pytest.raises(ProtectionError, match="nobody of the population may be left out, so no suppression would do"):
+        anonymize(policy)
 
 
 def test_a_population_and_a_hierarchy_of_values_are_looked_at_together(database: Database) -> None:
@@ -300,12 +391,17 @@ def test_labels_of_two_meanings_are_refused(database: Database, mapping: dict[st
         verify_release(asked)
 
 
+BOTH = {"model": "delta-presence", "minimum": 0.1, "maximum": 0.3, "population": "nowhere"}
+
+
 @pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("more", "said"),
     [
         ({"algorithm": {"name": "mondrian"}}, "which mondrian does not; choose incognito, samarati"),
         ({"suppressed": "star"}, "write suppressed: omit"),
+        ({"privacy": [BOTH], "suppression": 0.1}, "write suppression: 0, or leave minimum out"),
+        ({"privacy": [BOTH | {"minimum": 0.4}]}, "no share is at least 0.4 and at most 0.3; lower one"),
         ({"remainder": "recode"}, "leave remainder out"),
         ({"attributes": ATTRIBUTES | {"age": ATTRIBUTES["age"] | {"show": "bounds"}}}, "not shown by a label"),
         ({"attributes": ATTRIBUTES | {"age": ATTRIBUTES["age"] | {"top": 60}}}, "has a limit"),

@@ -114,6 +114,8 @@ def test_attainable_is_rounded_to_the_safe_side() -> None:
     assert DISTANCES["equal"]("s", 0.1).attainable(0.123401) == "t: 0.1235"
     assert DeltaPresence(0.1, "people").attainable(0.123401) == "maximum: 0.1235"
     assert DeltaPresence(0.1, "people").attainable(math.inf) == "no maximum below 1"
+    assert DeltaPresence(0.9, "people", 0.5).attainable(0.123456) == "minimum: 0.1234"
+    assert DeltaPresence(0.9, "people", 0.5).attainable(0.0) == "no minimum above 0"
 
 
 @pytest.mark.parametrize(
@@ -138,6 +140,9 @@ def test_attainable_is_rounded_to_the_safe_side() -> None:
         (DeltaPresence(0.3, "people"), 0.3, 0.3 + 1e-9),
         (DeltaPresence(0.3333333333333333, "people"), 33 / 100, 1 / 3),
         (DeltaPresence(0.9, "people"), 9 / 10, math.inf),
+        (DeltaPresence(0.9, "people", 0.1), 1 / 10, 0.0),
+        (DeltaPresence(0.9, "people", 1 / 6), 1 / 6, 1 / 7),
+        (DeltaPresence(0.9, "people", 0.8333333333333334), 6 / 7, 5 / 6),
         (DeltaDisclosure("s", 1e9), 99.0, math.inf),
         *((distance("s", 0.3), 0.3, 0.3 + 1e-9) for distance in DISTANCES.values()),
     ],
@@ -157,6 +162,23 @@ def test_what_rounding_decides_is_not_told() -> None:
     assert RecursiveLDiversity("s", 0.5, 2).is_met_by(0.5, 2**26 + 1) is None
     assert DeltaPresence(0.5, "people").is_met_by(0.5, 2**25 - 1) is True
     assert DeltaPresence(0.5, "people").is_met_by(0.5, 2**25) is None
+    assert DeltaPresence(0.5, "people", 0.25).is_met_by(0.5, 100) is None
+    assert DeltaPresence(0.5, "people", 0.25).is_met_by(0.25, 2**25) is None
+
+
+@pytest.mark.parametrize(
+    ("measures", "worst"),
+    [
+        ((0.1, 0.4), 0.1),
+        ((0.25, 0.4), 0.25),
+        ((0.25, 0.5), 0.5),
+        ((0.3, 0.4), 0.4),
+        ((0.1, 0.6), 0.6),
+        ((0.3, 0.5), 0.5),
+    ],
+)
+def test_the_worst_of_two_bounds_is_one_that_violates_or_may(measures: tuple[float, float], worst: float) -> None:
+    assert DeltaPresence(0.5, "people", 0.25).worst_of(measures) == worst
 
 
 counts = st.integers(1, 2**26)
@@ -192,6 +214,7 @@ LIMITS: dict[str, Callable[[], PrivacyModel]] = {
     "delta of 0": lambda: DeltaDisclosure("s", 0.0),
     "maximum of 0": lambda: DeltaPresence(0.0, "people"),
     "maximum of all": lambda: DeltaPresence(1.0, "people"),
+    "minimum of 0": lambda: DeltaPresence(0.5, "people", 0.0),
     "delta no number": lambda: DeltaDisclosure("s", math.nan),
     "no attribute": lambda: DistinctLDiversity(None, 2),  # type: ignore[arg-type]
     **{f"t no number, {name}": lambda one=one: one("s", math.nan) for name, one in DISTANCES.items()},  # type: ignore[misc]

@@ -78,26 +78,30 @@ def test_k_anonymity(engine: Engine, classes: Classes, k: int) -> None:
 @given(
     counted=st.dictionaries(st.integers(0, 9), st.tuples(st.integers(1, 20), st.integers(0, 60)), min_size=1),
     maximum=st.sampled_from([0.1, 0.3, 0.3333333333333333, 0.5, 2 / 3, 0.9]) | st.floats(1e-9, 1, exclude_max=True),
+    least=st.sampled_from([None, 1 / 12, 0.1, 0.3, 1 / 3]) | st.floats(1e-9, 0.5),
     far=st.integers(0, 1),
 )
-@example(counted={0: (1, 3), 1: (3, 10), 2: (2, 0)}, maximum=0.3333333333333333, far=0)
-@example(counted={0: (3, 10), 1: (4, 10), 2: (6, 20)}, maximum=0.3, far=0)
-@example(counted={0: (3, 10), 1: (6, 19), 2: (20, 60)}, maximum=0.3, far=1)
-def test_delta_presence(engine: Engine, counted: dict[int, tuple[int, int]], maximum: float, far: int) -> None:
+@example(counted={0: (1, 3), 1: (3, 10), 2: (2, 0)}, maximum=0.3333333333333333, least=None, far=0)
+@example(counted={0: (3, 10), 1: (4, 10), 2: (6, 20)}, maximum=0.3, least=0.3, far=0)
+@example(counted={0: (3, 10), 1: (6, 19), 2: (20, 60)}, maximum=0.3, least=1 / 3, far=1)
+@example(counted={0: (10, 12), 1: (5, 6), 2: (1, 10), 3: (0, 7)}, maximum=0.9, least=0.8333333333333334, far=0)
+def test_delta_presence(
+    engine: Engine, counted: dict[int, tuple[int, int]], maximum: float, least: float | None, far: int
+) -> None:
     """`far` makes all counts large, one row of each class besides."""
     scale = 10**8 if far else 1
     counted = {c: (n * scale + far, members * scale) for c, (n, members) in counted.items()}
     for name, place in (("test_released", 0), ("test_members", 1)):
         engine.execute(Statement("test", f"DROP TABLE IF EXISTS {name}"))
         engine.execute(Statement("test", f"CREATE TABLE {name} (class BIGINT, n BIGINT)"))
-        insert(engine, name, ["class", "n"], [(c, one[place]) for c, one in counted.items() if one[place]])
+        insert(engine, name, ["class", "n"], [(c, one[place]) for c, one in counted.items() if one[place] or not place])
     rows = sum(n for n, _ in counted.values())
     groups = Groups(Markup("test_released"), None, None, rows, population=Markup("test_members"))
-    found = measure(engine, DeltaPresence(maximum, "people"), groups)
+    found = measure(engine, DeltaPresence(maximum, "people", least), groups)
     assert found.keys() == counted.keys()
     for c, (n, members) in counted.items():
         share = Fraction(n, members) if members else math.inf
-        assert found[c] == (float(share), share > Fraction(str(maximum)))
+        assert found[c] == (float(share), share > Fraction(str(maximum)) or share < Fraction(str(least or 0)))
 
 
 @MANY

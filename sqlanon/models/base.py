@@ -127,6 +127,11 @@ class PrivacyModel(ABC):
         return getattr(self, "population", None)
 
     @property
+    def covers_population(self) -> bool:
+        """Tell whether all rows of the population must fit a class of the release, so that none may be suppressed."""
+        return False
+
+    @property
     def least_rows(self) -> int:
         """A class with fewer rows violates the model, whatever is in it."""
         return 1

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlanon.engines.columns import Column, Kind
+from sqlanon.errors import PolicyError
+from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.subject import PlanSubject
-from sqlanon.policy import AttributeSection, Role, Show
+from sqlanon.policy import AttributeSection, Policy, Role, Show
 from sqlanon.policy.document import path_text
 
 
@@ -36,6 +38,21 @@ def population_problems(name: str, subject: PlanSubject) -> Iterator[str]:
         if attribute.role is Role.QUASI_IDENTIFIER:
             place = path_text(("attributes", column.name))
             yield from (f"{place} {problem}" for problem in _column_problems(column.name, attribute, subject))
+
+
+def covering_problems(model: PrivacyModel, policy: Policy) -> Iterator[str]:
+    """Say why all rows of a population can't be held to fit a class."""
+    if model.covers_population and policy.suppression:
+        yield (
+            "its minimum is for all rows of the population, and who is left out is certainly not in the release: write"
+            " suppression: 0, or leave minimum out."
+        )
+
+
+def refuse_covering(policy: Policy, doer: str) -> None:
+    """Raise PolicyError where all rows of a population must fit a class, which `doer`, a clause, can't judge."""
+    if covering := [model.name for model in models_of(policy) if model.covers_population]:
+        raise PolicyError(f"privacy: with a minimum of {covering[0]} all rows of the population fit a class: {doer}.")
 
 
 def _are_comparable(one: Column, other: Column) -> bool:

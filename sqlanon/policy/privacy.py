@@ -258,13 +258,15 @@ class KMapParameters(PopulationParameters):
 
 
 class DeltaPresenceParameters(PopulationParameters):
-    """Of the rows of a population table that fit a class, at most a share is in the release: nobody who could be in it
-    is known to be there with a greater probability."""
+    """Of the rows of a population table that fit a class, at most a share is in the release, and at least another one
+    if that is given: nobody who could be in it is known to be there, or not, with a greater probability."""
 
     model: Literal["delta-presence"]
     maximum: Number = Field(gt=0, lt=1)
-    """The greatest share, delta_max: 0.3 lets 3 of 10 be in the release. There is no delta_min, see
-    docs/algorithms.md."""
+    """The greatest share, delta_max: 0.3 lets 3 of 10 be in the release."""
+    minimum: Number | None = Field(default=None, gt=0, lt=1)
+    """The least share, delta_min, also of people whose labels no row of the release shows: nothing may be
+    suppressed."""
 
 
 MOST_EPSILON = 100  # beyond it nothing is protected, and noise is below one row

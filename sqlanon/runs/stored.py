@@ -15,6 +15,7 @@ from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.models import models_by_rows
 from sqlanon.plan.persons import require_models_by_rows
 from sqlanon.plan.plan import Plan
+from sqlanon.plan.population_checks import refuse_covering
 from sqlanon.policy import Policy
 from sqlanon.releases.base import Release
 from sqlanon.releases.generalized import Reapplied
@@ -81,6 +82,7 @@ class Stored(ReleaseSource):
 
     def require_source(self, run: RunExecution) -> None:
         require_models_by_rows(run.policy, "the check of rules that are applied")
+        refuse_covering(run.policy, "a run of the new rows chooses levels for it (sqlanon run), and not stored rules")
         if run.policy.source.table is not None:
             if self.job is not None:
                 self.pinned = pinned_origin(self.recorded)

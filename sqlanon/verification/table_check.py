@@ -141,6 +141,8 @@ class TableCheck:
         measures = [Markup(model.measure(self.engine.render, groups)) for model in models]
         texts = any(model.needs_texts for model in models)
         values = self.values_of(attribute, hierarchy, texts)
+        if any(model.covers_population for model in models):
+            values |= self._with_population(values)
         return self.engine.render(self.template_of(attribute), measures=measures, **values)
 
     def settle(
@@ -170,6 +172,12 @@ class TableCheck:
     def _maps(self, attribute: str | None) -> bool:
         """Tell whether a statement holds classes against a population."""
         return attribute is None and self.population is not None
+
+    def _with_population(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Change values of the statement, so that rows of the population that fit no class are classes of no rows."""
+        times, keys = Identifier("times"), values["keys"]
+        table = macro("verification.with_population", self.table, values["columns"], keys, times, self.population)
+        return {"table": table, "columns": keys, "times": times}
 
     def values_of(self, attribute: str | None, hierarchy: HierarchyTable | None, texts: bool) -> dict[str, Any]:
         """Return the values that the template of the statement interpolates."""

@@ -96,6 +96,8 @@ def _nearest(problem: Problem, findings: Findings) -> Node:
 def _remedy(problem: Problem, node: Node, what: str = "The nearest found") -> str:
     rows, needed = problem.sets.task.rows, _needed(problem.sets, node)
     where = f"{what}, {levels_text(problem.lattice, node)}, would have to suppress {_rows(needed, rows)}"
+    if problem.sets.task.covers_population:
+        return f"{where}: nobody of the population may be left out, so no suppression would do."
     share = (Decimal(needed) / Decimal(rows)).quantize(_DIGITS, ROUND_CEILING)
     if needed >= rows or share >= 1:
         return f"{where}: no suppression would do."

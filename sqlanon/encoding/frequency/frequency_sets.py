@@ -299,7 +299,8 @@ class FrequencySets:
             {"statement": statement, "floor": model.min_suppressed()}
             for model, statement in self.measures(named, sensitive, compared, "lattice/list_open", values)
         ]
-        return {**values, "measures": measures, "population": population or self.population}
+        beyond = self.task.rows + 1 if self.task.covers_population else None
+        return {**values, "measures": measures, "population": population or self.population, "beyond": beyond}
 
     def measures(
         self,

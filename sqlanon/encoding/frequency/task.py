@@ -93,6 +93,11 @@ class LatticeTask:
         return table_models(self.models)
 
     @property
+    def covers_population(self) -> bool:
+        """Tell whether all rows of the population must fit a class."""
+        return any(model.covers_population for model in self.class_models)
+
+    @property
     def unions_stay(self) -> bool:
         """Tell whether no model asks for more suppression where classes are merged."""
         return all(model.closed_under_union for model in self.models)

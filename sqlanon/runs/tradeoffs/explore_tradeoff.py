@@ -15,6 +15,7 @@ from sqlanon.algorithms.lattice.search import solve
 from sqlanon.encoding.frequency.lattice import Node, preference
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError
+from sqlanon.plan.population_checks import refuse_covering
 from sqlanon.policy import Policy, Role
 from sqlanon.runs.tradeoffs.build_problem import OpenProblem, build_problem
 from sqlanon.runs.tradeoffs.lattice_candidates import lattice_candidate, source_before
@@ -59,6 +60,7 @@ def explore_tradeoff(
             "subject: the exploration of a lattice counts rows with stars, and not their persons; leave them out"
             " (suppressed: omit), or explore several k (--k)."
         )
+    refuse_covering(policy, "the exploration of a lattice counts the rows of the source alone; see `sqlanon lattice`")
     policy, search_options = on_lattice(policy), SearchOptions(time_limit=time_limit)
     search_options.applied_to(policy)
     journal = Journal(observer or Silent())
