@@ -84,7 +84,7 @@ class ReleaseSection(Location):
     """The table, as SQL writes it."""
     file: Reference | None = None
     """A .parquet, .csv or .csv.gz file instead, relative to the policy; `${NAME}` is replaced. Spark makes a directory
-    of .parquet files, whose name ends in .parquet."""
+    of .parquet files, whose name ends in .parquet or has no ending."""
     layout: Literal["flat", "star"] = "flat"
     """The storage of a table. `flat`: every row holds the labels of its class. `star`: the release is a view of the
     same columns and rows, which joins two tables: one of rows, each with the number of its class (`<table>_rows`), and

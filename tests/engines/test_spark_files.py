@@ -23,7 +23,14 @@ from sqlanon.engines.written_files import aside_of
 from sqlanon.errors import EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 from sqlanon.values.digest import file_digest
-from sqlanon.work.publish.files import FileRelease, leftover_parts, open_file, put_back_or_remove, release_problems
+from sqlanon.work.publish.files import (
+    FileRelease,
+    is_file_name,
+    leftover_parts,
+    open_file,
+    put_back_or_remove,
+    release_problems,
+)
 from tests.spark_support import SparkTables, needs_spark
 
 pytestmark = [needs_spark, pytest.mark.in_turns(4)]
@@ -190,7 +197,7 @@ def modes(target: Path) -> set[int]:
 
 
 def test_a_release_is_a_directory_that_is_replaced_whole(spark: SparkEngine, made: Relation, tmp_path: Path) -> None:
-    target = tmp_path / "it's 100% od d" / "people.parquet"
+    target = tmp_path / "it's 100% od d" / "people"
     target.parent.mkdir()
     first = released(spark, target, made)
     assert first == file_digest(target)
@@ -204,7 +211,7 @@ def test_a_release_is_a_directory_that_is_replaced_whole(spark: SparkEngine, mad
     assert modes(target) == {0o750, 0o640}
     assert [path.name for path in target.parent.iterdir()] == [target.name]
     with connect(MEMORY_URL) as duckdb:
-        read = duckdb.read_file(Relation("read"), str(target)).relation
+        read = duckdb.read_file(Relation("read"), f"{target}/*.parquet").relation
         assert duckdb.fetch(Statement("count", f"SELECT count(*), min(job) FROM {read}")) == [(5, "b")]
 
 
@@ -253,11 +260,19 @@ def test_a_process_that_died_while_publishing_is_made_up_for(
     assert put_back_or_remove(target) == []
 
 
+def test_a_recorded_name_tells_files_from_tables(tmp_path: Path) -> None:
+    """`gc` puts back what a dead run left of a file, whatever its ending, and looks for no file named as a table."""
+    assert is_file_name(str(tmp_path / "released"))
+    assert is_file_name("${HOME}/released.csv")
+    assert not is_file_name(str(Relation("odd.parquet", "clinic")))
+
+
 def test_places_that_cannot_hold_a_directory_are_refused(spark: SparkEngine, tmp_path: Path) -> None:
     (tmp_path / "mixed.parquet" / "notes").mkdir(parents=True)
     write(tmp_path / "file.parquet", "")
     for name, problem in {
-        "people.csv": "ends in .parquet",
+        "people.csv": "has no ending",
+        'people"': "has no ending",
         "s3a://people.parquet": "of this machine",
         "a[b].parquet": "does not read",
         "_people.parquet": "does not read",

@@ -30,6 +30,7 @@ _GLOB = re.compile(r"[*?\[\]{}\\]")
 _OF_SPARK = re.compile(r"_SUCCESS|\..*\.crc")  # a mark of a finished write, and checksums
 _PART = re.compile(r"\.part-[0-9a-f]{8}$")
 PARQUET = ".parquet"
+_QUOTE = '"'  # ends each name of a table in SQL, and no name of a file
 _WIDE_INTEGERS = ("int128", "uint128")  # Parquet has no integer as wide: a rounded double would be written
 
 
@@ -56,9 +57,11 @@ def release_problems(engine: Engine, path: str | Path, replace: bool) -> list[st
 
 def check_directory(engine: Engine, path: str | Path, replace: bool) -> list[str]:
     """The problems that forbid a release in this directory of Parquet files."""
-    if Path(path).suffix.lower() != PARQUET or "://" in str(path):
-        return [f"The release {path} must be a directory of this machine whose name ends in .parquet."]
+    if "://" in str(path):
+        return [f"The release {path} must be a directory of this machine."]
     target = Path(path).resolve()
+    if target.suffix.lower() not in ("", PARQUET) or target.name.endswith(_QUOTE):
+        return [f"The release {path} is a directory of Parquet files: its name ends in .parquet, or has no ending."]
     if target.name.startswith(("_", ".")) or _GLOB.search(str(target)):
         return [f"Spark does not read the path {target}: it has one of * ? [ ] {{ }} or \\, or begins with _ or a dot."]
     try:
@@ -222,8 +225,8 @@ def leftover_parts(path: str | Path) -> list[Path]:
 
 
 def is_file_name(name: str) -> bool:
-    """Tell whether a release of this name is a file, by its ending; tables end with a quote."""
-    return _format(Path(name)) is not None
+    """Tell whether a release of this name, as a run records it, is a file: names of tables are quoted."""
+    return not name.endswith(_QUOTE)
 
 
 def write_rows(engine: Engine, relation: Relation, path: Path) -> None:
