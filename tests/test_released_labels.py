@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -47,13 +48,19 @@ TYPES = {
 Case = tuple[Kind, Any, str | None]
 
 
+def with_leaves(engine: Engine, columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> Relation:
+    """A witness of these rows, in which those of the same cell, the last column, are of one class."""
+    leaves = {cell: number for number, cell in enumerate({row[-1] for row in rows})}
+    return create(engine, columns | {"leaf": "BIGINT"}, [(*row, leaves[row[-1]]) for row in rows], "witness")
+
+
 def uncovered(engine: Engine, *cases: Case) -> list[int]:
     """The violations of each case, as the attributes of a witness of one row."""
     columns = {f"r{i}": TYPES[kind] for i, (kind, _, _) in enumerate(cases)} | {
         f"c{i}": "TEXT" for i in range(len(cases))
     }
     row = [raw for _, raw, _ in cases] + [cell for _, _, cell in cases]
-    witness = create(engine, columns, [row], "witness")
+    witness = with_leaves(engine, columns, [row])
     raws = engine.columns(witness)[: len(cases)]
     regions = [ReleasedRegion(raw, raw.name, (f"c{i}",)) for i, raw in enumerate(raws)]
     return list(region_violations(engine, Claims(witness, witness), regions))
@@ -186,20 +193,21 @@ def test_intervals_are_read_as_they_are_written(engine: Engine, held: list[float
 def test_a_cell_that_misses_some_of_its_rows_counts_these(engine: Engine) -> None:
     rows = [(24, "[25-34]"), (25, "[25-34]"), (34, "[25-34]"), (35, "[25-34]"), (None, "[25-34]"), (None, "[25-34]")]
     rows += [(30, "{NULL, 25-34}"), (None, "{NULL, 25-34}"), (1, None), (None, None), (7, "*"), (None, "*"), (8, "8")]
-    witness = create(engine, {"r0": "INTEGER", "c0": "TEXT"}, rows, "witness")
+    rows += [(1, "[1-2]"), (3, "[1-2]"), (4, "[4-5]"), (None, "[4-5]"), (6, "[7-8]"), (8, "[7-8]")]
+    witness = with_leaves(engine, {"r0": "INTEGER", "c0": "TEXT"}, rows)
     assert (
         regions_contain(engine, Claims(witness, witness), [ReleasedRegion(engine.columns(witness)[0], "r0", ("c0",))])
-        == 6
+        == 9
     )
 
 
 def test_days_before_the_common_era(engine: Engine) -> None:
     for kind, time in ((Kind.DATE, ""), (Kind.TIMESTAMP, " 12:00:00"), (Kind.TIMESTAMPTZ, " 12:00:00+00")):
-        witness = create(engine, {"r0": TYPES[kind], "c0": "TEXT"}, [], "witness")
+        witness = with_leaves(engine, {"r0": TYPES[kind], "c0": "TEXT"}, [])
         day = engine.render.macro("read_day", Markup("v.day"))
         days = f"(VALUES ('0044-03-15{time} BC'), ('0045-03-15{time} BC')) AS v(day)"
         engine.execute(
-            Statement("test", f"INSERT INTO {witness} SELECT CAST({day} AS {TYPES[kind]}), NULL FROM {days}")
+            Statement("test", f"INSERT INTO {witness} SELECT CAST({day} AS {TYPES[kind]}), NULL, 1 FROM {days}")
         )
         text = text_of(engine.render, Markup("r0"), kind)
         region = ReleasedRegion(engine.columns(witness)[0], "r0", ("c0",))

@@ -137,24 +137,41 @@ def regions_contain(engine: Engine, claims: Claims, regions: Sequence[ReleasedRe
 def region_violations(engine: Engine, claims: Claims, regions: Sequence[ReleasedRegion]) -> tuple[int, ...]:
     """The rows of the witness that each attribute's cells do not cover.
 
-    It takes one statement for all attributes whose cells are the intervals of their classes' own values, and one or a
-    few for each other attribute.
+    It takes one statement for all attributes whose cells are the intervals of their classes' own values, one for all
+    whose cells are wider intervals, if they cover their values, and one or a few for each other attribute.
 
     Cells are read by the grammar of docs/labels.md, whatever wrote them; one that can't be read covers nothing. A
     number covers what lies between the ends of its region: a midpoint must be in their middle, a mean between them and,
     where the witness is no sample, the mean of its class's values.
     """
     exact_intervals = [region for region in regions if _has_exact_intervals(region) and not region.hides_nulls]
+    wide_intervals = [region for region in regions if _has_wide_intervals(region) and not region.hides_nulls]
     loose = iter(_loose_intervals(engine, claims, exact_intervals))
-    return tuple(
-        next(loose) if region in exact_intervals else _violations(engine, claims, region) for region in regions
-    )
+    untrue = iter(_untrue_intervals(engine, claims, wide_intervals))
+    counts = []
+    for region in regions:
+        if region in exact_intervals:
+            counts.append(next(loose))
+        elif region in wide_intervals and not next(untrue):
+            counts.append(0)
+        else:
+            counts.append(_violations(engine, claims, region))
+    return tuple(counts)
+
+
+def _has_intervals(region: ReleasedRegion) -> bool:
+    """Tell whether cells are texts of intervals that no hierarchy gave."""
+    return region.show is Show.LABEL and region.hierarchy is None and region.column.kind in VALUES
 
 
 def _has_exact_intervals(region: ReleasedRegion) -> bool:
     """Tell whether cells are texts of the intervals from the least to the greatest value of their classes."""
-    is_interval = region.show is Show.LABEL and region.hierarchy is None and region.column.kind in VALUES
-    return is_interval and region.exact_ranges
+    return _has_intervals(region) and region.exact_ranges
+
+
+def _has_wide_intervals(region: ReleasedRegion) -> bool:
+    """Tell whether cells are texts of intervals that may be wider than the values of their classes."""
+    return _has_intervals(region) and not region.exact_ranges
 
 
 def _hidden_violations(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
@@ -213,23 +230,46 @@ def _loose_intervals(engine: Engine, claims: Claims, regions: Sequence[ReleasedR
     return list(map(int, counts))
 
 
-def _interval_of(engine: Engine, region: ReleasedRegion, place: int) -> dict[str, Markup | bool]:
-    """The cell of a class, its raw values, the least and the greatest of these with their texts, and open ends."""
-    column, limits = region.column, region.limits
-    raw, cell, least, greatest, valued = (
+def _untrue_intervals(engine: Engine, claims: Claims, regions: Sequence[ReleasedRegion]) -> list[int]:
+    """Count, of each attribute, the texts of intervals that do not cover all rows of the classes that show them."""
+    if not regions:
+        return []
+    counts = engine.query_one(
+        "verify/count_untrue_intervals",
+        rows=claims.rows,
+        classes=claims.classes,
+        regions=[
+            _extent_of(engine, region, place) | interval_grammar(region.column) for place, region in enumerate(regions)
+        ],
+        everything=Text(EVERYTHING),
+        null=Text(NULL),
+    )
+    return list(map(int, counts))
+
+
+def _extent_of(engine: Engine, region: ReleasedRegion, place: int) -> dict[str, Any]:
+    """The cell of a class, its raw values, and the names of the least and the greatest of these and of their number."""
+    raw, cell, *names = (
         Markup(Identifier(name))
         for name in (region.raw, region.cells[0], f"least_{place}", f"greatest_{place}", f"valued_{place}")
     )
     return {
-        "raw": clamped(engine, comparable(engine, raw, column.kind), column, limits),
+        "raw": comparable(engine, raw, region.column.kind),
         "cell": comparable(engine, cell, Kind.TEXT),
-        "least": least,
-        "greatest": greatest,
-        "valued": valued,
-        "least_text": text_of(engine.render, least, column.kind, column.type),
-        "greatest_text": text_of(engine.render, greatest, column.kind, column.type),
-        "opens_low": is_limit(least, limits.bottom, column),
-        "opens_high": is_limit(greatest, limits.top, column),
+        **dict(zip(("least", "greatest", "valued"), names, strict=True)),
+    }
+
+
+def _interval_of(engine: Engine, region: ReleasedRegion, place: int) -> dict[str, Any]:
+    """The same with open ends, and the texts of the two values."""
+    column, limits = region.column, region.limits
+    extent = _extent_of(engine, region, place)
+    return extent | {
+        "raw": clamped(engine, extent["raw"], column, limits),
+        "least_text": text_of(engine.render, extent["least"], column.kind, column.type),
+        "greatest_text": text_of(engine.render, extent["greatest"], column.kind, column.type),
+        "opens_low": is_limit(extent["least"], limits.bottom, column),
+        "opens_high": is_limit(extent["greatest"], limits.top, column),
     }
 
 
