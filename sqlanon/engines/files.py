@@ -53,6 +53,8 @@ def source_file(path: str) -> SourceFile:
 
 
 def _format_of(path: str) -> str:
+    if Path(path).is_dir():
+        return "parquet"
     suffixes = [suffix.lower() for suffix in Path(path).suffixes[-2:]]
     ending = suffixes[-1] if suffixes else ""
     if ending in _COMPRESSED and len(suffixes) == 2 and suffixes[0] in _TEXT:

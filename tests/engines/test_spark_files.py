@@ -211,7 +211,7 @@ def test_a_release_is_a_directory_that_is_replaced_whole(spark: SparkEngine, mad
     assert modes(target) == {0o750, 0o640}
     assert [path.name for path in target.parent.iterdir()] == [target.name]
     with connect(MEMORY_URL) as duckdb:
-        read = duckdb.read_file(Relation("read"), f"{target}/*.parquet").relation
+        read = duckdb.read_file(Relation("read"), str(target)).relation
         assert duckdb.fetch(Statement("count", f"SELECT count(*), min(job) FROM {read}")) == [(5, "b")]
 
 
