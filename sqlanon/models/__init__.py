@@ -87,8 +87,8 @@ def model_class(name: str) -> type[PrivacyModel]:
     model = OWN.get(name) or load_plugin(GUARANTEES, name, PrivacyModel)  # type: ignore[type-abstract]
     if name in MECHANISMS:
         raise PolicyError(
-            f"{name} is how a release is drawn, and judges no classes: `sqlanon check`, `run`, `verify` take policies"
-            " that ask for it, in Python check_private and run_private, run_randomized, or hide_rules."
+            f"{name} promises how a release is drawn, and judges no classes of rows, as is needed here. Policies that"
+            " ask for it are for `sqlanon check`, `run`, `verify` and `report`, and their calls in Python."
         )
     if model is None:
         raise PolicyError(f"There is no privacy model '{name}'; is the package that adds it installed?")

@@ -60,6 +60,19 @@ def test_other_policies_are_refused_by_the_name_of_run(
     assert (code, f"sqlanon run {file}" in said) == (2, True)
 
 
+def test_what_needs_classes_or_quasi_identifiers_refuses_the_policy(
+    postgres_database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write_policy(tmp_path, postgres_database)
+    for words, message in {
+        ("associations", file): "hidden-rules promises how a release is drawn",
+        ("ask", file, "count(*)"): "hidden-rules promises how a release is drawn",
+        ("risk", file): "No quasi-identifier is named",
+    }.items():
+        code, _, said = call_main(capsys, *words)
+        assert (code, message in said) == (2, True), said
+
+
 @pytest.mark.parametrize("word", [[], ["mine"]])
 def test_mining_is_meant_where_no_command_is_named(word: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code, _, said = call_main(capsys, "associations", *word, "no.yml", "--support", "0")

@@ -10,7 +10,15 @@ Sums = Sequence[Collection[int]]  # the persons of each known sum
 
 
 def rank(rows: Sequence[Sequence[int]]) -> int:
-    """The rank of a matrix, by Gauss's elimination in fractions."""
+    """The rank of a matrix."""
+    return len(reduced(rows))
+
+
+def reduced(rows: Sequence[Sequence[int]]) -> tuple[tuple[Fraction, ...], ...]:
+    """The reduced echelon form of a matrix, the same for all that have its row space, by Gauss and Jordan in fractions.
+
+    Rows of zeros are left out.
+    """
     left = [[Fraction(value) for value in row] for row in rows]
     found = 0
     for column in range(len(left[0]) if left else 0):
@@ -18,11 +26,12 @@ def rank(rows: Sequence[Sequence[int]]) -> int:
         if pivot is None:
             continue
         left[found], left[pivot] = left[pivot], left[found]
-        for place in range(found + 1, len(left)):
-            factor = left[place][column] / left[found][column]
+        left[found] = [value / left[found][column] for value in left[found]]
+        for place in (place for place in range(len(left)) if place != found and left[place][column]):
+            factor = left[place][column]
             left[place] = [value - factor * other for value, other in zip(left[place], left[found], strict=True)]
         found += 1
-    return found
+    return tuple(map(tuple, left[:found]))
 
 
 def incidence(sums: Sums, persons: int) -> list[list[int]]:

@@ -35,10 +35,10 @@ class RiskSource:
     counted: Column | None = None
 
     @property
-    def keys(self) -> list[Markup | int]:
+    def keys(self) -> list[Markup]:
         """Expressions that are equal where a reader sees the same in all quasi-identifiers; at least one."""
         parts = (self.shown(column) for column in self.quasi_identifiers)
-        return list(itertools.chain.from_iterable(parts)) or [0]
+        return list(itertools.chain.from_iterable(parts))
 
     def shown(self, column: Column) -> tuple[Markup, ...]:
         """Expressions that are equal where a reader sees the same in this column."""
@@ -81,6 +81,8 @@ def risk_source(
 
     Raises PolicyError for an unknown column, one that is named for two purposes, or weights that are no numbers.
     """
+    if not quasi_identifiers:
+        raise PolicyError("No quasi-identifier is named, by which people in the table could be picked.")
     others = {"--subject": subject, "--weights": weights, "--household": household}
     named = [*quasi_identifiers, *(name for name in others.values() if name is not None)]
     require_columns(engine, table, named)
