@@ -190,6 +190,16 @@ CELLS: dict[str, Any] = {
     "privacy": [ANONYMOUS[0], {"model": "distinct-l-diversity", "attribute": "days", "l": 2}],
     "algorithm": {"name": "local-suppression", "importance": {"age": 2}, "whole": ["ward"], "subsets": {2: 9}},
 }
+CLIMBING: dict[str, Any] = CELLS | {
+    "attributes": KEPT
+    | {
+        "age": QUASI | {"hierarchy": {"intervals": [5, 20]}},
+        "zipcode": QUASI | {"hierarchy": {"mask": "right", "length": 5}},
+        "job": QUASI | {"hierarchy": {"mapping": JOBS, "unknown": "OTHER"}},
+        "ward": QUASI,
+    },
+    "algorithm": {"name": "cell-generalization", "whole": ["ward"]},
+}
 PERSONS = [SURROGATES, HIDDEN_PERSONS, {**SURROGATES, "algorithm": {"name": "rothko-t"}}]
 _PUBLIC: dict[str, Any] = {
     "age": QUASI | {"domain": {"from": 20, "below": 80, "step": 20}},
@@ -231,7 +241,7 @@ def statements_of_runs(database: Database) -> Rendered:
     private = [database.policy(small, **shared, algorithm=algorithm) for algorithm in PRIVATE]
     runs = [
         *(search(policy, again=number in (0, 2, 5)) for number, policy in enumerate(POLICIES)),
-        *(search(policy, small) for policy in (*CLUSTERED, SURROGATES, CELLS)),
+        *(search(policy, small) for policy in (*CLUSTERED, SURROGATES, CELLS, CLIMBING)),
         *(search(policy) for policy in PERSONS),  # zip codes are of several rows there
         *(functools.partial(draw, policy) for policy in private),
     ]

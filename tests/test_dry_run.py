@@ -307,6 +307,11 @@ def test_the_search_for_cells_parses(database: Database) -> None:
     diverse = {"model": "distinct-l-diversity", "attribute": "disease", "l": 2}
     policy = database.policy("people", attributes, privacy=[K, diverse], algorithm=algorithm)
     assert _wrong(run_dry(policy, OPTIONS), database.engine) == []
+    attributes |= {"big": "insensitive", "age": {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 10]}}}
+    policy = database.policy("people", attributes, privacy=[K], algorithm={"name": "cell-generalization"})
+    script = run_dry(policy, OPTIONS)
+    assert _wrong(script, database.engine) == []
+    assert any(one.name == "cells/measure_levels" for one in script.steps)
 
 
 def test_the_recoding_of_a_remainder_parses(database: Database) -> None:

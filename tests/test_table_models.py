@@ -322,7 +322,16 @@ def test_jobs_and_dbt_are_refused(database: Database) -> None:
 @pytest.mark.either_engine
 @pytest.mark.parametrize(
     "algorithm",
-    ["mondrian", "rothko-t", "rothko-s", "top-down", "microaggregation", "r-gather", "local-suppression"],
+    [
+        "mondrian",
+        "rothko-t",
+        "rothko-s",
+        "top-down",
+        "microaggregation",
+        "r-gather",
+        "local-suppression",
+        "cell-generalization",
+    ],
 )
 def test_searches_that_decide_class_by_class_are_refused(database: Database, algorithm: str) -> None:
     table = database.create(COLUMNS, ROWS[:20])

@@ -29,7 +29,8 @@ OWN: Mapping[str, str] = {
     "datafly": _FULL_DOMAIN,
     "microaggregation": "sqlanon.algorithms.clustering:ClusterSearch",
     "r-gather": "sqlanon.algorithms.clustering:Gathering",
-    "local-suppression": "sqlanon.algorithms.cells:CellSearch",
+    "local-suppression": "sqlanon.algorithms.cells:CellSuppression",
+    "cell-generalization": "sqlanon.algorithms.cells:CellClimbing",
     "condensation": "sqlanon.algorithms.clustering:Condensing",
 }
 """The classes of the program's own algorithms: each family brings libraries of its own."""

@@ -134,8 +134,9 @@ def _classes(table: ReleaseResult | ClassStatistics, members: str) -> str:
     kind, one = (hidden[0].upper() + hidden[1:], "group") if hidden else ("Equivalence classes", "class")
     if table.fits:
         return (
-            f"{members.capitalize()} that fit a row, where * fits any value: least {table.min_class_size:,}, "
-            f"mean {number(round(table.mean_class_size, 2))}, most {table.max_class_size:,}"
+            f"{members.capitalize()} that fit a row, where * fits any value, and a group its own:"
+            f" least {table.min_class_size:,}, mean {number(round(table.mean_class_size, 2))},"
+            f" most {table.max_class_size:,}"
         )
     return (
         f"{kind}: {table.classes:,}; {members} in a {one}: least {table.min_class_size:,}, "

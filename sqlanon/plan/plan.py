@@ -16,6 +16,7 @@ from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.hierarchies.limits import NO_LIMITS, Limits, limits_of
 from sqlanon.models import model_class
 from sqlanon.plan.checks import problems, subject_problems, warnings
+from sqlanon.plan.climbed import climb_problems
 from sqlanon.plan.lookup import is_of_a_catalog, unknown_table
 from sqlanon.plan.population import hold_population
 from sqlanon.plan.pseudonyms import is_omitted, shown_column
@@ -163,6 +164,7 @@ def resolve(
         raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], refused)
     subject = _inspect(policy, engine, source, pinned, is_part=is_part)
     wrong = [*problems(subject), *subject_problems(subject), *_losses(subject, engine, source)]
+    wrong += climb_problems(subject)
     wrong += wildcard_problems(subject, engine, source) if not wrong else []
     if wrong or refused:
         raise _together(wrong, refused)

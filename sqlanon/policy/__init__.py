@@ -13,7 +13,7 @@ from sqlanon.policy.attributes import (
     Role,
     Show,
 )
-from sqlanon.policy.cell_algorithms import LocalSuppression
+from sqlanon.policy.cell_algorithms import CellGeneralization, LocalSuppression
 from sqlanon.policy.cluster_algorithms import Clustering, Condensation, Microaggregation, RGather
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.hiding_algorithms import HiddenRule, HideRules
@@ -74,6 +74,7 @@ __all__ = [
     "BetaLikenessParameters",
     "BottomUp",
     "CatalogSection",
+    "CellGeneralization",
     "Clustering",
     "ColumnNoise",
     "Condensation",

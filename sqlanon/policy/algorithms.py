@@ -8,7 +8,7 @@ from typing import Annotated, get_args
 from pydantic import Field, SerializeAsAny, WrapValidator
 
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters
-from sqlanon.policy.cell_algorithms import LocalSuppression
+from sqlanon.policy.cell_algorithms import CellGeneralization, LocalSuppression
 from sqlanon.policy.cluster_algorithms import Condensation, Microaggregation, RGather
 from sqlanon.policy.hiding_algorithms import HideRules
 from sqlanon.policy.interval_algorithms import OrderedSets
@@ -32,6 +32,7 @@ _Own = Annotated[
     | RGather
     | Condensation
     | LocalSuppression
+    | CellGeneralization
     | DiffGen
     | Contingency
     | Marginals

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
-from sqlanon.policy.attributes import AttributeSection, Hierarchy, Role, Show
+from sqlanon.policy.attributes import HIERARCHY_KINDS, AttributeSection, Hierarchy, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.policy.part import Whole
 from sqlanon.support.suggest import did_you_mean
@@ -19,36 +21,27 @@ Size = Annotated[int, Field(ge=1, le=MOST_COLUMNS)]
 Rows = Annotated[Whole, Field(ge=1)]
 
 
-class LocalSuppression(AlgorithmParameters):
-    """Shows single cells as `*`, and all others as they are: as few as a greedy cover finds, so that k rows fit every
-    row, where `*` fits any value. docs/local-suppression.md says what that protects, and when classes protect more."""
+class SingleCells(AlgorithmParameters):
+    """A search for single cells that show less than their value, so that enough rows fit every row."""
 
-    sentence: ClassVar[str] = (
-        "Single cells are shown as *, as few as a greedy search found, so that enough rows fit every row: two rows fit"
-        " where no column shows two different values, and * fits any value."
-    )
     recodes: ClassVar[Recodes] = Recodes.CELLS
     has_wildcards: ClassVar[bool] = True
-    name: Literal["local-suppression"]
     importance: dict[str, Importance] = {}  # noqa: RUF012 - pydantic copies it
     """The weight of a cell of a quasi-identifier, from 1, the default, to 100: cells are chosen so that each row loses
     as little weight as the search finds."""
     whole: tuple[str, ...] = ()
     """Quasi-identifiers that never show `*`."""
-    subsets: dict[Size, Rows] = {}  # noqa: RUF012 - pydantic copies it
-    """Numbers of columns, each with a number of rows: of every combination of so many quasi-identifiers alone, as many
-    rows fit every row. It is asked beside the privacy models, which look at all quasi-identifiers."""
-
-    @property
-    def combined(self) -> Mapping[int, int]:
-        return self.subsets
 
     def hierarchy_of(self, attribute: AttributeSection) -> Hierarchy | None:
-        return Hierarchy(suppress=True) if attribute.role is Role.QUASI_IDENTIFIER else attribute.hierarchy
+        if attribute.role is not Role.QUASI_IDENTIFIER:
+            return attribute.hierarchy
+        return self.cell_hierarchy(attribute) or Hierarchy(suppress=True)
+
+    def cell_hierarchy(self, attribute: AttributeSection) -> Hierarchy | None:  # noqa: ARG002
+        """Tell the hierarchy by which cells of a quasi-identifier climb; None where they show their value or `*`."""
+        return None
 
     def quasi_problems(self, attribute: AttributeSection) -> Iterator[str]:
-        if attribute.hierarchy is not None and attribute.hierarchy.kind != "suppress":
-            yield f"{self.name} shows values or `*`, and no groups; leave hierarchy out, or group values in a view."
         if attribute.show is not Show.LABEL:
             yield f"{self.name} shows values and `*` as texts; leave show out."
 
@@ -65,7 +58,80 @@ class LocalSuppression(AlgorithmParameters):
             )
         if quasi and not set(quasi) - set(self.whole):
             yield "algorithm.whole: every quasi-identifier is to stay whole, so that none can show `*`; leave one out."
+
+
+class LocalSuppression(SingleCells):
+    """Shows single cells as `*`, and all others as they are: as few as a greedy cover finds, so that k rows fit every
+    row, where `*` fits any value. docs/local-suppression.md says what that protects, and when classes protect more."""
+
+    sentence: ClassVar[str] = (
+        "Single cells are shown as *, as few as a greedy search found, so that enough rows fit every row: two rows fit"
+        " where no column shows two different values, and * fits any value."
+    )
+    name: Literal["local-suppression"]
+    subsets: dict[Size, Rows] = {}  # noqa: RUF012 - pydantic copies it
+    """Numbers of columns, each with a number of rows: of every combination of so many quasi-identifiers alone, as many
+    rows fit every row. It is asked beside the privacy models, which look at all quasi-identifiers."""
+
+    @property
+    def combined(self) -> Mapping[int, int]:
+        return self.subsets
+
+    def quasi_problems(self, attribute: AttributeSection) -> Iterator[str]:
+        if attribute.hierarchy is not None and attribute.hierarchy.kind != "suppress":
+            yield (
+                f"{self.name} shows values or `*`, and no groups; use algorithm: cell-generalization, leave hierarchy"
+                " out, or group values in a view."
+            )
+        yield from super().quasi_problems(attribute)
+
+    def problems(self, quasi: Sequence[str]) -> Iterator[str]:
+        yield from super().problems(quasi)
         for size in self.subsets:
             if quasi and size > len(quasi):
                 place = path_text(("algorithm", "subsets", str(size)))
                 yield f"{place}: there are only {len(quasi)} quasi-identifiers; leave it out."
+
+
+class CellGeneralization(SingleCells):
+    """Shows single cells as groups of their hierarchies, or as `*`, and all others as they are, so that k rows fit
+    every row: two rows fit where in each column one shows a group of what the other shows, or the same.
+    docs/local-suppression.md says what that protects, and when classes protect more."""
+
+    sentence: ClassVar[str] = (
+        "Single cells are shown as groups of their hierarchies, or as *, as low as a greedy search found, so that"
+        " enough rows fit every row: two rows fit where in every column one shows the same as the other, or a group"
+        " that holds it."
+    )
+    name: Literal["cell-generalization"]
+
+    def cell_hierarchy(self, attribute: AttributeSection) -> Hierarchy | None:
+        return attribute.hierarchy
+
+    def quasi_problems(self, attribute: AttributeSection) -> Iterator[str]:
+        yield from super().quasi_problems(attribute)
+        hierarchy = attribute.hierarchy
+        problem = None if hierarchy is None else _untold(hierarchy)
+        if problem is not None:
+            yield (
+                f"{self.name} compares groups by their labels alone, and {problem}; write the hierarchy as a file"
+                " (sqlanon hierarchy export) and give it as csv."
+            )
+        if hierarchy is not None and (attribute.bottom is not None or attribute.top is not None):
+            yield f"{self.name} knows no labels with open ends; leave bottom and top out, or recode numbers in a view."
+
+
+def _untold(hierarchy: Hierarchy) -> str | None:
+    """Say why labels of a hierarchy don't tell which of them hold which others; None where they do."""
+    if hierarchy.kind not in HIERARCHY_KINDS:
+        return f"labels of {hierarchy.kind}, of an installed package, do not tell which others they hold"
+    if hierarchy.mask is not None and hierarchy.length is None:
+        return "without a length masks do not tell how many characters they hide; give the mask its length"
+    if "week" in (hierarchy.date or ()):
+        return "a week's label does not tell its days"
+    numbers = [Fraction(str(number)) for number in (hierarchy.origin, *(hierarchy.intervals or ()))]
+    if any(number.denominator != 1 for number in numbers):
+        return "only intervals of whole numbers can be told from their ends"
+    if any(wide % narrow for narrow, wide in pairwise(numbers[1:])):
+        return "widths must be multiples of each other to be told from the ends"
+    return None

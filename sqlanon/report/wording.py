@@ -33,7 +33,7 @@ HIERARCHIES = {
 
 
 FORMS = {
-    "cells": "values, or `*` in single cells",
+    "cells": "values; single cells as `*`, or as groups of their hierarchy",
     "clusters": "the centre of its cluster (mean, median or mode)",
     "gathered": "the row in the middle of its cluster",
     "condensed": "numbers drawn at random, and categories dealt out anew, within its group",
@@ -41,7 +41,7 @@ FORMS = {
 """The form of values by the kind of facts, where hierarchies have no part in it."""
 
 
-MATCHING = "A class is here the rows that fit a row, where * fits any value. "
+MATCHING = "A class is here the rows that fit a row, where * fits any value, and a group its own. "
 
 
 def combinations_sentence(parameters: Mapping[str, Any]) -> str:

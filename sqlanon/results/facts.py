@@ -200,10 +200,11 @@ class CondensedFacts(Facts):
 
 @dataclass(frozen=True)
 class CellFacts(Facts):
-    """Cells that are shown as `*`.
+    """Cells that are shown as `*`, or as a group of their hierarchy.
 
-    starred: how many there are, of each quasi-identifier. starred_rows: the rows with at least one.
+    starred: how many show `*`, of each quasi-identifier. starred_rows: the rows with at least one cell of both kinds.
     subsets: numbers of columns, each with the rows that fit every row in any combination of so many; None for none.
+    grouped: how many show a group, of each quasi-identifier; None where no group could be shown.
     """
 
     kind = "cells"
@@ -211,6 +212,7 @@ class CellFacts(Facts):
     starred: Mapping[str, int]
     starred_rows: int
     subsets: Mapping[str, int] | None = optional()
+    grouped: Mapping[str, int] | None = optional()
 
     @property
     def cells(self) -> int:
@@ -219,12 +221,21 @@ class CellFacts(Facts):
 
     @property
     def sentence(self) -> str:
-        """The starred cells in words."""
-        of = ", ".join(f"{name} {cells:,}" for name, cells in self.starred.items() if cells)
-        return (
-            f"{quantity(self.cells, 'cell')} of {quantity(self.starred_rows, 'row')}"
-            f" {'is' if self.cells == 1 else 'are'} shown as *" + (f": {of}." if of else ".")
-        )
+        """The cells in words."""
+        rows = quantity(self.starred_rows, "row")
+        if self.grouped is None:
+            of = _listed(self.starred)
+            return f"{quantity(self.cells, 'cell')} of {rows} {'is' if self.cells == 1 else 'are'} shown as *" + (
+                f": {of}." if of else "."
+            )
+        counted = [("*", self.starred), ("groups of their values", self.grouped)]
+        kinds = [f"{quantity(sum(cells.values()), 'cell')} as {kind}" for kind, cells in counted]
+        of = "; ".join(f"{kind}: {_listed(cells)}" for kind, cells in counted if any(cells.values()))
+        return f"Of {rows}, {' and '.join(kinds)}" + (f" ({of})." if of else ".")
+
+
+def _listed(cells: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in cells.items() if count)
 
 
 @dataclass(frozen=True)

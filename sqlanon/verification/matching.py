@@ -1,6 +1,7 @@
 """The independent check of a table in which a wildcard fits any value: models are held to the rows that fit each row.
 
-Two rows fit where no column shows two different values. Unlike membership of a class this is no equivalence: rows that
+Two rows fit where no column shows two different values, or, of columns with hierarchies, two groups of which none holds
+the other. Unlike membership of a class this is no equivalence: rows that
 fit a third need not fit each other. A row is a group of its own, of all rows that fit it, itself among them.
 """
 
@@ -18,9 +19,11 @@ from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import PrivacyModel
 from sqlanon.models.k_anonymity import KAnonymity
+from sqlanon.policy import Hierarchy
 from sqlanon.results.measures import ModelResult
 from sqlanon.sql import Identifier, Relation, Text, macro
 from sqlanon.staging.labels import EVERYTHING
+from sqlanon.verification.cell_levels import compared_columns, unfold
 from sqlanon.verification.table_check import TableCheck
 from sqlanon.verification.verdict import Verification
 from sqlanon.verification.verify import live_columns, verify_groups
@@ -34,18 +37,23 @@ def verify_matching(
     quasi_identifiers: Sequence[str],
     models: Sequence[PrivacyModel],
     subsets: Mapping[int, int],
+    hierarchies: Mapping[str, Hierarchy],
 ) -> Verification:
     """Check a table whose quasi-identifiers are texts, of which `*` fits any.
 
     subsets: numbers of columns, each with the rows that must fit every row in any combination of so many.
+    hierarchies: of quasi-identifiers that may show groups, which fit what they hold.
 
-    Raises PolicyError where a column is no text, and what `verify_table` does.
+    Raises PolicyError where a column is no text, or a group can't be told by its label; and what `verify_table` does.
     """
     relation, columns = live_columns(engine, table)
     other = [name for name in quasi_identifiers if name in columns and columns[name].kind is not Kind.TEXT]
     if other:
         raise PolicyError(f"The column '{other[0]}' of {table} holds no texts, so that none of its values can be `*`.")
     check = MatchingCheck(engine, relation, columns, tuple(quasi_identifiers), None)
+    if hierarchies:
+        unfolded, columns, levels = unfold(engine, relation, columns, hierarchies)
+        check = MatchingCheck(engine, unfolded, columns, compared_columns(quasi_identifiers, levels), None)
     verification = verify_groups(check, models, {}, ())
     combined = tuple(check.verify_combinations(size, rows) for size, rows in sorted(subsets.items()))
     return replace(verification, models=(*verification.models, *combined))

@@ -56,7 +56,9 @@ def verify_rows(
 ) -> Verification:
     """Check the rows of a release as the policy's algorithm lets readers group them; see `verify_table`."""
     if policy.algorithm.has_wildcards:
-        return verify_matching(engine, relation, columns, models, policy.algorithm.combined)
+        climbed = {name: policy.algorithm.hierarchy_of(policy.attributes[name]) for name in columns}
+        grouped = {name: spec for name, spec in climbed.items() if spec is not None and spec.kind != "suppress"}
+        return verify_matching(engine, relation, columns, models, policy.algorithm.combined, grouped)
     with labelled_population(engine, policy, relation, columns) as population:
         return verify_table(
             engine,

@@ -103,10 +103,10 @@ class TableCheck:
         self, sensitive: Sequence[str], models: Sequence[PrivacyModel], person: str | None = None
     ) -> Iterator[Disclosure]:
         """Measure the disclosure of each sensitive attribute by the classes, of rows or of persons."""
-        assert isinstance(self.table, Relation)
         quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
         protected = {model.attribute for model in models}
         for name in sensitive:
+            assert isinstance(self.table, Relation)
             table: Relation | Markup = self.table
             holders = None
             if person is not None:

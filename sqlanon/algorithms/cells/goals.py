@@ -1,30 +1,42 @@
-"""Goals of local suppression: the columns in which enough rows must fit every row, and what a cell of each weighs."""
+"""Goals of searches for cells: the columns in which enough rows must fit every row, and what a cell of each weighs."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
+from sqlanon.encoding.climbs import Bits, Climb
 from sqlanon.models.base import PrivacyModel
 from sqlanon.models.k_anonymity import KAnonymity
-from sqlanon.policy import LocalSuppression
+from sqlanon.policy.cell_algorithms import SingleCells
 
-Bits = int  # a set of quasi-identifiers: bit i stands for the one in place i
+PARTS = 5  # of the weight of a star: sets of levels of one part are tried together
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """The steps of a quasi-identifier, and what a cell weighs that made all up to each of them."""
+
+    climb: Climb
+    weights: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Goal:
     """Models that the rows which fit a row must satisfy, where rows are compared in some columns alone.
 
-    columns: those that are compared; free: those of them that may show `*`.
-    weights: of a cell of each quasi-identifier, in their order.
+    columns: the steps of those that are compared; free: those of columns whose cells may climb.
+    weighed: all quasi-identifiers. star: the weight of the lightest `*`.
     """
 
     models: tuple[PrivacyModel, ...]
     columns: Bits
     free: Bits
-    weights: tuple[int, ...]
+    weighed: tuple[Weighed, ...]
+    star: int
 
     @property
     def least_rows(self) -> int:
@@ -38,29 +50,43 @@ class Goal:
     def batches(self) -> Iterator[tuple[int, int]]:
         """List ranges of weights `(above, upto)`, from light to heavy, in which there are sets of free columns.
 
-        A range is as wide as the lightest cell: sets of one range are tried together, and the lightest is taken.
+        Sets of one range are tried together, and the lightest is taken. A range is as wide as the lightest star; what
+        weighs no more than that, and has levels to be told apart by, is tried in parts.
         """
-        free = [self.weights[place] for place in range(len(self.weights)) if self.free >> place & 1]
-        step = min(free, default=1)
-        sums = {0}
-        for weight in free:
-            sums |= {total + weight for total in sums}
+        free = [one for one in self.weighed if one.climb.bits & self.free]
         yield 0, 0
-        for batch in sorted({(total - 1) // step for total in sums if total}):
-            yield batch * step, (batch + 1) * step
+        if any(len(one.weights) > 1 for one in free):
+            part = max(1, self.star // PARTS)
+            yield from _ranges((one.weights for one in free), part, 0, self.star)
+            yield from _ranges((one.weights[-1:] for one in free), self.star, self.star, None)
+        else:
+            yield from _ranges((one.weights for one in free), self.star, 0, None)
 
 
-def goals_of(names: Sequence[str], models: tuple[PrivacyModel, ...], algorithm: LocalSuppression) -> list[Goal]:
-    """List the goals of a policy: its models for all quasi-identifiers, then its subsets, the largest first.
+def _ranges(weights: Iterable[Sequence[int]], width: int, least: int, most: int | None) -> Iterator[tuple[int, int]]:
+    """List the ranges of a width in which sums of weights are, one of each column or none, above and up to limits."""
+    sums = {0}
+    for one in weights:
+        sums |= {total + weight for total in sums for weight in one}
+    inside = (total for total in sums if total > least and (most is None or total <= most))
+    for number in sorted({(total - 1) // width for total in inside}):
+        yield number * width, (number + 1) * width
 
-    names: of the quasi-identifiers.
-    """
-    weights = tuple(algorithm.importance.get(name, 1) for name in names)
-    everything = (1 << len(names)) - 1
-    whole = sum(1 << place for place, name in enumerate(names) if name in algorithm.whole)
-    goals = [Goal(models, everything, everything & ~whole, weights)]
-    for size, rows in sorted(algorithm.subsets.items(), reverse=True):
-        for places in itertools.combinations(range(len(names)), size):
-            columns = sum(1 << place for place in places)
-            goals.append(Goal((KAnonymity(rows),), columns, columns & ~whole, weights))
+
+def goals_of(weighed: tuple[Weighed, ...], models: tuple[PrivacyModel, ...], algorithm: SingleCells) -> list[Goal]:
+    """List the goals of a policy: its models for all quasi-identifiers, then its subsets, the largest first."""
+    everything = _bits_of(weighed)
+    free = [one for one in weighed if one.climb.name not in algorithm.whole]
+    star = min((one.weights[-1] for one in free), default=1)
+    movable = _bits_of(free)
+    goals = [Goal(models, everything, movable, weighed, star)]
+    for size, rows in sorted(algorithm.combined.items(), reverse=True):
+        for chosen in itertools.combinations(weighed, size):
+            columns = _bits_of(chosen)
+            weights = [one.weights[-1] for one in chosen if one.climb.bits & movable]
+            goals.append(Goal((KAnonymity(rows),), columns, columns & movable, weighed, min(weights, default=1)))
     return goals
+
+
+def _bits_of(weighed: Sequence[Weighed]) -> Bits:
+    return reduce(or_, (one.climb.bits for one in weighed), 0)

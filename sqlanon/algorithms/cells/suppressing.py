@@ -10,25 +10,23 @@ left. No tuple of a round is spared because others of the round were starred.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.algorithms.cells.goals import Goal, goals_of
-from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.algorithms.base import SearchRequest
+from sqlanon.algorithms.cells.goals import Goal, Weighed, goals_of
+from sqlanon.encoding.climbs import climbs_of
 from sqlanon.encoding.distinct_tuples import Tuples, count_tuples
 from sqlanon.encoding.domains import Sensitive, create_domains, require_attainable
-from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.policy import LocalSuppression
-from sqlanon.releases.cells import StarredTuples
+from sqlanon.policy.cell_algorithms import SingleCells
+from sqlanon.releases.cells import ClimbedTuples
 from sqlanon.sql import Identifier, Relation
 from sqlanon.support.quantities import quantity
-from sqlanon.work.journal import Progress
-from sqlanon.work.workspace import Workspace
 
 HELPED = 0.05  # of the rows that were left: a round that helps no more is not repeated
 
@@ -45,32 +43,56 @@ class CellProgress:
         return f"round {self.rounds:,}, {quantity(self.rows, 'row')} left"
 
 
-def search(
-    engine: Engine,
-    workspace: Workspace,
-    coded: CodedTable,
-    models: tuple[PrivacyModel, ...],
-    algorithm: LocalSuppression,
-    report: Callable[[Progress], None],
-) -> StarredTuples:
+def suppress(request: SearchRequest, algorithm: SingleCells) -> ClimbedTuples:
     """Choose the cells to be starred.
 
     Raises ProtectionError where no release can meet the models, or too few rows are equal in columns that stay whole.
     """
-    sensitive = create_domains(engine, workspace, coded, models)
-    require_attainable(engine, coded.source_rows, models, sensitive)
-    tuples = count_tuples(engine, workspace, coded, coded.quasi_identifiers)
-    cover = _Cover(engine, workspace, coded, tuples, sensitive, report)
-    names = [field.attribute.name for field in coded.quasi_identifiers]
-    for goal in goals_of(names, models, algorithm):
-        left = cover.meet(goal)
-        if left:
-            raise ProtectionError(_refusal(left, goal, names))
-    return StarredTuples(cover.states, tuples, cover.rounds, algorithm.subsets)
+    task = CellTask.of(request, algorithm)
+    return task.search(task.weigh_stars(), "starred")
 
 
-def _refusal(left: int, goal: Goal, names: list[str]) -> str:
-    whole = [name for place, name in enumerate(names) if goal.columns & ~goal.free & 1 << place]
+@dataclass(frozen=True)
+class CellTask:
+    """The distinct tuples of a request, and what a search for their cells needs beside them."""
+
+    request: SearchRequest
+    algorithm: SingleCells
+    tuples: Tuples
+    sensitive: tuple[Sensitive, ...]
+
+    @classmethod
+    def of(cls, request: SearchRequest, algorithm: SingleCells) -> CellTask:
+        """Count the distinct tuples; raises ProtectionError where no release can meet the models."""
+        engine, workspace, coded = request.engine, request.workspace, request.coded
+        sensitive = create_domains(engine, workspace, coded, request.models)
+        require_attainable(engine, coded.source_rows, request.models, sensitive)
+        tuples = count_tuples(engine, workspace, coded, coded.quasi_identifiers)
+        return cls(request, algorithm, tuples, sensitive)
+
+    def weigh_stars(self) -> tuple[Weighed, ...]:
+        """Weigh cells that show their value or `*`."""
+        climbs = climbs_of(self.request.coded.quasi_identifiers, by_level=False)
+        return tuple(Weighed(climb, (self.algorithm.importance.get(climb.name, 1),)) for climb in climbs)
+
+    def search(self, weighed: tuple[Weighed, ...], name: str) -> ClimbedTuples:
+        """Choose the steps of cells; raises ProtectionError where columns that stay whole tell rows apart.
+
+        name: of the table of states, which outlives the search.
+        """
+        cover = _Cover(self, weighed, name)
+        for goal in goals_of(weighed, self.request.models, self.algorithm):
+            left = cover.meet(goal)
+            if left:
+                raise ProtectionError(_refusal(left, goal))
+        cover.close()
+        climbs = tuple(one.climb for one in weighed)
+        return ClimbedTuples(cover.states, self.tuples, climbs, cover.rounds, self.algorithm.combined)
+
+
+def _refusal(left: int, goal: Goal) -> str:
+    stay = goal.columns & ~goal.free
+    whole = [one.climb.name for one in goal.weighed if one.climb.bits & stay]
     rows = f"{quantity(left, 'row')} {'is' if left == 1 else 'are'}"
     return (
         f"No release can meet the policy: {rows} equal to too few others in the columns that stay whole"
@@ -85,25 +107,18 @@ class _Cover:
         and that are now, as sets of bits, and whether the goal is met for it.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        workspace: Workspace,
-        coded: CodedTable,
-        tuples: Tuples,
-        sensitive: tuple[Sensitive, ...],
-        report: Callable[[Progress], None],
-    ) -> None:
-        self._engine = engine
-        self._workspace = workspace
-        self._coded = coded
-        self._tuples = tuples
-        self._sensitive = {one.name: one for one in sensitive}
-        self._report = report
-        self._made = 0
+    def __init__(self, task: CellTask, weighed: tuple[Weighed, ...], name: str) -> None:
+        self._engine = engine = task.request.engine
+        self._workspace = task.request.workspace
+        self._coded = coded = task.request.coded
+        self._tuples = tuples = task.tuples
+        self._sensitive = {one.name: one for one in task.sensitive}
+        self._report = task.request.report
+        self._name, self._made = name, 0
         self._values: dict[str, Relation] = {}
         self._words = [{"name": name, "mask": Identifier(f"m{word}")} for word, name in enumerate(coded.word_columns)]
-        self._all = (1 << len(coded.quasi_identifiers)) - 1
+        self._all = sum(one.climb.bits for one in weighed)
+        self._sets = math.prod(len(one.weights) + 1 for one in weighed)
         self.rounds = 0
         self.states = self._next()
         engine.run("cells/create_states", states=self.states, tuples=tuples.table, words=self._words)
@@ -130,21 +145,36 @@ class _Cover:
         self._workspace.drop(subsets)
         return left
 
+    def close(self) -> None:
+        """Drop what the search needed beside its states."""
+        self._workspace.drop(*self._values.values())
+
     def _next(self) -> Relation:
         self._made += 1
-        return self._workspace.table("states", self._made)
+        return self._workspace.table(self._name, self._made)
 
     def _create_subsets(self, goal: Goal) -> Relation:
-        """Create the table of all sets of columns: their weights, and masks of what rows have in the other columns."""
-        subsets, fields = self._workspace.table("subsets"), list(enumerate(self._coded.quasi_identifiers))
-        masks = [
-            {"name": one["mask"], "fields": [(1 << place, field.mask) for place, field in fields if field.word == word]}
-            for word, one in enumerate(self._words)
-        ]
-        weights = [(1 << place, weight) for place, weight in enumerate(goal.weights)]
-        self._engine.run("cells/create_subsets", subsets=subsets, sets=self._all + 1, weights=weights, masks=masks)
+        """Create the table of all sets of steps: their weights, and masks of what they leave of rows."""
+        subsets, factor, columns = self._workspace.table("subsets"), 1, []
+        for one in goal.weighed:
+            columns.append(self._heights(one, factor))
+            factor *= len(one.weights) + 1
+        self._engine.run("cells/create_subsets", subsets=subsets, columns=columns, words=self._words, light=goal.star)
         self._engine.analyze(subsets)
         return subsets
+
+    def _heights(self, one: Weighed, factor: int) -> list[dict[str, Any]]:
+        """Describe what a cell of a column may show; sets are numbered by places, of which `factor` is the column's."""
+        return [
+            {
+                "stars": bits,
+                "importance": weight,
+                "number": place * factor,
+                "inner_level": 0 < place < len(one.weights),
+                "masks": [mask if word == one.climb.field.word else 0 for word in range(len(self._words))],
+            }
+            for place, ((bits, _, mask), weight) in enumerate(zip(one.climb.heights, (0, *one.weights), strict=True))
+        ]
 
     def _project(self, subsets: Relation, goal: Goal) -> Relation:
         """Take together the tuples that are equal in the columns of a goal; other columns count as starred."""
@@ -176,7 +206,7 @@ class _Cover:
             "fixed": self._all & ~goal.free,
             "above": weights[0],
             "upto": weights[1],
-            "sets": self._all + 1,
+            "sets": self._sets,
             "words": self._words,
         }
         self._engine.run("cells/create_candidates", candidates=candidates, least=goal.least_rows, **described)

@@ -1,0 +1,67 @@
+"""Cell generalization: cells climb their hierarchies, the lightest sets of steps first, until enough rows fit each row.
+
+It is the search of local suppression where a cell has several steps in place of one, to `*`: a step hides one more
+digit of the code of a value, and two rows fit where they agree in all digits that both show. Cells that stopped below
+`*` fit fewer rows than stars do, so more rows may have to climb: the same policy is searched with stars alone too, and
+the result that loses less is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from sqlanon.algorithms.base import SearchRequest
+from sqlanon.algorithms.cells.goals import Weighed
+from sqlanon.algorithms.cells.suppressing import CellTask
+from sqlanon.encoding.climbs import Climb, climbs_of
+from sqlanon.errors import PolicyError
+from sqlanon.policy.cell_algorithms import SingleCells
+from sqlanon.releases.cells import ClimbedTuples, lose
+
+STAR = 10  # the weight of a star, in which that of a group is measured
+MOST_SETS = 20_000  # of steps, one of each column or none
+
+
+def generalize(request: SearchRequest, algorithm: SingleCells) -> ClimbedTuples:
+    """Choose the levels that cells climb to; never with a greater loss than that of stars alone.
+
+    Raises PolicyError where hierarchies have too many levels together, and ProtectionError where no release can meet
+    the models, or too few rows are equal in columns that stay whole.
+    """
+    climbs = climbs_of(request.coded.quasi_identifiers, by_level=True)
+    _require_few(climbs)
+    task = CellTask.of(request, algorithm)
+    starred = task.search(task.weigh_stars(), "starred")
+    if all(len(climb.steps) == 1 for climb in climbs):
+        return starred
+    weighed = tuple(_weigh(request, climb, algorithm.importance.get(climb.name, 1)) for climb in climbs)
+    climbed = task.search(weighed, "climbed")
+    better, worse = starred, climbed
+    if lose(request.engine, request.workspace, climbed) <= lose(request.engine, request.workspace, starred):
+        better, worse = climbed, starred
+    request.workspace.drop(worse.states)
+    return better
+
+
+def _require_few(climbs: Sequence[Climb]) -> None:
+    sets = math.prod(len(climb.steps) + 1 for climb in climbs)
+    if sets > MOST_SETS:
+        raise PolicyError(
+            f"algorithm: the levels of the hierarchies make {sets:,} combinations, and cell-generalization tries"
+            f" {MOST_SETS:,} at most; leave levels or columns out."
+        )
+
+
+def _weigh(request: SearchRequest, climb: Climb, importance: int) -> Weighed:
+    """Weigh a group by the share of the leaves of the hierarchy that are under it, in the mean over all values."""
+    hierarchy = climb.field.coding.hierarchy
+    if hierarchy is None or len(climb.steps) == 1:
+        return Weighed(climb, (STAR * importance,) * len(climb.steps))
+    levels = [step.level for step in climb.steps]
+    values, *leaves = request.engine.query_one(
+        "cells/measure_levels", hierarchy=hierarchy.covered(request.engine.render), levels=levels
+    )
+    whole = max(1, int(values) * hierarchy.domain)
+    shares = [max(1, (STAR * importance * int(one) + whole // 2) // whole) for one in leaves[:-1]]
+    return Weighed(climb, (*shares, STAR * importance))
