@@ -13,8 +13,10 @@ import pytest
 from sqlanon import verify_release
 from sqlanon.api.calls import check_policy
 from sqlanon.engines import connect
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.models import models_of
+from sqlanon.plan import distant_population
 from sqlanon.plan.distant_population import bring_population
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy, parse_stored
@@ -125,6 +127,56 @@ def test_what_does_not_fit_is_refused_before_any_work(database: Database, elsewh
     good = distant_policy(database, {"url": elsewhere.url, "table": few})
     with pytest.raises(PolicyError, match="a dry run does not bring the population"):
         run_dry(good)
+
+
+def test_the_source_s_own_file_by_another_name_is_refused(tmp_path: Path) -> None:
+    link = tmp_path / "link.duckdb"
+    link.symlink_to(tmp_path / "own.duckdb")
+    with open_database(duckdb_url(tmp_path / "own.duckdb")) as database:
+        table = database.create(COLUMNS, PEOPLE, "people")
+        policy = distant_policy(database, {"url": duckdb_url(link), "table": table})
+    with pytest.raises(PolicyError, match="is in the source's database: write population: people"):
+        check_policy(policy)
+
+
+def test_a_role_that_may_not_read_the_population_is_told_where(tmp_path: Path, postgres_server: PostgresServer) -> None:
+    postgres_server.run("CREATE ROLE no_reader LOGIN")
+    try:
+        with postgres_server.temporary("register") as name:
+            table = Elsewhere(postgres_server.url(name)).create(COLUMNS, PEOPLE)
+            there = {"url": postgres_server.url(name, "no_reader"), "table": table}
+            with open_database(duckdb_url(tmp_path / "x.duckdb")) as database:
+                policy = distant_policy(database, there)
+            with pytest.raises(AccessError, match=rf"privacy: the population {table} of postgresql://no_reader@"):
+                check_policy(policy)
+    finally:
+        postgres_server.run("DROP ROLE no_reader")
+
+
+@pytest.mark.either_engine
+def test_an_empty_population_is_a_problem_of_the_policy(database: Database, elsewhere: Elsewhere) -> None:
+    places = [database.create(COLUMNS, []), {"url": elsewhere.url, "table": elsewhere.create(COLUMNS, [])}]
+    for place in places:
+        with pytest.raises(PolicyError, match="has no rows, so that nobody could be in the release"):
+            check_policy(distant_policy(database, place))
+
+
+def test_a_distant_session_has_the_limits_of_the_run(
+    tmp_path: Path, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = elsewhere.create(COLUMNS, PEOPLE)
+    with open_database(duckdb_url(tmp_path / "x.duckdb")) as database:
+        policy = distant_policy(database, {"url": elsewhere.url, "table": there})
+    asked, own = [], distant_population.connect
+
+    def noticed(url: str, options: EngineOptions, **more: Any) -> Any:
+        asked.append(options)
+        return own(url, options, **more)
+
+    monkeypatch.setattr(distant_population, "connect", noticed)
+    limits = EngineOptions(memory_limit="1GB", threads=2, statement_timeout=99)
+    check_policy(policy, options=limits)
+    assert asked == [limits]
 
 
 @pytest.mark.either_engine

@@ -14,6 +14,7 @@ from sqlanon.api.granting import grant_budget
 from sqlanon.catalog.tables import Tables
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy.grants import grant_script
+from sqlanon.policy.loading import build_policy
 from sqlanon.report.audit.private_audit import audit_private
 from sqlanon.runs.private_runs import run_private
 from sqlanon.support.roles import Roles
@@ -82,6 +83,39 @@ def test_a_superuser_becomes_no_member(place: Place) -> None:
     _granted(place)
     members = "SELECT 1 FROM pg_auth_members WHERE roleid = ?::regrole"
     assert place.owner.sql(members, [quoted(place.roles.runner)]) == []
+
+
+def test_a_population_is_read_by_its_quasi_identifiers_alone(place: Place) -> None:
+    columns = ", ".join(quoted(name) for name in ('the "age"', "job", "Disease"))
+    place.owner.sql(f'CREATE TABLE people."all of us" AS SELECT {columns} FROM people."The patients"')
+    hidden = {"hierarchy": "suppress"}
+    more: dict[str, Any] = {
+        "attributes": ATTRIBUTES | {'the "age"': ATTRIBUTES['the "age"'] | hidden},
+        "privacy": [{"model": "k-map", "k": 3, "population": 'people."all of us"'}],
+        "algorithm": {"name": "optimal"},
+    }
+    place.grant(**more)
+    policy = place.policy(place.roles.runner, **more)
+    assert anonymize(policy).published
+    assert verify_release(policy).satisfied
+    with open_database(place.url(place.roles.runner)) as runner:
+        select = 'SELECT count({}) FROM people."all of us"'
+        statements = [select.format(quoted(name)) for name in ("job", "Disease")]
+        assert _allowed(runner, *statements) == statements[:1]
+
+
+def test_the_script_says_what_a_distant_population_needs() -> None:
+    there = {"url": "postgresql://u@h/other", "table": "people"}
+    data: dict[str, Any] = {
+        "source": {"url": "postgresql://h/d", "table": "t"},
+        "release": {"table": "r"},
+        "attributes": {"age": {"role": "quasi-identifier", "hierarchy": "suppress"}},
+        "privacy": [{"model": "k-map", "k": 3, "population": there}],
+        "algorithm": {"name": "optimal"},
+    }
+    script = grant_script(build_policy(data), Roles("runner", "reader"))
+    assert "population that models hold the release against is in another database" in script
+    assert "people" not in script.partition("-- The source")[2]
 
 
 def _require_each_part(place: Place) -> None:

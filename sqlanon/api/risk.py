@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import find_dialect
+from sqlanon.engines.embedded import are_same_database
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.measures.risk.brought_population import bring_population, require_carriers
@@ -81,6 +82,8 @@ def table_risk(
             " the table's own classes, so without --population."
         )
     singling.require_engine(url)
+    if url is not None and population_url is not None and are_same_database(url, population_url):
+        population_url = None
     if population_url is not None:
         require_carriers(*(None if one is None else find_dialect(one) for one in (url, population_url)))
     named: dict[str, Any] = {"subject": subject, "weights": weights, "household": household}

@@ -20,6 +20,7 @@ from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.dry_session import DrySession
 from sqlanon.engines.files import source_version
 from sqlanon.engines.read_options import FileReading, ReadOptions
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.written_files import WrittenFiles
 from sqlanon.errors import ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, Text, macro
@@ -63,6 +64,9 @@ class Engine(ABC):
     """The properties of this engine's databases."""
 
     parallel_sessions: int  # into how many sessions a partition tree is worth dividing
+
+    limits: EngineOptions
+    """The limits of the session."""
 
     listener: StatementListener | None = None
 

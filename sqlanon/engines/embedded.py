@@ -9,7 +9,7 @@ from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.engines.duckdb.urls import MEMORY, url_of_file
 from sqlanon.errors import AccessError, PolicyError
 
-__all__ = ["EMBEDDED", "MEMORY", "MEMORY_URL", "database_file", "existing_file", "url_of_file"]
+__all__ = ["EMBEDDED", "MEMORY", "MEMORY_URL", "are_same_database", "database_file", "existing_file", "url_of_file"]
 
 EMBEDDED: type[Dialect] = DuckDB
 """The dialect that reads and writes files, whatever database the source is in."""
@@ -20,6 +20,12 @@ def database_file(url: str) -> Path | None:
     """The file of the embedded database that a URL names; None for other databases."""
     dialect = find_dialect(url)
     return None if dialect is None else dialect.database_file(url)
+
+
+def are_same_database(url: str, other: str) -> bool:
+    """Tell whether two URLs name one database, as far as they say: equal ones, or one file however it is spelled."""
+    file, other_file = database_file(url), database_file(other)
+    return url == other or (file is not None and other_file is not None and file.resolve() == other_file.resolve())
 
 
 def existing_file(url: str) -> Path:

@@ -14,6 +14,7 @@ from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.checks import released_names
+from sqlanon.plan.lookup import call_by_file
 from sqlanon.plan.opening import open_release_table, open_source_table, open_table
 from sqlanon.policy import Policy, Role
 from sqlanon.sql import Relation
@@ -140,4 +141,6 @@ def view_file(engine: Engine, path: str, options: ReadOptions | None = None) -> 
 
 
 def read_file_as(engine: Engine, path: str, options: ReadOptions | None, name: str = "viewed_file") -> FileReading:
-    return engine.read_file(Relation(name), path, options)
+    reading = engine.read_file(Relation(name), path, options)
+    call_by_file(engine, reading.relation, path)
+    return reading

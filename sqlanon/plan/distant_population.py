@@ -8,13 +8,14 @@ population that is a table there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import find_dialect
-from sqlanon.errors import PolicyError
+from sqlanon.engines.embedded import are_same_database
+from sqlanon.errors import AccessError, PolicyError
 from sqlanon.plan.opening import open_table
 from sqlanon.plan.trust import IN_POLICY
 from sqlanon.policy import Policy, PopulationPlace, Role
@@ -44,7 +45,7 @@ def bring_population(policy: Policy, place: PopulationPlace, engine: Engine) -> 
     Raises PolicyError where there is no such table, a column has no counterpart in the source's database, or an engine
     gives or takes no classes, and AccessError where nobody can connect.
     """
-    if place.url == policy.source.url:
+    if policy.source.url is not None and are_same_database(place.url, policy.source.url):
         raise PolicyError(f"privacy: {place} is in the source's database: write population: {place.table}.")
     names = tuple(name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER)
     held = _BROUGHT.setdefault(engine, {})
@@ -60,14 +61,14 @@ def _bring(policy: Policy, place: PopulationPlace, engine: Engine, names: Sequen
         if one is not None:
             one.copies_rows.require("privacy: a population in another database: ")
     read_only = dialect is not None and dialect.keeps_temporary_tables
-    with connect(place.url, read_only=read_only) as there:
+    with connect(place.url, replace(engine.limits, places=()), read_only=read_only) as there:
         trusts = policy.trust == "owner"
         try:
             with open_table(there, place.table, trusts_owner=trusts, remedy=IN_POLICY) as table:
                 columns = [column for column in there.columns(table) if column.name in names]
                 classes, members = carry_classes(there, table, columns, engine)
-        except PolicyError as error:
-            raise PolicyError(f"privacy: the population {place}: {error}") from None
+        except (PolicyError, AccessError) as error:
+            raise type(error)(f"privacy: the population {place}: {error}") from None
     return _spread(engine, classes, [Identifier(column.name) for column in columns], Identifier(members))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from weakref import WeakKeyDictionary
 
 from sqlanon.catalog.tables import FALLBACK_PREFIX, VERSION_TABLE, Tables
 from sqlanon.engines.base import Engine
@@ -14,6 +15,20 @@ from sqlanon.support.suggest import did_you_mean
 _OF_CATALOGS = (VERSION_TABLE, "work_tables", "rule_sets")  # the schema that has them all is a catalog's
 _STRAY = {FALLBACK_PREFIX + table for table in Tables.names()}
 _OWN = re.compile(f"w_[0-9a-f]{{8}}_|{FALLBACK_PREFIX}")  # how tables of runs begin, and of a catalog without a schema
+
+
+_FILES: WeakKeyDictionary[Engine, dict[Relation, str]] = WeakKeyDictionary()
+"""The files that open sessions read, by the relations of their rows."""
+
+
+def call_by_file(engine: Engine, relation: Relation, path: str) -> None:
+    """Let messages about a relation name the file that it has the rows of."""
+    _FILES.setdefault(engine, {})[relation] = path
+
+
+def name_for_people(engine: Engine, relation: Relation) -> str:
+    """Write the name by which people know a relation: that of its file, or of the table, with its schema."""
+    return _FILES.get(engine, {}).get(relation) or ".".join(relation.parts[-2:])
 
 
 def find_table(engine: Engine, text: str) -> Relation:
@@ -51,5 +66,5 @@ def require_columns(engine: Engine, table: Relation, wanted: Iterable[str]) -> N
     names = [column.name for column in engine.columns(table)]
     missing = [name for name in dict.fromkeys(wanted) if name not in names]
     if missing:
-        shown = ".".join(table.parts[-2:])
+        shown = name_for_people(engine, table)
         raise PolicyError([f"{shown} has no column '{name}'; {did_you_mean(name, names)}" for name in missing])

@@ -28,6 +28,8 @@ def population_problems(name: str, subject: PlanSubject) -> Iterator[str]:
         yield f"models of one policy look at one population, and another one names {policy.population}."
     elif subject.population is None:
         yield f"there is no table {name} in the source's database."
+    elif subject.lacks_people and subject.rows:
+        yield f"the population {name} has no rows, so that nobody could be in the release."
     if policy.release.file is not None or policy.release.url not in (None, policy.source.url):
         yield "the release is verified beside the population: release it as a table of the source's database."
     if policy.person is not None:

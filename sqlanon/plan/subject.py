@@ -39,7 +39,7 @@ class PlanSubject:
     absent: of the models, by their place in the policy, the values that they name and no row has.
     is_part: whether others hold further rows of the same release, whose number is not known here.
     unlisted: of models that list the values of their attribute, how many of its values they lack.
-    population: the population table that models look at, where it is there.
+    population: the population table that models look at, where it is there; lacks_people: whether it has no row.
     """
 
     policy: Policy
@@ -56,6 +56,7 @@ class PlanSubject:
     is_part: bool = False
     unlisted: Mapping[int, int] = field(default_factory=dict)
     population: Population | None = None
+    lacks_people: bool = False
 
     @property
     def unique(self) -> frozenset[str]:
@@ -122,6 +123,7 @@ def inspect_table(policy: Policy, engine: Engine, source: Relation, *, is_part: 
     persons = [column.name for column in columns if column.name == policy.person]
     nullable = list(dict.fromkeys([*refusing, *persons, *integers]))
     measured = measure_source(engine, source, nullable, integers)
+    population = find_population(policy, engine)
     return PlanSubject(
         policy=policy,
         dialect=engine.traits,
@@ -136,7 +138,8 @@ def inspect_table(policy: Policy, engine: Engine, source: Relation, *, is_part: 
         absent=find_absent(engine, source, policy, columns),
         is_part=is_part,
         unlisted=count_unlisted(engine, source, policy, columns),
-        population=find_population(policy, engine),
+        population=population,
+        lacks_people=population is not None and engine.query_one("count_rows", table=population.table) == (0,),
     )
 
 

@@ -51,8 +51,22 @@ def grant_script(policy: Policy, roles: Roles, *, pg_cron: bool = False) -> str:
         "own_schema": release.schema not in (source.schema, "public"),
         "columns": [Identifier(name) for name in _read_columns(policy)],
         "pg_cron": pg_cron,
+        **_population(policy),
     }
     return dialect.renderer()("roles/grant_privileges", **values).text
+
+
+def _population(policy: Policy) -> dict[str, Any]:
+    """The population that models look at, with the columns of it that a run reads."""
+    here = policy.population is not None and policy.population_elsewhere is None
+    table = _relation(policy.population) if here and policy.population is not None else None
+    quasi = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
+    return {
+        "population": table,
+        "population_schema": None if table is None else Identifier(str(table.schema)),
+        "members": [Identifier(name) for name in quasi],
+        "distant": policy.population_elsewhere is not None,
+    }
 
 
 def _read_columns(policy: Policy) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from sqlanon.results.codec import to_json
 from sqlanon.results.risk import Journalist
 from tests.cli.support import call, only_object
 from tests.risk.brute_force import COLUMNS, QUASI_IDENTIFIERS, class_sizes, create, people
-from tests.run_support import Row, open_database
+from tests.run_support import Row, duckdb_url, open_database
 
 pytestmark = pytest.mark.in_turns(3)
 
@@ -87,6 +88,26 @@ def test_columns_of_another_kind_are_refused(database_url: str) -> None:
     risk = table_risk(database_url, table, QUASI_IDENTIFIERS, population=wider)
     assert risk.journalist is not None
     assert (risk.journalist.lacking, risk.journalist.max) == (0, risk.prosecutor.max)
+
+
+def test_a_file_is_called_by_its_name(tmp_path: Path) -> None:
+    sample, everybody = tmp_path / "sample.csv", tmp_path / "everybody.csv"
+    sample.write_text("age,zip\n1,2\n")
+    everybody.write_text("age,zip\na,2\n")
+    with pytest.raises(PolicyError, match=rf"{re.escape(str(sample))} has no column 'agee'"):
+        table_risk(None, str(sample), ["agee"])
+    with pytest.raises(PolicyError, match=rf"in the population {re.escape(str(everybody))}: show it there"):
+        table_risk(None, str(sample), ["age"], population=str(everybody))
+
+
+def test_the_own_file_by_another_name_is_the_same_database(tmp_path: Path) -> None:
+    (tmp_path / "link.duckdb").symlink_to(tmp_path / "own.duckdb")
+    own, link = (duckdb_url(tmp_path / f"{name}.duckdb") for name in ("own", "link"))
+    table = create(own, people(6, rows=40))
+    near, far = (
+        table_risk(own, table, QUASI_IDENTIFIERS, population=table, population_url=url) for url in (None, link)
+    )
+    assert far == near
 
 
 @pytest.mark.either_engine

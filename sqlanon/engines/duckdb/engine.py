@@ -91,7 +91,7 @@ class DuckDBEngine(Engine):
         self, connection: duckdb.DuckDBPyConnection, options: EngineOptions, private_directory: Path | None = None
     ) -> None:
         self._connection = connection
-        self._options = options
+        self.limits = options
         self._private_directory = private_directory
         self._mask: int | None = None  # of the files that are made while it is open
         self._memory = MEMORY
@@ -167,10 +167,10 @@ class DuckDBEngine(Engine):
         """Every setting goes through SET: other connections of this process may share the instance."""
         settings: dict[str, int | bool | Text] = {"TimeZone": Text("UTC"), "preserve_insertion_order": True}
         settings["enable_progress_bar"] = False  # it is written to stdout, where results go
-        if self._options.memory_limit is not None:
-            settings["memory_limit"] = Text(self._options.memory_limit)
-        if self._options.threads is not None:
-            settings["threads"] = self._options.threads
+        if self.limits.memory_limit is not None:
+            settings["memory_limit"] = Text(self.limits.memory_limit)
+        if self.limits.threads is not None:
+            settings["threads"] = self.limits.threads
         if self._private_directory is not None:
             settings["temp_directory"] = Text(str(self._private_directory))
         for name, value in settings.items():
@@ -212,7 +212,7 @@ class DuckDBEngine(Engine):
 
     def _fork(self) -> DuckDBEngine:
         """Another connection to the same instance; it doesn't see this one's temporary tables, and ends with it."""
-        options = EngineOptions(statement_timeout=self._options.statement_timeout)
+        options = EngineOptions(statement_timeout=self.limits.statement_timeout)
         other = type(self)(self._connection.cursor(), options)
         other._memory = self._memory
         return other

@@ -65,7 +65,7 @@ class PostgresEngine(Engine):
 
     def __init__(self, url: str, options: EngineOptions, read_only: bool = False) -> None:
         self._url = url
-        self._options = options
+        self.limits = options
         self._read_only = read_only
         self.parallel_sessions = MOST_SESSIONS if options.threads is None else min(MOST_SESSIONS, options.threads)
         settings = session_settings(options, read_only)
@@ -123,7 +123,7 @@ class PostgresEngine(Engine):
         with contextlib.suppress(psycopg.errors.InvalidParameterValue):
             name, value = Identifier("client_connection_check_interval"), Text("2s")
             self._connection.execute(self.render("engine/set_setting", name=name, value=value).text.encode())
-        if self._options.memory_limit is None:
+        if self.limits.memory_limit is None:
             self.query("engine/raise_work_mem", least=Text(USUAL_WORK_MEM))
 
     @property
@@ -145,7 +145,7 @@ class PostgresEngine(Engine):
 
     def _fork(self) -> PostgresEngine:
         """A second connection of the same role. Several work side by side, so none takes parallel workers as well."""
-        return type(self)(self._url, dataclasses.replace(self._options, threads=1), self._read_only)
+        return type(self)(self._url, dataclasses.replace(self.limits, threads=1), self._read_only)
 
     def close(self) -> None:
         self._connection.close()

@@ -73,7 +73,7 @@ class SparkEngine(Engine):
 
     def __init__(self, address: SparkAddress, options: EngineOptions) -> None:
         self._address = address
-        self._options = options
+        self.limits = options
         self._session: SparkSession = open_session(address, options.statement_timeout)
         self._worker = StatementWorker("spark", options.statement_timeout, self._interrupt)
         self._tables = WorkTables(self._session)
@@ -113,7 +113,7 @@ class SparkEngine(Engine):
         return f"spark {self._session.conf.get('spark.sql.warehouse.dir')}"
 
     def _fork(self) -> SparkEngine:
-        return SparkEngine(self._address, self._options)
+        return SparkEngine(self._address, self.limits)
 
     def close(self) -> None:
         """End the session; with the last one the JVM that the program started."""

@@ -25,7 +25,7 @@ def measure_in_population(source: RiskSource, population: RiskSource, thresholds
     Raises PolicyError where the subject is NULL in some row of the population, or a column is of another kind there.
     """
     require_comparable(source.quasi_identifiers, population)
-    require_subject(population, f"the population {population.table}")
+    require_subject(population, f"the population {population.name}")
     sides = [_side(one) for one in (source, population)]
     with source.engine.grouping_by_hash():
         counted = source.engine.query("risk/match_population", sides=sides)
@@ -53,7 +53,7 @@ def require_comparable(columns: Sequence[Column], population: RiskSource) -> Non
     """Raise PolicyError where values of a column can't be matched with those of the population."""
     pairs = zip(columns, population.quasi_identifiers, strict=True)
     problems = [
-        f"Column '{one.name}' is {one.type} here, and {other.type} in the population {population.table}: show it there"
+        f"Column '{one.name}' is {one.type} here, and {other.type} in the population {population.name}: show it there"
         " by a view of the type here."
         for one, other in pairs
         if not are_comparable(one, other)

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
-from sqlanon.plan.lookup import require_columns
+from sqlanon.plan.lookup import name_for_people, require_columns
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.support.suggest import quoted
 from sqlanon.values.expressions import comparable, double_of, shown
@@ -33,6 +33,11 @@ class RiskSource:
     household: Column | None = None
     nulls_each: bool = False
     counted: Column | None = None
+
+    @property
+    def name(self) -> str:
+        """The name by which people know the table, or its file."""
+        return name_for_people(self.engine, self.table)
 
     @property
     def keys(self) -> list[Markup]:
