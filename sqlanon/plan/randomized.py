@@ -19,8 +19,8 @@ from sqlanon.plan.randomized_numbers import RandomizedNumber, UncertainColumn
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.document import path_text
+from sqlanon.policy.mechanism_models import RandomizationParameters
 from sqlanon.policy.noise_algorithms import ColumnChange
-from sqlanon.policy.privacy import RandomizationParameters
 from sqlanon.policy.randomized import randomization_of
 from sqlanon.sql import Relation
 from sqlanon.support.suggest import quoted

@@ -28,6 +28,8 @@ from sqlanon.policy.lattice_algorithms import (
     TopDown,
 )
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
+from sqlanon.policy.mechanism_models import DifferentialPrivacy, HiddenRulesParameters, PrivacyBudget, Unit
+from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.noise_algorithms import (
     ColumnNoise,
     Randomize,
@@ -36,27 +38,20 @@ from sqlanon.policy.noise_algorithms import (
     UncertainValues,
     ValueSwap,
 )
+from sqlanon.policy.population_models import DeltaPresenceParameters, KMapParameters, PopulationPlace
 from sqlanon.policy.privacy import (
     AlphaKParameters,
     AverageRiskParameters,
     BetaLikenessParameters,
     ConfidenceBoundParameters,
     DeltaDisclosureParameters,
-    DeltaPresenceParameters,
-    DifferentialPrivacy,
     DistinctLDiversityParameters,
     EntropyLDiversityParameters,
-    HiddenRulesParameters,
     KAnonymityParameters,
-    KMapParameters,
     Model,
-    ModelParameters,
-    PopulationPlace,
     PopulationUniquenessParameters,
-    PrivacyBudget,
     RecursiveLDiversityParameters,
     TClosenessParameters,
-    Unit,
     VarianceDiversityParameters,
 )
 from sqlanon.policy.private_algorithms import Contingency, DiffGen, Marginals, Mst, PrivateCounts, SyntheticRows

@@ -10,14 +10,10 @@ from pydantic import Field
 from sqlanon.policy.algorithms import Algorithm
 from sqlanon.policy.attributes import AttributeSection, Role
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
+from sqlanon.policy.mechanism_models import DifferentialPrivacy, PrivacyBudget
 from sqlanon.policy.part import Number, Part
-from sqlanon.policy.privacy import (
-    DifferentialPrivacy,
-    Model,
-    PopulationPlace,
-    PrivacyBudget,
-    populations_elsewhere,
-)
+from sqlanon.policy.population_models import PopulationPlace
+from sqlanon.policy.privacy import Model, populations_elsewhere
 from sqlanon.policy.tree_algorithms import Mondrian
 
 

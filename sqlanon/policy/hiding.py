@@ -8,7 +8,7 @@ from sqlanon.policy.attributes import Role
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.hiding_algorithms import HiddenRule, HideRules
-from sqlanon.policy.privacy import HiddenRulesParameters
+from sqlanon.policy.mechanism_models import HiddenRulesParameters
 from sqlanon.policy.unused import WithoutClasses
 from sqlanon.support.suggest import did_you_mean
 

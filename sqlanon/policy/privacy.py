@@ -1,49 +1,19 @@
-"""The privacy models that a policy can ask for, with their parameters."""
+"""The privacy models that a policy can ask for, by name, and those that judge classes by themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator
 
-from sqlanon.engines.urls import redacted
-from sqlanon.policy.hiding_algorithms import HiddenRule
-from sqlanon.policy.locations import Location
+from sqlanon.policy.mechanism_models import DifferentialPrivacy, HiddenRulesParameters, RandomizationParameters
+from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.part import Number, Part, Reference, Whole, broken, different
+from sqlanon.policy.population_models import DeltaPresenceParameters, KMapParameters, PopulationPlace
 from sqlanon.policy.registry import Registry
-from sqlanon.support.environment import named
 from sqlanon.support.plugins import GUARANTEES
 from sqlanon.support.quantities import quantity
-
-
-class ModelParameters(Part):
-    """A privacy model as a policy asks for it: its name under `model`, and its parameters."""
-
-    model: str
-    is_mechanism: ClassVar[bool] = False
-    """True if the protection is in how the release is drawn, so that no class can be judged by it."""
-    values_in: ClassVar[tuple[str, ...]] = ()
-    """The parameters that name values of the data, which records, reports and messages do not show."""
-    k_in: ClassVar[str | None] = None
-    """The parameter that is the least size of every class, as the k of k-anonymity, which sweeps change."""
-
-    @property
-    def population_table(self) -> str | None:
-        """The table of all who could be in the release, where the model judges by it: its name, as people read it."""
-        population = getattr(self, "population", None)
-        return None if population is None else str(population)
-
-    def shown(self) -> dict[str, Any]:
-        """The model and its parameters as people read them: of a population its name, which has no password."""
-        given = self.model_dump()
-        return given if self.population_table is None else given | {"population": self.population_table}
-
-    @property
-    def sensitive(self) -> str | None:
-        """The sensitive attribute that the model looks at; None where it looks at sizes of classes alone."""
-        return getattr(self, "attribute", None)
 
 
 class KAnonymityParameters(ModelParameters):
@@ -218,146 +188,6 @@ class PopulationUniquenessParameters(ModelParameters):
     estimator: Literal["dankar", "zayatz", "pitman", "snb"] = "dankar"
     """The estimate: of `zayatz`, `pitman`, or `snb` (slide negative binomial); `dankar` is the one of them that the
     rule of Dankar et al. trusts for the fraction."""
-
-
-class PopulationPlace(Location):
-    """A population table in another database than the source's."""
-
-    url: Reference = Field(min_length=1)
-    """The database; written as that of the source."""
-    table: str = Field(min_length=1)
-    """The table, as SQL writes it."""
-
-    def __str__(self) -> str:
-        return f"{self.table} of {redacted(named(self.url))}"
-
-
-def _population(given: Any) -> Any:
-    """Take a table, or the database and the table; refused in one sentence."""
-    is_place = isinstance(given, dict) and given.keys() == {"url", "table"}
-    texts = given.values() if is_place else (given,)
-    if isinstance(given, PopulationPlace) or all(isinstance(text, str) and text for text in texts):
-        return given
-    raise broken("must be a table of the source's database, or {url: …, table: …} of another one.")
-
-
-class PopulationParameters(ModelParameters):
-    """A privacy model that holds classes against a population table, of all who could be in the release."""
-
-    population: Annotated[str | PopulationPlace, BeforeValidator(_population)]
-    """The table, as `schema.table`, in the source's database, with the quasi-identifiers under the same names; or
-    `{url: …, table: …}` in another one, of which the counted combinations of these columns are read."""
-
-
-class KMapParameters(PopulationParameters):
-    """Every class fits at least k rows of a population table, of all who could be in the release."""
-
-    model: Literal["k-map"]
-    k: Whole = Field(ge=1)
-    """The least rows of the population that a class fits."""
-
-
-class DeltaPresenceParameters(PopulationParameters):
-    """Of the rows of a population table that fit a class, at most a share is in the release, and at least another one
-    if that is given: nobody who could be in it is known to be there, or not, with a greater probability."""
-
-    model: Literal["delta-presence"]
-    maximum: Number = Field(gt=0, lt=1)
-    """The greatest share, delta_max: 0.3 lets 3 of 10 be in the release."""
-    minimum: Number | None = Field(default=None, gt=0, lt=1)
-    """The least share, delta_min, also of people whose labels no row of the release shows: nothing may be
-    suppressed."""
-
-
-MOST_EPSILON = 100  # beyond it nothing is protected, and noise is below one row
-
-
-class Unit(Part):
-    """The unit that differential privacy protects, where it is not a row."""
-
-    column: str
-    """The column whose values tell the persons apart; rows in which it is NULL are left out."""
-    rows: Whole = Field(ge=1)
-    """The most rows that count of one person; which ones is decided by a hash with a secret key."""
-
-
-def _unit(given: Any) -> Any:
-    """Take `row`, or a column of persons with the most rows of each; refused in one sentence."""
-    if isinstance(given, Unit) or given == "row":
-        return given
-    is_unit = isinstance(given, dict) and given.keys() == {"column", "rows"} and isinstance(given["column"], str)
-    if not is_unit or type(given["rows"]) is not int or not 0 < given["rows"] < 2**63:
-        raise broken(
-            "must be row, or {column: …, rows: …}: the column that tells persons apart, and the most rows that count of"
-            " one, a whole number of at least 1."
-        )
-    return given
-
-
-class DifferentialPrivacy(ModelParameters):
-    """A release tells almost nothing of any one row, whatever somebody knows already: its probability changes by a
-    factor of at most e to the epsilon when a row is added or removed."""
-
-    is_mechanism: ClassVar[bool] = True
-    model: Literal["differential-privacy"]
-    epsilon: Number = Field(gt=0, le=MOST_EPSILON)
-    """The privacy loss of the whole release; smaller protects more."""
-    unit: Annotated[Literal["row"] | Unit, BeforeValidator(_unit)] = "row"
-    """The unit that is protected: `row`, or `{column: person, rows: 3}` for persons with at most so many rows."""
-
-    @property
-    def exact(self) -> Fraction:
-        """The decimal number that the policy says, as a fraction."""
-        return Fraction(repr(self.epsilon))
-
-    @property
-    def persons(self) -> str | None:
-        """The column that tells persons apart, where these are the unit."""
-        return self.unit.column if isinstance(self.unit, Unit) else None
-
-    @property
-    def contribution(self) -> int:
-        """The most rows that one unit adds."""
-        return self.unit.rows if isinstance(self.unit, Unit) else 1
-
-
-class RandomizationParameters(ModelParameters):
-    """Single values are hidden by noise of a known distribution, which lets readers reconstruct distributions alone."""
-
-    is_mechanism: ClassVar[bool] = True
-    model: Literal["randomization"]
-    epsilon: Number | None = Field(default=None, gt=0, le=MOST_EPSILON)
-    """The greatest local differential privacy of a row, over all randomized columns together; a policy with a column
-    that has none, such as one with gaussian noise, is refused then."""
-
-
-class HiddenRulesParameters(ModelParameters):
-    """Association rules that the policy names can't be mined: each has less than a support, or than a confidence."""
-
-    is_mechanism: ClassVar[bool] = True
-    values_in: ClassVar[tuple[str, ...]] = ("rules",)
-    model: Literal["hidden-rules"]
-    support: Whole = Field(ge=1)
-    """The least number of transactions, or rows, that have all items of a rule which is mined."""
-    confidence: Number = Field(gt=0, le=1)
-    """The least share of those with the left side's items who have the right side's, of a rule which is mined."""
-    rules: Annotated[tuple[HiddenRule, ...], Field(min_length=1, max_length=200)]
-    """The rules to be hidden."""
-
-
-class PrivacyBudget(Part):
-    """The privacy budget of the source, which a release of differential privacy is charged on before it is drawn."""
-
-    ledger: str = Field(min_length=1)
-    """The name of the budget in the catalog, as `sqlanon budget grant` opened it."""
-    epsilon: Number | None = Field(default=None, gt=0)
-    """The most that all releases of the source may cost together, whatever is granted; if not given, or above the
-    grants, these are the limit."""
-
-    @property
-    def limit(self) -> Fraction | None:
-        """The decimal number that the policy says, as a fraction."""
-        return None if self.epsilon is None else Fraction(repr(self.epsilon))
 
 
 _Own = Annotated[

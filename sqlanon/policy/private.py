@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from sqlanon.policy.attributes import AttributeSection, Role
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
-from sqlanon.policy.privacy import DifferentialPrivacy, Unit
+from sqlanon.policy.mechanism_models import DifferentialPrivacy, Unit
 from sqlanon.policy.private_algorithms import Marginals, PrivateCounts
 from sqlanon.support.suggest import did_you_mean
 

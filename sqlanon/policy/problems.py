@@ -15,8 +15,9 @@ from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameter
 from sqlanon.policy.attributes import hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.document import Document, Path
 from sqlanon.policy.keys import KeyFile
+from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.noise_algorithms import COLUMN_PARTS, column_part
-from sqlanon.policy.privacy import MODELS, ModelParameters, model_names, parameters_of_model
+from sqlanon.policy.privacy import MODELS, model_names, parameters_of_model
 from sqlanon.support.suggest import any_of, did_you_mean
 
 _TYPES = {

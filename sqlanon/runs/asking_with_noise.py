@@ -26,7 +26,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError, QuestionError
 from sqlanon.plan.opening import open_source_table
 from sqlanon.policy import DifferentialPrivacy, Policy, PrivacyBudget, Role
-from sqlanon.policy.privacy import MOST_EPSILON
+from sqlanon.policy.mechanism_models import MOST_EPSILON
 from sqlanon.policy.private import mechanism_of
 from sqlanon.sql import Identifier, Relation
 from sqlanon.support.exact import parse_decimal

@@ -19,7 +19,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.policy import Policy
 from sqlanon.policy.locations import CatalogSection
-from sqlanon.policy.privacy import PrivacyBudget
+from sqlanon.policy.mechanism_models import PrivacyBudget
 from sqlanon.results.private import PrivateResult
 from sqlanon.runs.auditing.generating import GeneratedTable, Row
 from sqlanon.runs.charging import LedgerAccount
