@@ -9,13 +9,12 @@ from __future__ import annotations
 from sqlanon.catalog import Run
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.errors import PolicyError
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.hiding import HidingPlan, number_items
 from sqlanon.policy import Policy
 from sqlanon.policy.hiding import hiding_of
 from sqlanon.policy.loading import parse_stored
-from sqlanon.report.audit.past import find_past_run
+from sqlanon.report.audit.past import require_past_run
 from sqlanon.report.audit.recorded_audit import RecordedAudit, compare_columns, compare_contents
 from sqlanon.results.hiding import HidingResult
 from sqlanon.results.measures import Check
@@ -30,14 +29,9 @@ def audit_hidden_rules(policy: Policy, table: str | None = None, options: Engine
 
     Raises PolicyError where there is no such table, or no record of a run that published it.
     """
-    run = find_past_run(policy, None, options).run
-    if run is None or run.hiding is None:
-        raise PolicyError(
-            f"No run is recorded that published {policy.release.table} with hidden rules: there is nothing to hold the"
-            " table against. Name the catalog in the policy (catalog), if it is elsewhere."
-        )
+    run, recorded = require_past_run(policy, lambda run: run.hiding, "with hidden rules", options)
     with open_release(policy, table, (), options, makes_tables=True) as (engine, release):
-        checks, unchecked = _check(engine, policy, run, run.hiding, release)
+        checks, unchecked = _check(engine, policy, run, recorded, release)
     return RecordedAudit(table or str(policy.release.table), run.id, checks, unchecked)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sqlanon.catalog import Catalog, Run, Status
 from sqlanon.engines import connect
@@ -10,7 +12,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import whole_path
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.errors import Cancelled, SqlanonError
+from sqlanon.errors import Cancelled, PolicyError, SqlanonError
 from sqlanon.hierarchies.digests import changed_costs
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
@@ -21,6 +23,8 @@ from sqlanon.runs.fingerprint import fingerprint
 from sqlanon.sql import Relation
 from sqlanon.support.environment import named, resolved
 from sqlanon.work.session import open_existing_catalog
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,25 @@ def find_past_run(policy: Policy, table: str | None, options: EngineOptions | No
         raise
     except SqlanonError:
         return unknown
+
+
+def require_past_run(
+    policy: Policy, result_of: Callable[[Run], _Result | None], how: str, options: EngineOptions | None
+) -> tuple[Run, _Result]:
+    """Find the newest run that published the policy's release, with the result that it recorded.
+
+    how: the release was drawn, such as `with noise`, for the message.
+
+    Raises PolicyError where no run with such a result is recorded.
+    """
+    run = find_past_run(policy, None, options).run
+    result = None if run is None else result_of(run)
+    if run is None or result is None:
+        raise PolicyError(
+            f"No run is recorded that published {policy.release.table} {how}: there is nothing to hold the table"
+            " against. Name the catalog in the policy (catalog), if it is elsewhere."
+        )
+    return run, result
 
 
 def newest_run(catalog: Catalog, policy: Policy, release: str) -> Run | None:

@@ -22,7 +22,7 @@ from sqlanon.plan.randomized_columns import randomize_column, type_problems
 from sqlanon.plan.randomized_numbers import RandomizedNumber, UncertainColumn
 from sqlanon.policy import Policy, UncertainValues
 from sqlanon.policy.randomized import randomization_of
-from sqlanon.report.audit.past import find_past_run
+from sqlanon.report.audit.past import require_past_run
 from sqlanon.report.audit.recorded_audit import RecordedAudit, compare_columns, compare_contents
 from sqlanon.results.measures import Check
 from sqlanon.results.randomized import RandomizedResult
@@ -53,17 +53,12 @@ def audit_randomized(policy: Policy, table: str | None = None, options: EngineOp
 
     Raises PolicyError where there is no such table, or no record of a run that published it.
     """
-    run = find_past_run(policy, None, options).run
-    if run is None or run.randomized is None:
-        raise PolicyError(
-            f"No run is recorded that published {policy.release.table} with noise: there is nothing to hold the table"
-            " against. Name the catalog in the policy (catalog), if it is elsewhere."
-        )
+    run, recorded = require_past_run(policy, lambda run: run.randomized, "with noise", options)
     with open_release(policy, table, (), options) as (engine, release):
-        audit = _Audit(engine, policy, run, run.randomized, release, _noise_of(engine, release))
+        audit = _Audit(engine, policy, run, recorded, release, _noise_of(engine, release))
         audit.check()
         named = table or ".".join(release.parts[-2:])
-        return RandomizedAudit(named, run.id, audit.checks, audit.unchecked, run.randomized.epsilon)
+        return RandomizedAudit(named, run.id, audit.checks, audit.unchecked, recorded.epsilon)
 
 
 def _noise_of(engine: Engine, release: Relation) -> Relation:
