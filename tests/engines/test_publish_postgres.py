@@ -128,6 +128,7 @@ def test_everything_attached_survives_in_place(postgres: Engine, release: Relati
         f"CREATE POLICY p ON {release} FOR SELECT TO {reader_role} USING (a < 10)",
         f"ALTER TABLE {release} ENABLE ROW LEVEL SECURITY",
         f"ALTER TABLE {release} SET (fillfactor = 90), ALTER b SET NOT NULL, ALTER b SET STATISTICS 500",
+        f"ALTER TABLE {release} ALTER a SET (n_distinct = 5)",
         f"CREATE FUNCTION {schema}.f({release}) RETURNS int LANGUAGE sql AS 'SELECT 1'",
     )
     before = rows(postgres, f"SELECT '{release}'::regclass::oid"), privileges(postgres, release)
@@ -139,7 +140,7 @@ def test_everything_attached_survives_in_place(postgres: Engine, release: Relati
     assert rows(postgres, f"SELECT count(*), min(b) FROM {schema}.vv") == [(1700, "new1")]
     with pytest.raises(PolicyError) as refused:
         put_other(postgres, release)
-    for part in ("view", "policy p", "rule r", "row-level security", "function", "storage parameters"):
+    for part in ("view", "policy p", "rule r", "row-level security", "function", "storage parameters", "of column a"):
         assert part in str(refused.value)
 
 
