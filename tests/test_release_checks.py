@@ -161,6 +161,28 @@ def test_intervals_are_those_of_their_classes(
     assert region_violations(engine, claims, regions) == violations
 
 
+def test_wide_intervals_take_one_statement_where_they_are_true(engine: Engine) -> None:
+    """Those of an attribute that miss a value are counted row by row, by a statement of its own."""
+    raw = {"leaf": "INTEGER", "r0": "INTEGER", "r1": "DATE", "r2": "FLOAT8"}
+    rows = [(0, 1, "2024-02-29", 0.5), (0, None, None, 9.0), (1, 4, "2024-01-01", 1e300), (1, 5, "1969-12-31", -1.0)]
+    cells = {"leaf": "INTEGER"} | dict.fromkeys(("c0", "c1", "c2"), "TEXT")
+    shown = [(0, "{NULL, 0-2}", "{NULL, 2024-01-01-2024-12-31}", "[0-10]"), (1, "[4-9]", "[*-2024-06-30]", "*")]
+    witness, classes = create(engine, raw, rows, "witness"), create(engine, cells, shown, "classes")
+    columns = engine.columns(witness)[1:]
+    regions = [ReleasedRegion(column, f"r{n}", (f"c{n}",)) for n, column in enumerate(columns)]
+    claims = Claims(witness, classes, [Identifier(f"c{n}") for n in range(3)])
+    sent: list[str] = []
+    engine.listener = lambda statement, *_: sent.append(statement.name)
+    try:
+        assert region_violations(engine, claims, regions) == (0, 0, 0)
+        engine.execute(Statement("alter", f"UPDATE {classes} SET c1 = '[1970-01-01-2024-06-30]' WHERE leaf = 1"))
+        assert region_violations(engine, claims, regions) == (0, 1, 0)
+    finally:
+        engine.listener = None
+    every, one = "verify/count_untrue_intervals", "verify/count_outside_intervals"
+    assert sent == [every, "alter", every, one]
+
+
 KEPT = {"x": "FLOAT8", "t": "TEXT", "d": "NUMERIC(9,2)", "n": "BIGINT"}
 
 
