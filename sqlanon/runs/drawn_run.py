@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sqlanon.catalog import ReleaseRecord, RunStart, Status, Step
 from sqlanon.engines import redacted
 from sqlanon.engines.base import Engine, StatementListener
 from sqlanon.errors import SqlanonError, VerificationError
 from sqlanon.plan.drawn_plan import DrawnPlan
+from sqlanon.plan.hiding import HidingPlan
+from sqlanon.plan.randomized import RandomizedPlan
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text, put_back
 from sqlanon.results.measures import Check
@@ -25,6 +28,8 @@ from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal, Observer, status_after
 from sqlanon.work.session import Session, catalog_place
 from sqlanon.work.workspace import Workspace, release_lock
+
+WarningPlan = TypeVar("WarningPlan", bound=RandomizedPlan | HidingPlan)
 
 
 @dataclass
@@ -45,6 +50,20 @@ class DrawnRun:
     def catalog_place(self) -> CatalogPlace:
         """The catalog that the run is recorded in, for its result."""
         return CatalogPlace(redacted(named(catalog_place(self.policy)[0])), self.session.catalog.location.schema)
+
+    def plan_with(self, resolve: Callable[..., WarningPlan], warn: Callable[[str, str], str]) -> WarningPlan:
+        """Plan the run by the policy and its table; `warn` words the warning that a run released the source before.
+
+        Raises PolicyError with every problem, and where an earlier release of the source refuses another one.
+        """
+        self.engine.require_writable()
+        with self.journal.during("plan"):
+            plan = resolve(self.policy, self.engine, replace=self.replace)
+        earlier = self.session.catalog.released(plan.source_place)
+        check_earlier_releases(earlier, plan.source_name, self.policy.republish)
+        if not earlier:
+            return plan
+        return dataclasses.replace(plan, warnings=(*plan.warnings, warn(earlier[0].run, plan.source_name)))
 
     @contextlib.contextmanager
     def at_work(self, run: str, plan: DrawnPlan, listener: StatementListener) -> Iterator[tuple[Workspace, Control]]:

@@ -6,9 +6,11 @@ releasing either again is not. docs/decisions/0023 says why.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from sqlanon.catalog import Catalog, Released
+from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.drawn_plan import DrawnPlan
@@ -17,6 +19,7 @@ from sqlanon.plan.private import PrivatePlan
 from sqlanon.policy import Policy
 from sqlanon.work.session import open_existing_catalog, open_for_planning
 
+AnyPlan = TypeVar("AnyPlan", bound=Plan | DrawnPlan)
 SAME_RECODING = "same-recoding"
 ALLOW = "allow"
 
@@ -61,10 +64,20 @@ def check_run(
 
     The second is None where no earlier release of the source refuses a run. Nothing is changed.
     """
+    return plan_and_refusal(policy, options, lambda engine, target: check(policy, engine, target, replace=replace))
+
+
+def plan_and_refusal(
+    policy: Policy, options: EngineOptions | None, plan: Callable[[Engine, Engine | None], AnyPlan]
+) -> tuple[AnyPlan, str | None]:
+    """Plan a run in a session that changes nothing, and find why earlier releases of the source refuse it.
+
+    plan: gets the session of the source, and that of the release if it is another one.
+    """
     with open_for_planning(policy, options) as (engine, target):
-        plan = check(policy, engine, target, replace=replace)
+        planned = plan(engine, target)
         with open_existing_catalog(policy, engine, options) as catalog:
-            return plan, None if catalog is None else refusal_by_earlier(policy, plan, catalog)
+            return planned, None if catalog is None else refusal_by_earlier(policy, planned, catalog)
 
 
 def refusal_by_earlier(policy: Policy, plan: Plan | PrivatePlan | DrawnPlan, catalog: Catalog) -> str | None:
@@ -90,6 +103,11 @@ def noise_warning(run: str, source: str) -> str:
         f"Run {run} released {source} before: who holds both releases has less noise than one of them, as their mean"
         " has less. docs/randomization.md says more."
     )
+
+
+def mining_warning(run: str, source: str) -> str:
+    """Warn that a source whose rules are to be hidden was released before."""
+    return f"Run {run} released {source} before: who holds that release may mine there what is hidden here."
 
 
 def private_warning(run: str, source: str) -> str:

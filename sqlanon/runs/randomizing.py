@@ -23,12 +23,12 @@ from sqlanon.results.randomized import ChangedColumn, ExpectedFit, HiddenInterva
 from sqlanon.results.records import write_randomized_record
 from sqlanon.runs.drawn_run import DrawnRun, require_passed
 from sqlanon.runs.flow import interruptible
-from sqlanon.runs.linking import check_earlier_releases, noise_warning, refusal_by_earlier
+from sqlanon.runs.linking import noise_warning, plan_and_refusal
 from sqlanon.runs.recording import record_without_rules
 from sqlanon.verification.randomized import OriginalFigures, check_randomized, measure_figures
 from sqlanon.work.journal import Observer, Silent
 from sqlanon.work.publish.companion import NOISE, companion_of
-from sqlanon.work.session import open_existing_catalog, open_for_planning, open_session
+from sqlanon.work.session import open_session
 
 
 def run_randomized(
@@ -57,10 +57,7 @@ def check_randomized_run(policy: Policy, options: EngineOptions | None = None) -
     The second is None where no earlier release of the source refuses a run. Nothing is changed.
     Raises PolicyError with every problem.
     """
-    with open_for_planning(policy, options) as (engine, _):
-        plan = resolve_randomized(policy, engine, replace=True)
-        with open_existing_catalog(policy, engine, options) as catalog:
-            return plan, None if catalog is None else refusal_by_earlier(policy, plan, catalog)
+    return plan_and_refusal(policy, options, lambda engine, _: resolve_randomized(policy, engine, replace=True))
 
 
 @dataclass
@@ -71,14 +68,7 @@ class RandomizedRun(DrawnRun):
 
     def release(self) -> RandomizedResult:
         """Carry out the run, and record how it ended."""
-        self.engine.require_writable()
-        with self.journal.during("plan"):
-            plan = resolve_randomized(self.policy, self.engine, replace=self.replace)
-        earlier = self.session.catalog.released(plan.source_place)
-        check_earlier_releases(earlier, plan.source_name, self.policy.republish)
-        if earlier:
-            warning = noise_warning(earlier[0].run, plan.source_name)
-            plan = dataclasses.replace(plan, warnings=(*plan.warnings, warning))
+        plan = self.plan_with(resolve_randomized, noise_warning)
         with self.recorded(plan, plan.rows) as run:
             result = self._work(run, plan)
         self.finish(run, write_randomized_record(result), result.rows)

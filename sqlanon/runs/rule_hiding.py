@@ -6,7 +6,6 @@ check that mines the rules in the staged release, is of one snapshot.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,13 +30,13 @@ from sqlanon.results.measures import Check
 from sqlanon.results.records import write_hiding_record
 from sqlanon.runs.drawn_run import DrawnRun, require_passed
 from sqlanon.runs.flow import interruptible
-from sqlanon.runs.linking import check_earlier_releases, refusal_by_earlier
+from sqlanon.runs.linking import mining_warning, plan_and_refusal
 from sqlanon.runs.recording import record_without_rules
 from sqlanon.sql import Relation
 from sqlanon.staging.staging import StagedTable
 from sqlanon.verification.hidden_rules import check_hidden, count_mined, digest_rows
 from sqlanon.work.journal import Observer, Silent
-from sqlanon.work.session import open_existing_catalog, open_for_planning, open_session
+from sqlanon.work.session import open_session
 from sqlanon.work.workspace import Workspace
 
 
@@ -63,10 +62,7 @@ def check_hiding_run(policy: Policy, options: EngineOptions | None = None) -> tu
     The second is None where no earlier release of the source refuses a run. Nothing is changed.
     Raises PolicyError with every problem.
     """
-    with open_for_planning(policy, options) as (engine, _):
-        plan = resolve_hiding(policy, engine, replace=True)
-        with open_existing_catalog(policy, engine, options) as catalog:
-            return plan, None if catalog is None else refusal_by_earlier(policy, plan, catalog)
+    return plan_and_refusal(policy, options, lambda engine, _: resolve_hiding(policy, engine, replace=True))
 
 
 @dataclass(frozen=True)
@@ -93,13 +89,7 @@ class HidingRun(DrawnRun):
 
     def release(self) -> HidingResult:
         """Carry out the run, and record how it ended."""
-        self.engine.require_writable()
-        with self.journal.during("plan"):
-            plan = resolve_hiding(self.policy, self.engine, replace=self.replace)
-        earlier = self.session.catalog.released(plan.source_place)
-        check_earlier_releases(earlier, plan.source_name, self.policy.republish)
-        if earlier:
-            plan = dataclasses.replace(plan, warnings=(*plan.warnings, _earlier_warning(earlier[0].run, plan)))
+        plan = self.plan_with(resolve_hiding, mining_warning)
         with self.recorded(plan, plan.rows) as run:
             result = self._work(run, plan)
         self.finish(run, write_hiding_record(result), result.rows)
@@ -215,10 +205,6 @@ def _figures(rule: SensitiveRule, before: Counts, after: Counts) -> HiddenRuleFi
         released_left_support=after[1],
         was_mined=rule.is_mined(*before),
     )
-
-
-def _earlier_warning(run: str, plan: HidingPlan) -> str:
-    return f"Run {run} released {plan.source_name} before: who holds that release may mine there what is hidden here."
 
 
 def _release_record(plan: HidingPlan, hidden: _Hidden) -> ReleaseRecord:
