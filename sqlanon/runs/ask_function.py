@@ -50,6 +50,8 @@ def ask_function_script(policy: Policy, wanted: AskFunction) -> str:
     if policy.catalog.url not in (None, url):
         raise PolicyError("catalog.url: a function asks with the history in its own database; leave the URL out.")
     function = _name(wanted.name, policy.catalog.schema_)
+    if any("$$" in name for name in (wanted.name, wanted.runner, wanted.analyst)):
+        raise PolicyError("A name with $$ in it would end a block of the script early: choose another.")
     if wanted.runner == wanted.analyst:
         raise PolicyError("Runner and analyst are two roles: the runner reads the table. Give each a name of its own.")
     render, schema = dialect.renderer(), str(function.schema)
@@ -81,8 +83,6 @@ def _name(text: str, catalog: str) -> Relation:
         raise PolicyError(f"'{text}' names no schema: write schema.function.")
     if function.schema == catalog:
         raise PolicyError(f"Schema {Identifier(catalog)} is the catalog's, and its runner's alone: choose another.")
-    if "$$" in text:
-        raise PolicyError("A name with $$ in it would end a block of the script early: choose another.")
     for part in function.parts:
         checked_name(part)
     return function
@@ -93,6 +93,8 @@ def _command(wanted: AskFunction) -> Markup:
     words = [str(wanted.python), "-I", "-X", "utf8", "-m", "sqlanon", "ask", str(wanted.policy), "--json"]
     if not all(map(is_text, words)):
         raise PolicyError("The path of the policy or of Python is not text in UTF-8.")
+    if not wanted.python.is_absolute():
+        raise PolicyError(f"The server would look elsewhere for '{wanted.python}': write the whole path of Python.")
     return Markup(ascii(words).replace("$", r"\x24"))
 
 

@@ -119,6 +119,8 @@ def test_an_error_tells_the_caller_no_more_than_of_the_question(
         session.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
         with pytest.raises(errors.InvalidParameterValue, match="'wage' is no quasi-identifier"):
             place.ask(session, "count(*) where wage > 5")
+        with pytest.raises(errors.InvalidParameterValue, match="too long"):  # for a process's arguments
+            place.ask(session, "x" * 140_000)
         secret = "the catalogue of secrets"
         place.owner.sql(f"ALTER SCHEMA sqlanon RENAME TO {quoted(secret)}")
         place.owner.sql(f"CREATE SCHEMA sqlanon AUTHORIZATION {quoted(place.runner)}")
@@ -210,6 +212,14 @@ def test_a_place_of_others_is_refused(place: AskPlace) -> None:
     place.owner.sql(place.script())
 
 
+PLAIN: dict[str, Any] = {
+    "source": {"url": "postgresql:///clinic", "table": "t"},
+    "release": {"table": "r"},
+    "attributes": {column: {"role": role} for column, role in ROLES.items()},
+    "privacy": [{"model": "k-anonymity", "k": 2}],
+}
+
+
 @pytest.mark.parametrize(
     ("changed", "name", "message"),
     [
@@ -223,11 +233,20 @@ def test_a_place_of_others_is_refused(place: AskPlace) -> None:
     ],
 )
 def test_what_no_function_can_do_is_refused(changed: dict[str, Any], name: str, message: str) -> None:
-    data: dict[str, Any] = {
-        "source": {"url": "postgresql:///clinic", "table": "t"},
-        "release": {"table": "r"},
-        "attributes": {column: {"role": role} for column, role in ROLES.items()},
-        "privacy": [{"model": "k-anonymity", "k": 2}],
-    }
     with pytest.raises(PolicyError, match=message):
-        ask_function_script(build_policy(data | changed), AskFunction(name, "a", "b", Path("/p"), Path("/python")))
+        ask_function_script(build_policy(PLAIN | changed), AskFunction(name, "a", "b", Path("/p"), Path("/python")))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"runner": "a $$"}, "choose another"),
+        ({"analyst": "$$"}, "choose another"),
+        ({"python": Path("python3")}, "write the whole path"),
+    ],
+)
+def test_names_that_end_a_block_and_paths_from_elsewhere_are_refused(wrong: dict[str, Any], message: str) -> None:
+    policy = build_policy(PLAIN)
+    given: dict[str, Any] = {"name": NAME, "runner": "a", "analyst": "b", "policy": Path("/p"), "python": Path("/y")}
+    with pytest.raises(PolicyError, match=message):
+        ask_function_script(policy, AskFunction(**(given | wrong)))
