@@ -130,6 +130,24 @@ def _is_understood(statement: str, dialect: str) -> bool:
     return known and (len(parsed) == 1 or all(isinstance(one, exp.Drop) for one in parsed))
 
 
+@pytest.mark.parametrize(
+    "models",
+    [
+        [{"model": "k-map", "k": 2}, K],
+        [{"model": "delta-presence", "maximum": 0.9, "minimum": 0.1}],
+    ],
+)
+def test_the_check_against_a_population_and_short_masks_parse(database: Database, models: list[Any]) -> None:
+    database.sql("CREATE TABLE everybody AS SELECT * FROM people")
+    looks = [one if one is K else {**one, "population": "everybody"} for one in models]
+    kept = dict.fromkeys(COLUMNS, "insensitive")
+    shown = {"age": {"intervals": [5, 10]}, "zip": {"mask": "left", "length": 2}}
+    quasi = {name: {"role": "quasi-identifier", "hierarchy": one} for name, one in shown.items()}
+    more = {"privacy": looks, "algorithm": {"name": "optimal"}}
+    assert _wrong(run_dry(database.policy("people", kept | quasi, **more), OPTIONS), database.engine) == []
+    assert database.leftovers() == []
+
+
 @pytest.mark.variants(2)
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_statement_parses(database: Database, name: str) -> None:

@@ -155,6 +155,12 @@ def _group_sizes(answers: FakeAnswers, statement: Statement) -> list[tuple[Any, 
     return [(level, answers.plan.rows, 1) for level in range(statement.text.count("GROUP BY g.n"))]
 
 
+def _length(answers: FakeAnswers) -> int:
+    """The characters of all texts that are masked: five, or as few as the shortest mask is for."""
+    hierarchies = [one.hierarchy for one in answers.plan.policy.attributes.values()]
+    return min([5, *(one.length for one in hierarchies if one is not None and one.length is not None)])
+
+
 def _ranges_of_numbers(answers: FakeAnswers, statement: Statement) -> list[tuple[Any, ...]]:
     """All rows know their numbers, which lie between 0 and 1."""
     rows = answers.plan.rows
@@ -213,8 +219,10 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     "gathering/find_reach": lambda *_: [(1,)],
     "gathering/measure_gathered": lambda answers, _: [(1, answers.plan.rows, answers.plan.rows, answers.plan.rows, 1)],
     "hierarchies/count_torn_groups": lambda *_: [],
-    "hierarchies/measure_length": lambda *_: [(5, 5)],
-    "hierarchies/measure_openings": lambda *_: [(level, 9, VALUES // 6) for level in range(6)],
+    "hierarchies/measure_length": lambda answers, _: [(_length(answers),) * 2],
+    "hierarchies/measure_openings": lambda answers, _: [
+        (level, 9, VALUES // 6) for level in range(_length(answers) + 1)
+    ],
     "hierarchies/measure_digits": _digits,
     "lattice/count_class_sizes": _class_sizes,
     "lattice/count_failing_sizes": lambda answers, _: [(1, 1)] * _suppressed(answers),
@@ -255,4 +263,5 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     "verify/measure_matching_values": _measured_classes,
     "verify/measure_avs": _measured_classes,
     "verify/measure_classes": _measured_classes,
+    "verify/measure_mapped_classes": _measured_classes,
 }

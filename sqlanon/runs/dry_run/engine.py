@@ -176,7 +176,7 @@ class RecordingEngine(Engine):
         return self._relations.resolve(relation)
 
     def columns(self, relation: Relation) -> list[Column]:
-        if self._script.is_planning or relation == self.answers.plan.source:
+        if self._script.is_planning or relation in (self.answers.plan.source, self.answers.plan.population):
             return self.inner.columns(relation)
         return columns_of(relation, self.answers.plan, self.traits)
 
