@@ -263,6 +263,20 @@ def test_a_text_that_is_no_label_fits_what_is_equal(small: Database, stray: str)
 
 
 @pytest.mark.either_engine
+@pytest.mark.parametrize("name", ["age", "zip"])
+def test_groups_that_the_hierarchy_lacks_fit_no_others(database: Database, name: str) -> None:
+    """An interval of one number, or a mask with nothing masked, tells the value as it looks like a group."""
+    labels = {"age": [f"[{age}-{age + 1})" for age in range(7, 11)], "zip": [f"11{digit}*" for digit in range(4)]}
+    widths = ["[7-14)", "[8-13)", "[7-12)", "8"], ["112", "11*"]
+    rows = [(label,) for label in (*labels[name], *widths[name == "zip"])]
+    table = database.create({name: "VARCHAR"}, rows)
+    policy = database.policy(table, {name: GROUPED[name]}, algorithm=climbing(), privacy=anonymity(2))
+    alone = len(rows) - 2  # the last two of each fit each other
+    result = verify(database, policy, table, [name]).models[0]
+    assert (result.worst, result.violating_rows) == (1, alone)
+
+
+@pytest.mark.either_engine
 def test_a_label_that_does_not_hold_its_value_is_not_published(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
