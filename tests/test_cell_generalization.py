@@ -363,6 +363,7 @@ def test_hierarchies_whose_labels_tell_too_little_are_refused(
     [
         ("sex", "*", "the text `\\*`, which readers could not tell from a suppressed cell"),
         ("zip", "1*", "a text with `\\*`, which readers could not tell from a mask"),
+        ("zip", '""', 'the text `""`, which readers could not tell from an empty text that is masked'),
         ("city", "NULL", "the text `NULL`, which readers could not tell from NULL"),
         ("city", "elsewhere", "the text `elsewhere`, which is the label of unknown values too"),
     ],

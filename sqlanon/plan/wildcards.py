@@ -18,6 +18,7 @@ from sqlanon.support.quantities import rows_hold
 from sqlanon.values.expressions import text_of
 
 WILDCARD = "*"
+EMPTY = '""'  # an empty text under a mask
 
 
 @dataclass(frozen=True)
@@ -68,5 +69,6 @@ def _misread(column: Column, hierarchy: Hierarchy | None) -> Iterator[_Misread]:
         yield _Misread(column, NULL, "readers could not tell from NULL")
     if hierarchy.mask is not None:
         yield _Misread(column, WILDCARD, "readers could not tell from a mask", anywhere=True)
+        yield _Misread(column, EMPTY, "readers could not tell from an empty text that is masked")
     if hierarchy.unknown is not None:
         yield _Misread(column, hierarchy.unknown, "is the label of unknown values too")
