@@ -37,7 +37,7 @@ def unfold(
     """
     described, levels = [], {}
     for place, (name, spec) in enumerate(hierarchies.items()):
-        cell = macro("relations.column", Identifier("t"), Identifier(name))
+        cell = macro("relations.column", Identifier("released"), Identifier(name))
         cell, entry = comparable(engine, cell, Kind.TEXT), Identifier(f"h{place}")
         kind = "lines" if spec.kind in ("csv", "mapping") else spec.kind
         one = _DESCRIBED[kind](name, spec, entry) | {"kind": kind, "cell": cell, "entry": entry}
