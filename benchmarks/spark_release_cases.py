@@ -133,4 +133,5 @@ def _agrawal_cases() -> dict[str, dict[str, Any]]:
     left_out = {name: {"role": "identifier"} for name in QUASI_IDENTIFIERS}
     for name in ("optimal", "incognito", "datafly", "top-down"):
         made[f"agrawal, {name}"] = {"attributes": left_out | leveled | sensitive, "algorithm": {"name": name}}
-    return {name: case | {"privacy": [{"model": "k-anonymity", "k": 10}]} for name, case in made.items()}
+    shared = {"privacy": [{"model": "k-anonymity", "k": 10}], "subject": "none"}  # columns that are left out repeat
+    return {name: case | shared for name, case in made.items()}

@@ -9,6 +9,7 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
+from sqlanon.hierarchies.taxonomy import read_lines
 from sqlanon.sql import Identifier
 from tests.adult import ADULT, needs_adult
 from tests.hierarchy_support import (
@@ -37,6 +38,22 @@ def test_a_taxonomy_keeps_the_order_of_its_file(engines: Any, tmp_path: Path) ->
         ("semi;colon", "High", 4),
         ('q"uote\nline', "High", 5),
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        ('Smith,"a;b","c\td"', ["Smith", "a;b", "c\td"]),
+        ('"x;y",z', ["x;y", "z"]),
+        ('z\t"a ""b"";c"', ["z", 'a "b";c']),
+        ('a;"b,c"', ["a", "b,c"]),
+        ('5" pipe;x', ['5" pipe', "x"]),
+    ],
+)
+def test_a_separator_in_quotes_divides_nothing(tmp_path: Path, line: str, fields: list[str]) -> None:
+    (tmp_path / "values.csv").write_text(line)
+    (read,) = read_lines(tmp_path / "values.csv", "values.csv", PolicyError)
+    assert [read.value, *read.labels] == fields
 
 
 @pytest.mark.parametrize("separator", [";", "\t", ","])

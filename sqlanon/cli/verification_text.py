@@ -119,4 +119,4 @@ def _unchecked(audit: Audit) -> list[str]:
     reasons = defaultdict(list)
     for name, reason in audit.unchecked.items():
         reasons[reason].append(_OUTCOMES[name])
-    return [f"NOT checked, for {reason}: {'; '.join(names)}." for reason, names in reasons.items()]
+    return [f"NOT checked, for {reason.rstrip('.')}: {'; '.join(names)}." for reason, names in reasons.items()]

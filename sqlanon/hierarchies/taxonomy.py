@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from sqlanon.support.quantities import quantity
 
 ROOT = "*"
 _SEPARATORS = ";\t,"
+_QUOTED = re.compile(r'"[^"]*"')
 _MAX_FIELD = 1 << 30  # characters; the standard library's own limit is 131,072
 
 
@@ -141,8 +143,12 @@ def _parse(text: str) -> Iterator[Line]:
 
 
 def _separator(text: str) -> str:
-    """The first of semicolon, tab and comma that divides the first line."""
+    """The first of semicolon, tab and comma that divides the first line; one in quotes does not."""
+    first_line = next((line for line in _QUOTED.sub("", text).splitlines() if line), "")
     for separator in _SEPARATORS:
+        if separator in first_line:
+            return separator
+    for separator in _SEPARATORS:  # a quote that stands within a field may have hidden it
         first = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row), [])
         if len(first) > 1:
             return separator
