@@ -52,6 +52,11 @@ MODELS: dict[str, list[dict[str, Any]]] = {
         {"model": "t-closeness", "attribute": "job", "distance": "kl", "t": 0.8},
         {"model": "t-closeness", "attribute": "wage", "distance": "ordered", "t": 0.4},
     ],
+    "shares": [
+        K,
+        {"model": "confidence-bound", "attribute": "job", "confidence": 0.75},
+        {"model": "alpha-k", "attribute": "job", "alpha": 0.7, "k": 30, "values": ["a"]},
+    ],
     "spread": [
         K,
         {"model": "entropy-l-diversity", "attribute": "job", "l": 1.5},

@@ -24,7 +24,9 @@ from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.fields import Coding, Field
 from sqlanon.engines.base import Engine
 from sqlanon.models import EntropyLDiversity, Groups, KAnonymity, PrivacyModel, RecursiveLDiversity, VarianceDiversity
+from sqlanon.models.alpha_k import AlphaK
 from sqlanon.models.closeness import EqualTCloseness, KlTCloseness
+from sqlanon.models.confidence_bound import ConfidenceBound
 from sqlanon.sql import Relation, Statement
 from tests.oracle import brute_force
 from tests.random_cases import many
@@ -166,6 +168,16 @@ def _divergence_bound(counts: list[int], z: float, correction: float) -> float:
     return mean + z * math.sqrt(correction * (square - mean * mean) / n)
 
 
+def _share_bound(share: float, n: int, z: float, correction: float) -> float:
+    """The alpha whose deviation lies between it and a share of the sample, by halving."""
+    low, high = share, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        passes = middle - share >= z * math.sqrt(correction * middle * (1 - middle) / n)
+        low, high = (low, middle) if passes else (middle, high)
+    return high
+
+
 def _variance_bound(counts: list[int], z: float, correction: float) -> float:
     n = sum(counts)
     mean = sum(v * c for v, c in enumerate(counts)) / n
@@ -187,6 +199,8 @@ def test_each_test_is_its_formula(engine: Engine, z: float, correction: float) -
         (lambda h: EntropyLDiversity("s", math.exp(h)), _entropy_bound(counts, z, correction), True),
         (lambda t: EqualTCloseness("s", t), distance, False),
         (lambda t: KlTCloseness("s", t), _divergence_bound(counts, z, correction), False),
+        (lambda a: ConfidenceBound("s", a), _share_bound(30 / n, n, z, correction), False),
+        (lambda a: AlphaK("s", a, 1000), _share_bound(30 / n, n, z, correction), False),
         (lambda v: VarianceDiversity("s", v), _variance_bound(counts, z, correction), True),
     ]
     for model, bound, above_violates in bounds:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from markupsafe import Markup
 
-from sqlanon.models.base import Groups, PrivacyModel, Runs, relation
+from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
 from sqlanon.models.numbers import (
     RUNNING_TOLERANCE,
     integer_type,
@@ -82,6 +82,13 @@ class AlphaK(PrivacyModel):
     @property
     def _exact(self) -> Fraction:
         return Fraction(str(self.alpha))
+
+    def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:
+        """Test the shares; that a class has k rows is tested for all models at once."""
+        shares = AlphaK(self.attribute, self.alpha, 1, self.values, counts_null=self.counts_null)
+        measure = Markup(shares.measure(render, groups).text)
+        values = {"avs": relation(groups.avs), "alpha": float(self.alpha), "measure": measure}
+        return SampleTest("tree/decide/sampling/test_share", values)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The greatest share of each class; its other rows are compared with 1 - alpha as a fraction, in integers."""
