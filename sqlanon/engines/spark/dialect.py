@@ -61,7 +61,9 @@ class SparkSQL(Dialect):
         "intervals": Capability(
             "ordered sets are not searched on Spark; copy the table to DuckDB or PostgreSQL, or choose mondrian."
         ),
-        "cells": Capability("single cells are neither suppressed nor generalized on Spark; copy the table to DuckDB or PostgreSQL."),
+        "cells": Capability(
+            "single cells are neither suppressed nor generalized on Spark; copy the table to DuckDB or PostgreSQL."
+        ),
         "noise": Capability("columns are not randomized on Spark; copy the table to DuckDB."),
         "items": Capability("rules are not hidden on Spark; copy the table to DuckDB or PostgreSQL."),
     }
