@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sqlanon.errors import ProtectionError, VerificationError
 from sqlanon.models import models_of
 from sqlanon.runs import source
+from sqlanon.support.quantities import quantity
 from tests.persons_support import (
     CASES,
     CLOSE,
@@ -105,7 +106,7 @@ def test_starred_rows_are_a_class_of_their_persons(
     elif alone:
         assert list(alone) == [("*", "*")]
         assert result.starred.violate == ("k-anonymity",)
-        assert f"suppressed rows of {alone['*', '*']} persons" in result.starred.note
+        assert f"suppressed rows of {quantity(alone['*', '*'], 'person')}" in result.starred.note
 
 
 def test_stars_of_one_person_are_no_class(database: Database) -> None:

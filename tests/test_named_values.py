@@ -31,7 +31,7 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
     "optimal": {"suppression": 0.3},
     "incognito": {},
     "top-down": {},
-    "microaggregation": {"algorithm": {"name": "microaggregation", "k": 3}},
+    "microaggregation": {},
 }
 
 
