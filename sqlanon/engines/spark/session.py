@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import subprocess
 import sys
 import threading
 import warnings
@@ -35,6 +36,7 @@ MEANINGS = {
 """Settings by which statements mean the same whatever the cluster's own are."""
 FILE_MASK = "spark.hadoop.fs.permissions.umask-mode"
 _ANSWER = 10.0  # seconds for a Connect server
+_END = 30.0  # seconds for a JVM without a context
 _LOG = Path(__file__).with_name("log4j2.properties")
 _STARTING = {
     "spark.ui.enabled": "false",
@@ -50,6 +52,7 @@ _HEAP_SHARE = 4  # of the memory that DuckDB would take here, which is four fift
 _lock = threading.Lock()
 _open = 0
 _owned: Any = None  # the session that started the context, where the program did
+_latest: SparkAddress | None = None  # where the program started one last, whose JVM runs on
 _spill: Path | None = None  # what that one's shuffles and cached rows are in
 
 
@@ -127,9 +130,12 @@ def _memory_limit() -> str:
 
 def _start(address: SparkAddress) -> SparkSession:
     """Start a context, whose shuffles and cached rows are this user's alone where it is all on this machine."""
-    global _spill
+    global _latest, _spill
     from pyspark.sql import SparkSession
 
+    if _latest not in (None, address):
+        _end_java()
+    _latest = address
     settings, master = dict(_STARTING), address.master or ""
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # tasks find what this program finds
@@ -145,3 +151,20 @@ def _start(address: SparkAddress) -> SparkSession:
     except BaseException:
         remove_directory(_spill)
         raise
+
+
+def _end_java() -> None:
+    """End the JVM of a context that has ended: its threads would keep to the metastore that they have opened."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway  # pyspark has no other way to it
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    if process is None or process.stdin is None:  # it was started by somebody else, and is theirs to end
+        return
+    gateway.shutdown()
+    process.stdin.close()  # by which it ends
+    try:
+        process.wait(_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    SparkContext._gateway = SparkContext._jvm = None
