@@ -137,7 +137,7 @@ def second_session(tmp_path_factory: pytest.TempPathFactory, shared_spark: Share
 
 
 def test_a_session_at_another_metastore_sees_none_of_the_last_one(second_session: SparkTables) -> None:
-    """A thread of a JVM keeps to the metastore that it has opened: this one does, unless the JVM ended with that."""
-    second_session.engine.execute(Statement("create", "CREATE TABLE one USING PARQUET AS SELECT 1 AS age"))  # by another
+    """A thread of a JVM keeps to the metastore that it has opened; the first statement is sent by another thread."""
+    second_session.engine.execute(Statement("create", "CREATE TABLE one USING PARQUET AS SELECT 1 AS age"))
     second_session.sql("CREATE TABLE other USING PARQUET AS SELECT 1 AS age")
     assert [name for _, name, _ in second_session.sql("SHOW TABLES")] == ["one", "other"]
