@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from sqlanon.engines.columns import Column
-from sqlanon.engines.dialects import Dialect
+from sqlanon.engines.dialects import CAPABLE, Capability, Dialect
 from sqlanon.engines.dry_session import DrySession
 from sqlanon.engines.files import source_version
 from sqlanon.engines.read_options import FileReading, ReadOptions
@@ -284,8 +284,10 @@ class Engine(ABC):
         """Write the rows of a relation as Parquet files of a new directory, where `traits.writes_directories`."""
         raise EngineError(f"The engine writes no directories; {path} was not written.")
 
-    def require_files_of_machine(self) -> None:  # noqa: B027 - most sessions write where this process is
-        """Raise PolicyError where the files that the session writes are not of this machine."""
+    @property
+    def writes_here(self) -> Capability:
+        """Capability of the session to write files of this machine, as `traits.writes_here` knows it of its URL."""
+        return CAPABLE
 
     def lock_statement(self, name: str, key: int) -> Statement | None:  # noqa: ARG002 - see below
         """The query that takes a lock of the session, as TRUE; None where locks are this process's own."""

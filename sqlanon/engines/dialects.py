@@ -167,6 +167,12 @@ class Dialect:
         )
 
     @classmethod
+    def writes_here(cls, url: str) -> Capability:
+        """Tell whether the files that sessions at a URL write are of this machine."""
+        del url
+        return CAPABLE
+
+    @classmethod
     def database_file(cls, url: str) -> Path | None:
         """The file that a URL names; None where databases are no files, or it names one in memory."""
         del url

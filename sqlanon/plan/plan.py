@@ -29,9 +29,16 @@ from sqlanon.policy.document import path_text
 from sqlanon.results.source import Origin
 from sqlanon.sql import Identifier, Relation, short_hash
 from sqlanon.support.environment import Expanded, named
-from sqlanon.work.publish import carrying_problems, check_file, release_problems, target_problems, type_problems
+from sqlanon.work.publish import (
+    carrying_problems,
+    check_file,
+    overwriting_problems,
+    release_problems,
+    target_problems,
+    type_problems,
+)
 from sqlanon.work.publish.companion import companion_problems
-from sqlanon.work.session import carried_to, catalog_place
+from sqlanon.work.session import carried_to, catalog_place, copying_problems
 
 
 @dataclass(frozen=True)
@@ -330,9 +337,8 @@ def _losses(subject: PlanSubject, engine: Engine, source: Relation) -> list[str]
     columns = subject.released_as_they_are
     elsewhere = carried_to(subject.policy, engine.traits)
     if elsewhere is not None:
-        lacking = [one.copies_rows.lacking for one in (engine.traits, elsewhere) if not one.copies_rows]
-        if lacking:
-            return [f"release: {lacking[0]}"]
+        if lacking := copying_problems(engine.traits, elsewhere):
+            return lacking
         ranges = [column for column, a in subject.attributes if a.show is Show.RANGE and elsewhere.has_ranges]
         stay = "show: range does not go to another database; use show: bounds."
         problems = [f"{path_text(('attributes', column.name))}: {stay}" for column in ranges]
@@ -361,15 +367,9 @@ def _named_release(policy: Policy) -> Relation:
 def _file_problems(policy: Policy, target: Engine | None, replace: bool) -> list[str]:
     file, source = policy.release.file, policy.source.file
     assert file is not None
-    if source is not None and _would_overwrite(Path(file).resolve(), source):
-        return ["the release would overwrite its source; choose another name."]
+    if overwriting := overwriting_problems(file, source):
+        return overwriting
     return check_file(file, replace) if target is None else release_problems(target, file, replace)
-
-
-def _would_overwrite(release: Path, source: str) -> bool:
-    """Tell whether a source is the release's file, or in its directory."""
-    place = Path(source.removeprefix("file://").removeprefix("file:")).resolve()
-    return release in (place, *place.parents)
 
 
 def _qualified(relation: Relation, engine: Engine) -> tuple[Relation, PolicyError | None]:

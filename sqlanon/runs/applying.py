@@ -46,7 +46,7 @@ def apply_rules(
     """
     policy = _policy(application, run, place, known)
     require_set(policy.source.file, policy.release.file)
-    with open_session(policy, options or EngineOptions()) as session:
+    with open_session(policy, options or EngineOptions(), replace_release=application.replace) as session:
         stored = read_rules(session.catalog, run.id)
         pinned = _pinned(policy, stored)
         source = Stored(session.catalog, _decided(application, pinned), run, stored)

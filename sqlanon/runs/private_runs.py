@@ -67,7 +67,7 @@ def run_private(
     if account is None and policy.budget is None:
         raise PolicyError(NO_BUDGET)
     drawing = mechanisms or OpenDP()
-    with interruptible(), open_session(policy, options or EngineOptions()) as session:
+    with interruptible(), open_session(policy, options or EngineOptions(), replace_release=replace) as session:
         return PrivateRun(session, policy, observer or Silent(), replace, account or LedgerAccount(), drawing).release()
 
 

@@ -62,7 +62,7 @@ def resume_run(
     """
     search_options = SearchOptions(levels, time_limit, any_size)
     adjusted = search_options.applied_to(policy)
-    with interruptible(), open_session(policy, options or EngineOptions()) as session:
+    with interruptible(), open_session(policy, options or EngineOptions(), replace_release=replace) as session:
         recorded = session.catalog.run(name)
         if recorded.status is Status.PUBLISHED:
             raise PolicyError(f"Run {recorded.id} was published: there is nothing to resume.")

@@ -36,5 +36,5 @@ def run(
     """
     search_options = SearchOptions(levels, time_limit, any_size)
     adjusted = search_options.applied_to(policy)
-    with interruptible(), open_session(policy, options or EngineOptions()) as session:
+    with interruptible(), open_session(policy, options or EngineOptions(), replace_release=replace) as session:
         return carry_out(session, adjusted, Search(adjusted.algorithm, search_options), Publish(replace), observer)

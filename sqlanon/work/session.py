@@ -19,6 +19,7 @@ from sqlanon.engines.files import STANDARD_INPUT, directory_of
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.sql import Relation, short_hash
+from sqlanon.support.environment import require_set
 
 if TYPE_CHECKING:
     from sqlanon.policy import Policy
@@ -57,12 +58,15 @@ class Opening(Protocol):
 
 
 @contextlib.contextmanager
-def open_engines(policy: Policy, options: EngineOptions, opening: Opening = connect) -> Iterator[tuple[Engine, Engine]]:
+def open_engines(
+    policy: Policy, options: EngineOptions, opening: Opening = connect, *, replace_release: bool = True
+) -> Iterator[tuple[Engine, Engine]]:
     """The engine of the source, and that of the release, which is the same unless the policy names another URL.
 
     A source file is read by DuckDB: in the release's database if that is one, otherwise in memory.
+    replace_release: whether an existing release is no problem.
     """
-    _require_recoding(policy)
+    _require_possible(policy, replace_release)
     with contextlib.ExitStack() as stack:
         source, release = database_url(policy), policy.release.url
         options = replace(options, places=_places(policy))
@@ -73,11 +77,43 @@ def open_engines(policy: Policy, options: EngineOptions, opening: Opening = conn
         yield engine, target
 
 
-def _require_recoding(policy: Policy) -> None:
-    """Raise PolicyError, before anything is opened, where the source's database can't carry the recoding out."""
+def _require_possible(policy: Policy, replace_release: bool) -> None:
+    """Raise PolicyError, before anything is opened, with all that the source's database is known not to do.
+
+    A session may take many seconds to start.
+    """
     dialect = None if policy.source.url is None else find_dialect(policy.source.url)
-    if dialect is not None and (reason := dialect.lacks_recodings.get(policy.algorithm.recodes)) is not None:
-        reason.require("algorithm: ")
+    if dialect is None:
+        return
+    problems = []
+    if (reason := dialect.lacks_recodings.get(policy.algorithm.recodes)) is not None:
+        problems.append(f"algorithm: {reason.lacking}")
+    if policy.catalog.url is None and not dialect.keeps_catalog:
+        problems.append(f"catalog: {dialect.keeps_catalog.lacking}")
+    problems += copying_problems(dialect, carried_to(policy, dialect))
+    if dialect.writes_directories:
+        problems += _directory_problems(policy, dialect, replace_release)
+    if problems:
+        raise PolicyError(problems)
+
+
+def copying_problems(source: type[Dialect], target: type[Dialect] | None) -> list[str]:
+    """List why rows can't be carried over from one database to another; None is no other."""
+    engines = () if target is None else (source, target)
+    return [f"release: {one.copies_rows.lacking}" for one in engines if not one.copies_rows][:1]
+
+
+def _directory_problems(policy: Policy, dialect: type[Dialect], replace_release: bool) -> list[str]:
+    """List why a release can't be a directory of Parquet files at its place."""
+    file, url = policy.release.file, policy.source.url
+    if file is None or url is None:
+        return []
+    from sqlanon.work.publish.files import check_directory, overwriting_problems  # here, as in `_places`
+
+    require_set(url, file)
+    problems = overwriting_problems(file, policy.source.file)
+    problems = problems or check_directory(dialect.writes_here(url), file, replace_release)
+    return [f"release.file: {problem}" for problem in problems]
 
 
 def _places(policy: Policy) -> tuple[str, ...] | None:
@@ -110,7 +146,7 @@ def open_for_planning(policy: Policy, options: EngineOptions | None) -> Iterator
 
     The second is None where there is no other database, or it is a DuckDB file that the run will make.
     """
-    _require_recoding(policy)
+    _require_possible(policy, replace_release=True)
     with contextlib.ExitStack() as stack:
         options = replace(options or EngineOptions(), places=_places(policy))
         engine = stack.enter_context(connect(policy.source.url or MEMORY_URL, options))
@@ -203,12 +239,18 @@ def _release_schema(policy: Policy) -> str | None:
 
 
 @contextlib.contextmanager
-def open_session(policy: Policy, options: EngineOptions) -> Iterator[Session]:
-    """All that a run needs, closed at its end."""
+def open_session(policy: Policy, options: EngineOptions, *, replace_release: bool = True) -> Iterator[Session]:
+    """All that a run needs, closed at its end.
+
+    replace_release: whether an existing release is no problem, so far as it is known before anything is opened.
+    """
     catalog_place(policy)  # refused before anything is opened
     file = _file_of_catalog(policy)
     is_new = file is not None and not file.exists()
-    with open_engines(policy, options) as (engine, target), open_catalog(policy, engine) as catalog:
+    with (
+        open_engines(policy, options, replace_release=replace_release) as (engine, target),
+        open_catalog(policy, engine) as catalog,
+    ):
         own = has_own_catalog(policy)
         yield Session(engine, target, catalog, own_catalog=own, new_catalog=file if is_new else None)
 

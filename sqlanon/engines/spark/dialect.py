@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from sqlanon.engines.dialects import Capability, Dialect
+from sqlanon.engines.spark.urls import address_of
 
 
 class SparkSQL(Dialect):
@@ -55,6 +56,10 @@ class SparkSQL(Dialect):
     weighs_scans = True
     keeps_temporary_tables = True
     asked_together = 20
+
+    @classmethod
+    def writes_here(cls, url: str) -> Capability:
+        return address_of(url).writes_here
 
     lacks_recodings: ClassVar[Mapping[str, Capability]] = {
         "clusters": Capability("clusters and condensation are not carried out on Spark; copy the table to DuckDB."),

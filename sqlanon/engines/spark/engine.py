@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlanon.engines.base import BLOCK, Engine, MadeRelation, RelationType
 from sqlanon.engines.columns import Column
+from sqlanon.engines.dialects import Capability
 from sqlanon.engines.duckdb.exchange import read_table
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
@@ -368,12 +369,9 @@ class SparkEngine(Engine):
     def write_directory(self, relation: Relation, path: Path) -> None:
         write_directory(self, relation, path)
 
-    def require_files_of_machine(self) -> None:
-        if not self._address.is_local:
-            raise PolicyError(
-                "Spark writes files where its executors are, and only tools of that place let a directory take another"
-                " one's place in one step; name a table for the release, or run Spark on this machine (spark+local://)."
-            )
+    @property
+    def writes_here(self) -> Capability:
+        return self._address.writes_here
 
     # --- what is there
 

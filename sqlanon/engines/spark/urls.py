@@ -10,8 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
+from sqlanon.engines.dialects import CAPABLE, Capability
 from sqlanon.errors import PolicyError
 
+_ELSEWHERE = Capability(
+    "Spark writes files where its executors are, and only tools of that place let a directory take another one's place"
+    " in one step; name a table for the release, or run Spark on this machine (spark+local://)."
+)
 _CORES = re.compile(r"[1-9]\d{0,3}|\*", re.ASCII)
 _WORKERS = re.compile(r"\d{1,4},\d{1,4},\d{1,7}", re.ASCII)
 
@@ -28,6 +33,11 @@ class SparkAddress:
     def is_local(self) -> bool:
         """Tell whether Spark is at work on this machine alone."""
         return self.master is not None and self.master.startswith("local")
+
+    @property
+    def writes_here(self) -> Capability:
+        """Capability of its sessions to write files of this machine."""
+        return CAPABLE if self.is_local else _ELSEWHERE
 
 
 def address_of(url: str) -> SparkAddress:

@@ -17,6 +17,7 @@ from sqlanon.work.publish.files import (
     check_file,
     leftover_parts,
     open_file,
+    overwriting_problems,
     release_problems,
     type_problems,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "guard_staging",
     "leftover_parts",
     "open_file",
+    "overwriting_problems",
     "publish",
     "publish_star",
     "release_problems",

@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
+from sqlanon.engines.dialects import Capability
 from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.engines.written_files import WrittenFiles, put_back
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
@@ -52,11 +53,11 @@ def release_problems(engine: Engine, path: str | Path, replace: bool) -> list[st
     """The problems that forbid a release of the engine's in this file, for planning."""
     if not engine.traits.writes_directories:
         return check_file(path, replace)
-    return check_directory(engine, path, replace)
+    return check_directory(engine.writes_here, path, replace)
 
 
-def check_directory(engine: Engine, path: str | Path, replace: bool) -> list[str]:
-    """The problems that forbid a release in this directory of Parquet files."""
+def check_directory(writes_here: Capability, path: str | Path, replace: bool) -> list[str]:
+    """List the problems that forbid a release in this directory of Parquet files."""
     if "://" in str(path):
         return [f"The release {path} must be a directory of this machine."]
     target = Path(path).resolve()
@@ -64,14 +65,14 @@ def check_directory(engine: Engine, path: str | Path, replace: bool) -> list[str
         return [f"The release {path} is a directory of Parquet files: its name ends in .parquet, or has no ending."]
     if target.name.startswith(("_", ".")) or _GLOB.search(str(target)):
         return [f"Spark does not read the path {target}: it has one of * ? [ ] {{ }} or \\, or begins with _ or a dot."]
+    if not writes_here:
+        return [writes_here.lacking]
     try:
-        engine.require_files_of_machine()
-    except PolicyError as error:
-        return list(error.problems)
-    problems = _problems_around(target, replace)
-    if target.exists() and not _is_of_parquet(target):
-        problems.append(f"{target} is no directory of Parquet files alone; choose another name for the release.")
-    return problems
+        if target.exists() and not _is_of_parquet(target):
+            return [f"{target} is no directory of Parquet files alone; choose another name for the release."]
+        return _problems_around(target, replace)
+    except PermissionError:
+        return [_unseen(target)]
 
 
 def _is_of_parquet(target: Path) -> bool:
@@ -89,6 +90,14 @@ def check_file(path: str | Path, replace: bool) -> list[str]:
     return _place_problems(target.resolve(), replace)
 
 
+def overwriting_problems(path: str | Path, source: str | None) -> list[str]:
+    """List the problem of a release that is the source's file, or the directory in which that is."""
+    place = None if source is None else Path(source.removeprefix("file://").removeprefix("file:")).resolve()
+    if place is None or Path(path).resolve() not in (place, *place.parents):
+        return []
+    return ["the release would overwrite its source; choose another name."]
+
+
 def type_problems(path: str | Path, columns: Sequence[Column]) -> list[str]:
     """The columns of a release that this file can't hold without loss."""
     if _format(Path(path)) is not _FORMATS[PARQUET]:
@@ -98,9 +107,16 @@ def type_problems(path: str | Path, columns: Sequence[Column]) -> list[str]:
 
 
 def _place_problems(target: Path, replace: bool) -> list[str]:
-    if target.exists() and not target.is_file():
-        return [f"{target} is not a file; choose another name for the release."]
-    return _problems_around(target, replace)
+    try:
+        if target.exists() and not target.is_file():
+            return [f"{target} is not a file; choose another name for the release."]
+        return _problems_around(target, replace)
+    except PermissionError:
+        return [_unseen(target)]
+
+
+def _unseen(target: Path) -> str:
+    return f"This user may not look at {target}: choose another place for the release, or have the rights given."
 
 
 def _problems_around(target: Path, replace: bool) -> list[str]:
