@@ -271,8 +271,8 @@ class RecordingEngine(Engine):
 
     @property
     def driver_connection(self) -> Any:
-        """None to lend: only a catalog asks for one, of a session of its own, and `RecordingCatalog` opens none."""
-        raise AssertionError("The catalog of a dry run does without a connection.")
+        """The inner engine's, of which settings are asked; a catalog, which would write, is a `RecordingCatalog`."""
+        return self.inner.driver_connection
 
     def _fork(self) -> Engine:
         return self
