@@ -154,8 +154,8 @@ def _limit_problems(place: str, column: Column, attribute: AttributeSection) -> 
             yield f"{place}: {key}: {problem}"
     hierarchy = attribute.hierarchy
     if hierarchy is not None and hierarchy.intervals is None:
-        rest = "group the numbers beyond it there"
-        yield f"{place}: {given[0]} does not go with a {hierarchy.kind} hierarchy, which says itself how {rest}."
+        remedy = "group the numbers beyond it in the hierarchy"
+        yield f"{place}: {given[0]} does not go with a {hierarchy.kind} hierarchy; {remedy}."
     elif hierarchy is not None and attribute.show is Show.RANGE:
         yield f"{place}: {given[0]} of a column with a hierarchy does not go with show: range; use show: bounds."
 
