@@ -19,6 +19,7 @@ TEMPLATES = {
     file.removesuffix(".sql.j2").removesuffix(".duckdb").removesuffix(".postgres") for file in template_files()
 }
 
+_GLUED = re.compile(r"^.*\w.*\{% endfor %\}\n\w", re.MULTILINE)
 _MOVED_OUT = re.compile(r" +\{% (?!set |include |import )[^%]*%\}.*\S")
 
 
@@ -37,6 +38,12 @@ def test_tags_do_not_take_the_spaces_before_what_stands_behind_them() -> None:
     """`{%+ if` keeps the spaces at the beginning of its line, which `{% if` takes away."""
     lines = [(path, line) for path in FOLDER.rglob("*.j2") for line in path.read_text(encoding="utf-8").splitlines()]
     assert [f"{path.name}: {line}" for path, line in lines if _MOVED_OUT.match(line)] == []
+
+
+def test_ends_of_loops_do_not_take_the_line_break_before_a_word() -> None:
+    """`endfor +%}` keeps the line break behind it, which `endfor %}` takes away."""
+    texts = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.j2")}
+    assert [f"{name}: {found[0]}" for name, text in texts.items() for found in _GLUED.finditer(text)] == []
 
 
 def test_calls_pass_what_templates_need() -> None:
