@@ -24,6 +24,7 @@ from sqlanon.runs.runner import run
 from tests.patience import PATIENCE
 
 multiprocessing.util.get_temp_dir()  # before a test has a temporary directory of its own, which ends with it
+_PAUSE = 8 * PATIENCE  # longer than any test waits for a child
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload([__name__, "pytest", "sqlanon.engines.duckdb.engine", "sqlanon.engines.postgres.engine"])
 
@@ -74,7 +75,7 @@ def receive(told: Connection) -> str:
     return message
 
 
-class _Telling:
+class PhaseSender:
     """An observer that passes on the phases, and pauses at one."""
 
     def __init__(self, told: Connection, pause: str) -> None:
@@ -87,7 +88,7 @@ class _Telling:
     def phase(self, name: str) -> None:
         self._told.send(name)
         if name == self._pause:
-            time.sleep(2 * PATIENCE)
+            time.sleep(_PAUSE)
 
     def progress(self, _progress: object) -> None:
         pass
@@ -102,7 +103,7 @@ def _carry_out(
     with errors.open("w") as file:
         os.dup2(file.fileno(), 2)
     try:
-        run(build_policy(policy), replace=True, options=EngineOptions(threads=1), observer=_Telling(told, pause))
+        run(build_policy(policy), replace=True, options=EngineOptions(threads=1), observer=PhaseSender(told, pause))
     except SqlanonError as error:
         told.send(f"{type(error).__name__}: {error}")
         sys.exit(error.exit_code)

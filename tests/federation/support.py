@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -25,7 +24,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import SqlanonError
 from sqlanon.policy.loading import build_policy
 from tests import child_run
-from tests.child_run import FORKED
+from tests.child_run import FORKED, PhaseSender
 from tests.patience import PATIENCE
 from tests.run_support import Row
 
@@ -137,25 +136,6 @@ class SiteProcess:
         return ""
 
 
-class _Telling:
-    """An observer that passes on the phases, and pauses at one."""
-
-    def __init__(self, told: Connection, pause: str) -> None:
-        self._told = told
-        self._pause = pause
-
-    def started(self, _run: str) -> None:
-        pass
-
-    def phase(self, name: str) -> None:
-        self._told.send(name)
-        if name == self._pause:
-            time.sleep(2 * WAITING)
-
-    def progress(self, _progress: object) -> None:
-        pass
-
-
 def _serve(
     place: tuple[Path, str, Path],
     policy: Mapping[str, Any],
@@ -184,7 +164,7 @@ def _serve(
             key,
             replace=True,
             options=EngineOptions(threads=1),
-            observer=_Telling(told, pause),
+            observer=PhaseSender(told, pause),
         )
     except SqlanonError as error:
         told.send("\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]))
