@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -158,6 +159,64 @@ def test_the_rows_that_fit_have_enough_sensitive_values(database: Database) -> N
     assert result.models[1].worst == values >= 3
 
 
+def least_in_combinations(shown: Sequence[Sequence[str]], size: int) -> int:
+    """Count the rows that fit the row which fewest fit, in any combination of so many columns alone."""
+    return min(
+        least_fitting([[row[place] for place in chosen] for row in shown], [HELD[place] for place in chosen])
+        for chosen in itertools.combinations(range(len(HELD)), size)
+    )
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_combination_of_columns_is_checked_alone(database: Database, seed: int) -> None:
+    """Cells that climbed for all columns together climb on for some of them."""
+    rows = random_rows(seed, 40)
+    result, policy, shown = run_on(database, rows, privacy=anonymity(2), algorithm=climbing(subsets={1: 12, 2: 5}))
+    require_true(rows, shown)
+    assert least_fitting(shown, HELD) == result.models[0].worst
+    for size, k in ((1, 12), (2, 5)):
+        least = least_in_combinations(shown, size)
+        assert least >= k
+        assert any(one.parameters == {"k": k, "columns": size} and one.worst == least for one in result.models)
+    facts = result.algorithm.facts
+    assert isinstance(facts, CellFacts)
+    assert facts.subsets == {"1": 12, "2": 5}
+    assert sum((facts.grouped or {}).values()) > 0
+    assert verify(database, policy, str(policy.release.table)).models == result.models
+    assert database.leftovers() == []
+
+
+@pytest.mark.either_engine
+def test_combinations_are_of_columns_with_all_their_levels(database: Database) -> None:
+    """Rome is like Bari by its country, and shows a value where others show France: by both it is alone."""
+    shown = [("Rome", "f"), *[("F", "f")] * 3, *[("Bari", "f")] * 3]
+    table = database.create({"city": "VARCHAR", "sex": "VARCHAR"}, shown)
+    roles = {"city": {"role": "quasi-identifier", "hierarchy": {"mapping": PLACES}}, "sex": "quasi-identifier"}
+    policy = database.policy(table, roles, algorithm=climbing(subsets={1: 2}), privacy=anonymity(1))
+    result = verify(database, policy, table, ("city", "sex")).models[1]
+    assert (result.worst, result.violating_rows, result.satisfied) == (1, 1, False)
+
+
+@pytest.mark.either_engine
+def test_a_group_that_weighs_as_much_as_a_star_climbs_to_it(database: Database) -> None:
+    """The step weighs nothing then, and is tried all the same."""
+    towns = [f"town {number}" for number in range(99)]
+    hierarchy = {"mapping": {**dict.fromkeys(towns, "many"), "Ulm": "one"}}
+    people = [*((town, "f") for town in towns[:40]), *[("Ulm", "m")] * 50]
+    rows = [(None, city, None, None, sex, None, place) for place, (city, sex) in enumerate(people)]
+    roles = {**dict.fromkeys(COLUMNS, "insensitive"), "city": {"role": "quasi-identifier", "hierarchy": hierarchy}}
+    roles["sex"] = "quasi-identifier"
+    _, _, shown = run_on(database, rows, roles, privacy=anonymity(2), algorithm=climbing())
+    assert [row[1] for row in shown] == ["many"] * 40 + ["Ulm"] * 50
+    _, policy, shown = run_on(database, rows, roles, privacy=anonymity(2), algorithm=climbing(subsets={1: 45}))
+    assert [row[1] for row in shown] == ["*"] * 40 + ["Ulm"] * 50
+    held = [held_by([*towns, "Ulm"], [lambda town: "one" if town == "Ulm" else "many"]), held_by("fm", [])]
+    pairs = [(row[1], row[4]) for row in shown]
+    assert min(least_fitting([[one[place]] for one in pairs], [held[place]]) for place in (0, 1)) >= 45
+    assert verify(database, policy, str(policy.release.table), ("city", "sex")).satisfied
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     """One database for all examples."""
@@ -184,7 +243,10 @@ def test_both_engines_publish_the_same(tmp_path: Any, postgres_url: str) -> None
     for url in (f"duckdb:///{tmp_path / 'a.duckdb'}", postgres_url):
         with open_database(url) as database:
             _, policy, released = run_on(
-                database, random_rows(5, 60), privacy=anonymity(3), algorithm=climbing(importance={"age": 3})
+                database,
+                random_rows(5, 60),
+                privacy=anonymity(3),
+                algorithm=climbing(importance={"age": 3}, subsets={1: 9, 2: 5}),
             )
             shown.append(released)
         assert verify_release(policy).satisfied
@@ -194,8 +256,9 @@ def test_both_engines_publish_the_same(tmp_path: Any, postgres_url: str) -> None
 @pytest.mark.either_engine
 def test_without_hierarchies_it_is_local_suppression(database: Database) -> None:
     rows, roles = random_rows(6, 50), {**GROUPED, **dict.fromkeys(NAMES, "quasi-identifier")}
+    more = {"importance": {"sex": 2}, "subsets": {2: 6}}
     releases = [
-        run_on(database, rows, roles, privacy=anonymity(3), algorithm={"name": name, "importance": {"sex": 2}})[2]
+        run_on(database, rows, roles, privacy=anonymity(3), algorithm={"name": name, **more})[2]
         for name in ("local-suppression", "cell-generalization")
     ]
     assert releases[0] == releases[1]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon import reconstruct
+from sqlanon import measure_noise_filter, reconstruct
 from sqlanon.cli.reconstruct import reconstruction_csv
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
@@ -21,6 +21,7 @@ from sqlanon.measures.reconstruction.estimating import estimate, invert
 from sqlanon.models.randomization.changes import Response
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
+from sqlanon.report.audit.randomized_audit import audit_randomized
 from sqlanon.results.reconstruction import ReconstructedGroup, ReconstructedShare, Reconstruction
 from sqlanon.sql import Relation
 from tests.cli.support import call_main, execute, query
@@ -201,16 +202,38 @@ def test_what_no_distribution_comes_of_is_refused(database_url: str) -> None:
             reconstruct(policy, "age", range_=range_)
     with pytest.raises(PolicyError, match="No number in the range becomes"):
         reconstruct(policy, "age", range_=(500.0, 600.0))
-    for wrong in ("NaN", "Infinity"):
-        execute(database_url, f"UPDATE {table}_r SET x = CAST('{wrong}' AS FLOAT8) WHERE x > 20")
-        with pytest.raises(PolicyError, match="x is NULL, NaN or infinite in"):
-            reconstruct(policy, "x", bins=5)
+    for wrong in ("NaN", "Infinity", "1e30", "1e308", "-1e308"):
+        execute(database_url, f"UPDATE {table}_r SET x = CAST('{wrong}' AS FLOAT8) WHERE x > 20 OR x < -20")
+        for range_ in (None, (0.0, 40.0)):
+            with pytest.raises(PolicyError, match="x is NULL, NaN, infinite or too great in"):
+                reconstruct(policy, "x", bins=5, range_=range_)
+        with pytest.raises(PolicyError, match="too great a number in a column of"):
+            measure_noise_filter(policy)
+        assert audit_randomized(policy).checks["values_possible"].violations > 0
+    execute(database_url, f"UPDATE {table}_r SET x = 1e8 WHERE x < -20")
+    with pytest.raises(PolicyError, match=r"Released numbers of x are in .* bins, .* ask for fewer bins"):
+        reconstruct(policy, "x", bins=5, range_=(0.0, 40.0))
     execute(database_url, f"UPDATE {table}_r SET age = NULL WHERE age > 4")
-    with pytest.raises(PolicyError, match="age is NULL, NaN or infinite in"):
+    with pytest.raises(PolicyError, match="age is NULL, NaN, infinite or too great in"):
         reconstruct(policy, "age")
     execute(database_url, f"DELETE FROM {table}_r")
     with pytest.raises(PolicyError, match="holds no numbers in age"):
         reconstruct(policy, "age")
+
+
+def test_a_changed_table_of_changes_is_refused(database_url: str) -> None:
+    """Sizes and units that no noise has: there would be nothing to divide by."""
+    with open_database(database_url) as database:
+        table = database.create({"age": "INTEGER"}, [(n % 9,) for n in range(50)])
+        noise = {"age": {"noise": "laplace", "scale": 3}}
+        policy = randomized_policy(database, table, {"age": "quasi-identifier"}, noise)
+    randomize(policy)
+    for parameter, amount in (("scale", "0"), ("unit", "-1"), ("unit", "CAST('NaN' AS FLOAT8)")):
+        execute(database_url, f"UPDATE {table}_r_noise SET amount = {amount} WHERE parameter = '{parameter}'")
+        for call in (lambda: reconstruct(policy, "age"), lambda: measure_noise_filter(policy)):
+            with pytest.raises(PolicyError, match=f"a {parameter} of age that is no positive number"):
+                call()
+        execute(database_url, f"UPDATE {table}_r_noise SET amount = 1 WHERE parameter = '{parameter}'")
 
 
 def test_groups_of_null_and_of_empty_texts_are_two_in_a_file() -> None:

@@ -15,16 +15,18 @@ from sqlanon.engines.columns import Column
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.filtering import filter_noise
-from sqlanon.measures.reconstruction.numbers import finite_number_of
-from sqlanon.measures.reconstruction.uncertain import odd_sizes
+from sqlanon.measures.reconstruction.numbers import possible_number_of
+from sqlanon.measures.reconstruction.uncertain import require_sizes
 from sqlanon.models.randomization.changes import AddedNoise, UncertainNoise
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.measuring import portions
+from sqlanon.plan.randomized_numbers import UncertainColumn
 from sqlanon.policy import Policy
 from sqlanon.results.filtering import FilteredColumn, NoiseFilter
 from sqlanon.sql import Relation
 from sqlanon.support.quantities import rows_hold
+from sqlanon.verification.uncertain import count_released
 
 _PAIRS = 500  # of a statement
 
@@ -48,8 +50,9 @@ def measure_noise_filter(policy: Policy, *, options: EngineOptions | None = None
         columns = [column for column in engine.columns(release) if column.name in noises]
         if not columns:
             raise PolicyError(f"No column of {release} has noise added to its numbers.")
-        rows, covariances = _measure(engine, release, columns)
-        variances = [_variance(engine, release, noises[column.name]) for column in columns]
+        units = [noises[column.name].unit for column in columns]
+        rows, covariances = _measure(engine, release, columns, units)
+        variances = [_variance(engine, release, column, noises[column.name]) for column in columns]
     filtered = filter_noise(covariances, variances)
     return NoiseFilter(
         ".".join(release.parts[-2:]),
@@ -68,23 +71,25 @@ def measure_noise_filter(policy: Policy, *, options: EngineOptions | None = None
     )
 
 
-def _variance(engine: Engine, release: Relation, change: AddedNoise | UncertainNoise) -> float:
+def _variance(engine: Engine, release: Relation, column: Column, change: AddedNoise | UncertainNoise) -> float:
     """Tell the variance of a column's noise; of sizes that differ by row, in the mean of the rows."""
     if isinstance(change, AddedNoise):
         return change.variance
     require_columns(engine, release, change.added_columns)
-    size = next(one for one in engine.columns(release) if one.name == change.spread_column)
-    odd, mean, square = engine.query_one(
-        "reconstruction/measure_sizes", release=release, size=finite_number_of(engine, size)
-    )
-    if odd:
-        raise PolicyError(odd_sizes(change, int(odd)))
-    return change.variance(float(mean), float(square))
+    shown = count_released(engine, release, UncertainColumn(column, change))
+    rows = {spread: of.rows for spread, of in shown.items()}
+    require_sizes(change, rows)
+    sizes = [(spread * change.unit, n) for spread, n in rows.items() if spread is not None]
+    every = sum(rows.values())
+    mean, square = (math.fsum(n * size**power for size, n in sizes) / every for power in (1, 2))
+    return change.variance(mean, square)
 
 
-def _measure(engine: Engine, release: Relation, columns: Sequence[Column]) -> tuple[int, NDArray[np.float64]]:
+def _measure(
+    engine: Engine, release: Relation, columns: Sequence[Column], units: Sequence[float]
+) -> tuple[int, NDArray[np.float64]]:
     """Count the rows, and measure the covariances of released numbers, by aggregates in the database."""
-    numbers = [finite_number_of(engine, column) for column in columns]
+    numbers = [possible_number_of(engine, column, unit) for column, unit in zip(columns, units, strict=True)]
     covariances, rows = np.zeros((len(columns), len(columns))), 0
     for portion in portions(list(itertools.combinations_with_replacement(range(len(columns)), 2)), _PAIRS):
         rows, finite, *measured = engine.query_one(
@@ -94,8 +99,8 @@ def _measure(engine: Engine, release: Relation, columns: Sequence[Column]) -> tu
             raise PolicyError(f"{release} holds no rows.")
         if finite < rows:
             raise PolicyError(
-                f"{rows_hold(rows - finite)} NULL, NaN or an infinity in a column of {release} with noise, which no"
-                " noise gives: the release was changed."
+                f"{rows_hold(rows - finite)} NULL, NaN, an infinity or too great a number in a column of {release} with"
+                " noise, which no noise gives: the release was changed (sqlanon verify)."
             )
         for (left, right), covariance in zip(portion, measured, strict=True):
             covariances[left, right] = covariances[right, left] = float(covariance)

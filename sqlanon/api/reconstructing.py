@@ -14,7 +14,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.bins import spread, transitions
 from sqlanon.measures.reconstruction.estimate_table import place_of_estimate, write_estimate
 from sqlanon.measures.reconstruction.estimating import Estimate, estimate, has_inverse, invert
-from sqlanon.measures.reconstruction.released_column import MOST_SHOWN, GroupedColumn
+from sqlanon.measures.reconstruction.released_column import GroupedColumn, require_few
 from sqlanon.measures.reconstruction.uncertain import uncertain_groups
 from sqlanon.models.randomization.changes import (
     AddedNoise,
@@ -147,13 +147,12 @@ def _numbers(
     source: GroupedColumn, change: AddedNoise, count: int, method: Method, range_: tuple[float, float] | None
 ) -> list[ReconstructedGroup]:
     bins = source.bins(range_, count, change.unit)
-    counted = source.count("reconstruction/count_bins", number=source.number, low=bins.low, width=bins.width)
+    counted = source.count(
+        "reconstruction/count_bins", number=source.number(change.unit), low=bins.low, width=bins.width
+    )
     source.require_known(sum(counts.get(None, 0) for counts in counted.values()))
     shown = spread({place: 1 for counts in counted.values() for place in counts})
-    if len(shown) > MOST_SHOWN:
-        raise PolicyError(
-            f"The noise is so large that released numbers are in {len(shown):,} bins; ask for fewer bins."
-        )
+    require_few(change.column, len(shown))
     probabilities = list(transitions(bins, change, shown, at_middles=method == "bayes"))
     reached = {released for _, released, _ in probabilities}
     if any(reached.isdisjoint(counts) for counts in counted.values()):

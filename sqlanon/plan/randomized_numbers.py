@@ -15,6 +15,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.models.randomization.changes import (
+    MOST_UNITS,
     AddedNoise,
     UncertainNoise,
 )
@@ -35,9 +36,9 @@ from sqlanon.values.expressions import is_single
 
 _UNIT_BITS = 20  # of the size of noise, in units of a column of floats
 
-_MOST_UNITS = 2.0**51  # of a number and its noise, which doubles count exactly
-
 _MOST_NOISE = 2.0**39  # of the size of noise, in units: a segment is 2^32 wide at most then
+
+_LEAST_UNIT = 1e-289  # of floats: numbers can be divided by it
 
 _MOST_DECIMALS = 9
 
@@ -147,7 +148,12 @@ def number_type_problems(place: str, column: Column) -> Iterator[str]:
 
 def noise_problems(place: str, column: Column, asked: ColumnNoise) -> Iterator[str]:
     size, unit = _size(asked), _unit(column, asked)
-    if size > unit * _MOST_NOISE:
+    if unit < _LEAST_UNIT:
+        yield (
+            f"{place}: noise of size {size:g} is too small to be counted in its parts; multiply the column in a view,"
+            " and ask for more."
+        )
+    elif size > unit * _MOST_NOISE:
         yield (
             f"{place}: noise of size {size:g} is more than {_MOST_NOISE:g} multiples of {unit:g}; ask for less, or cast"
             " the column to fewer decimals, or divide it, in a view."
@@ -169,6 +175,11 @@ def unit_problems(place: str, column: Column, asked: UncertainValues) -> Iterato
         yield (
             f"{place}.unit: released numbers are multiples of {10.0 ** -(column.decimals or 0):g}, by the column's type"
             f" {column.type}; leave this key out."
+        )
+    elif asked.unit is not None and asked.unit < _LEAST_UNIT:
+        yield (
+            f"{place}.unit: numbers can't be divided by {asked.unit:g}; give {_LEAST_UNIT:.0e} or more, or multiply the"
+            " column in a view."
         )
 
 
@@ -240,14 +251,14 @@ def _width_problems(column: Column, unit: float, greatest: float, noise: float) 
     greatest: number, without its sign. noise: the greatest one, in units.
     """
     units = greatest / unit + noise + 1
-    most = _MOST_UNITS
+    most = MOST_UNITS
     if column.kind is Kind.INTEGER:
         most = min(most, 2.0 ** (_bits(column) or 0))
     precision = re.search(r"\(\s*(\d+)", column.type) if column.kind is Kind.DECIMAL else None
     if precision is not None:
         most = min(most, 10.0 ** int(precision[1]))
-    if column.kind is Kind.FLOAT and is_single(column.type):
-        most = min(most, 3e38 / unit)
+    if column.kind is Kind.FLOAT:
+        most = min(most, (3e38 if is_single(column.type) else 1e308) / unit)
     if units >= most:
         yield (
             f"its greatest numbers with their noise don't fit into {column.type}; cast it to a wider type in a"

@@ -31,6 +31,13 @@ class SingleCells(AlgorithmParameters):
     as little weight as the search finds."""
     whole: tuple[str, ...] = ()
     """Quasi-identifiers that never show `*`."""
+    subsets: dict[Size, Rows] = {}  # noqa: RUF012 - pydantic copies it
+    """Numbers of columns, each with a number of rows: of every combination of so many quasi-identifiers alone, as many
+    rows fit every row. It is asked beside the privacy models, which look at all quasi-identifiers."""
+
+    @property
+    def combined(self) -> Mapping[int, int]:
+        return self.subsets
 
     def hierarchy_of(self, attribute: AttributeSection) -> Hierarchy | None:
         if attribute.role is not Role.QUASI_IDENTIFIER:
@@ -58,6 +65,10 @@ class SingleCells(AlgorithmParameters):
             )
         if quasi and not set(quasi) - set(self.whole):
             yield "algorithm.whole: every quasi-identifier is to stay whole, so that none can show `*`; leave one out."
+        for size in self.subsets:
+            if quasi and size > len(quasi):
+                place = path_text(("algorithm", "subsets", str(size)))
+                yield f"{place}: there are only {len(quasi)} quasi-identifiers; leave it out."
 
 
 class LocalSuppression(SingleCells):
@@ -69,13 +80,6 @@ class LocalSuppression(SingleCells):
         " where no column shows two different values, and * fits any value."
     )
     name: Literal["local-suppression"]
-    subsets: dict[Size, Rows] = {}  # noqa: RUF012 - pydantic copies it
-    """Numbers of columns, each with a number of rows: of every combination of so many quasi-identifiers alone, as many
-    rows fit every row. It is asked beside the privacy models, which look at all quasi-identifiers."""
-
-    @property
-    def combined(self) -> Mapping[int, int]:
-        return self.subsets
 
     def quasi_problems(self, attribute: AttributeSection) -> Iterator[str]:
         if attribute.hierarchy is not None and attribute.hierarchy.kind != "suppress":
@@ -84,13 +88,6 @@ class LocalSuppression(SingleCells):
                 " out, or group values in a view."
             )
         yield from super().quasi_problems(attribute)
-
-    def problems(self, quasi: Sequence[str]) -> Iterator[str]:
-        yield from super().problems(quasi)
-        for size in self.subsets:
-            if quasi and size > len(quasi):
-                place = path_text(("algorithm", "subsets", str(size)))
-                yield f"{place}: there are only {len(quasi)} quasi-identifiers; leave it out."
 
 
 class CellGeneralization(SingleCells):

@@ -64,6 +64,11 @@ class Shown:
         return self.show is Show.LABEL and self.kind.is_nominal and self.hierarchy is None
 
     @property
+    def needs_greatest(self) -> bool:
+        """Tell whether cells look at the greatest value of a region: a group of a hierarchy is known by its least."""
+        return self.hierarchy is None or bool(self.axis.field.attribute.limits)
+
+    @property
     def needs_mean(self) -> bool:
         return self.show is Show.MEAN
 

@@ -92,11 +92,12 @@ def end_name(number: int) -> Identifier:
 
 
 def _ends(shown: Shown) -> dict[str, Any]:
+    """Describe the dictionary rows of the least and, where cells look at it, of the greatest code of a region."""
     number, coding = shown.axis.number, shown.axis.field.coding
     return {
         "table": coding.hierarchy.table if coding.hierarchy is not None else coding.dictionary,
         "low": Identifier(f"low_{number}"),
-        "high": Identifier(f"high_{number}"),
+        "high": Identifier(f"high_{number}") if shown.needs_greatest else None,
         "known": Identifier(f"known_{number}"),
         "hi": shown.axis.hi,
     }

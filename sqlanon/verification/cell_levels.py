@@ -86,6 +86,6 @@ _DESCRIBED: Mapping[str, Callable[[str, Hierarchy, Identifier], dict[str, Any]]]
 }
 
 
-def compared_columns(quasi_identifiers: Sequence[str], levels: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Name the columns in which rows are compared: the levels of those that have some."""
-    return tuple(key for name in quasi_identifiers for key in levels.get(name, (name,)))
+def compared_columns(quasi_identifiers: Sequence[str], levels: Mapping[str, tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Name the columns in which rows are compared, by quasi-identifier: its levels, where it has some."""
+    return [levels.get(name, (name,)) for name in quasi_identifiers]

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from markupsafe import Markup
+
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind
 from sqlanon.errors import PolicyError
@@ -50,13 +52,19 @@ def verify_matching(
     other = [name for name in quasi_identifiers if name in columns and columns[name].kind is not Kind.TEXT]
     if other:
         raise PolicyError(f"The column '{other[0]}' of {table} holds no texts, so that none of its values can be `*`.")
-    check = MatchingCheck(engine, relation, columns, tuple(quasi_identifiers), None)
+    read: Relation | Markup = relation
+    levels: Mapping[str, tuple[str, ...]] = {}
     if hierarchies:
-        unfolded, columns, levels = unfold(engine, relation, columns, hierarchies)
-        check = MatchingCheck(engine, unfolded, columns, compared_columns(quasi_identifiers, levels), None)
+        read, columns, levels = unfold(engine, relation, columns, hierarchies)
+    compared = compared_columns(quasi_identifiers, levels)
+    check = MatchingCheck(engine, read, columns, _joined(compared), None)
     verification = verify_groups(check, models, {}, ())
-    combined = tuple(check.verify_combinations(size, rows) for size, rows in sorted(subsets.items()))
+    combined = tuple(check.verify_combinations(compared, size, rows) for size, rows in sorted(subsets.items()))
     return replace(verification, models=(*verification.models, *combined))
+
+
+def _joined(columns: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(itertools.chain.from_iterable(columns))
 
 
 @dataclass(frozen=True)
@@ -84,11 +92,14 @@ class MatchingStatistics(ClassStatistics):
 class MatchingCheck(TableCheck):
     """The statements over one table."""
 
-    def verify_combinations(self, size: int, rows: int) -> ModelResult:
-        """Check every combination of so many columns alone; the result is of the worst, and counts over all."""
+    def verify_combinations(self, compared: Sequence[tuple[str, ...]], size: int, rows: int) -> ModelResult:
+        """Check every combination of so many quasi-identifiers alone; the result is of the worst, and counts over all.
+
+        compared: the columns in which rows are compared, by quasi-identifier.
+        """
         model, results = KAnonymity(rows), []
-        for columns in itertools.combinations(self.quasi_identifiers, size):
-            _, ((result, _),) = replace(self, quasi_identifiers=columns).run(None, [model], None)
+        for chosen in itertools.combinations(compared, size):
+            _, ((result, _),) = replace(self, quasi_identifiers=_joined(chosen)).run(None, [model], None)
             results.append(result)
         worst = [one.worst for one in results if one.worst is not None]
         return ModelResult(

@@ -6,7 +6,6 @@ together say, can be seen in the tables. That the key was secret and draws are i
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +14,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.models.randomization.changes import ChangeFact, RandomChange
+from sqlanon.models.randomization.changes import ChangeFact, RandomChange, greatest_released
 from sqlanon.plan.randomized import RandomizedPlan
 from sqlanon.plan.randomized_categories import RandomizedCategory
 from sqlanon.plan.randomized_columns import Drawn
@@ -162,7 +161,8 @@ def bounded(engine: Engine, column: Column, unit: float, span: tuple[Any, ...]) 
 
 def bounded_pair(engine: Engine, one: UncertainColumn) -> list[dict[str, Any]]:
     """The column of uncertain numbers and that of the sizes of their noise for the statement; of any number."""
-    unit, most = one.change.unit, sys.float_info.max
+    unit = one.change.unit
+    most = greatest_released(unit)
     return [bounded(engine, one.column, unit, (-most, most)), bounded(engine, one.spread, unit, (unit / 2, most))]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
+from sqlanon.models.randomization.changes import greatest_released
 from sqlanon.models.randomization.spreads import is_spread
 from sqlanon.plan.randomized_numbers import UncertainColumn, in_units
 from sqlanon.results.measures import Check
@@ -83,11 +84,14 @@ def _parts(values: int, one: UncertainColumn) -> int:
 
 def count_released(engine: Engine, release: Relation, one: UncertainColumn) -> dict[int | None, BinnedNumbers]:
     """Count released rows by the sizes of their noise, in units, and by bins of their numbers."""
+    unit = one.change.unit
     return _count(
         engine,
         relation=release,
         number=engine.render.macro("double", _held(one.column.name)),
-        spread=engine.render.macro("draws.whole_if_any", in_units(one.column, one.change.unit), _held(one.spread.name)),
+        spread=engine.render.macro(
+            "draws.whole_if_any", in_units(one.column, unit), _held(one.spread.name), greatest_released(unit)
+        ),
         spreads=None,
         value=None,
     )
@@ -95,9 +99,8 @@ def count_released(engine: Engine, release: Relation, one: UncertainColumn) -> d
 
 def count_odd_spreads(engine: Engine, release: Relation, one: UncertainColumn) -> int:
     """Count the rows of a release whose size of noise is none, or that of fewer rows than a neighbourhood has."""
-    least = one.change.rule.least_rows(one.change.k)
-    shown = count_released(engine, release, one).items()
-    return sum(of.rows for spread, of in shown if spread is None or not is_spread(spread) or of.rows < least)
+    shown = count_released(engine, release, one)
+    return one.change.rule.count_odd(one.change.k, {spread: of.rows for spread, of in shown.items()})
 
 
 def _held(name: str) -> Markup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -23,13 +23,19 @@ class Weighed:
     climb: Climb
     weights: tuple[int, ...]
 
+    def rises(self, *, climbed: bool, to_star: bool) -> set[int]:
+        """List the weights of climbing to a step, or to the last alone; also from a step below, where cells climbed."""
+        ends, begins = self.weights[-1:] if to_star else self.weights, (0, *self.weights) if climbed else (0,)
+        return {end - begin for end in ends for begin in begins if end > begin}
+
 
 @dataclass(frozen=True)
 class Goal:
     """Models that the rows which fit a row must satisfy, where rows are compared in some columns alone.
 
     columns: the steps of those that are compared; free: those of columns whose cells may climb.
-    weighed: all quasi-identifiers. star: the weight of the lightest `*`.
+    weighed: all quasi-identifiers. star: the weight of the lightest `*`. climbed: whether cells may have climbed for
+    goals before.
     """
 
     models: tuple[PrivacyModel, ...]
@@ -37,6 +43,7 @@ class Goal:
     free: Bits
     weighed: tuple[Weighed, ...]
     star: int
+    climbed: bool = False
 
     @property
     def least_rows(self) -> int:
@@ -55,22 +62,26 @@ class Goal:
         """
         free = [one for one in self.weighed if one.climb.bits & self.free]
         yield 0, 0
+        least = -1 if self.climbed else 0
+        to_stars = [one.rises(climbed=self.climbed, to_star=True) for one in free]
         if any(len(one.weights) > 1 for one in free):
-            part = max(1, self.star // PARTS)
-            yield from _ranges((one.weights for one in free), part, 0, self.star)
-            yield from _ranges((one.weights[-1:] for one in free), self.star, self.star, None)
-        else:
-            yield from _ranges((one.weights for one in free), self.star, 0, None)
+            rises = [one.rises(climbed=self.climbed, to_star=False) for one in free]
+            yield from _ranges(rises, max(1, self.star // PARTS), least, self.star)
+            least = self.star
+        yield from _ranges(to_stars, self.star, least, None)
 
 
-def _ranges(weights: Iterable[Sequence[int]], width: int, least: int, most: int | None) -> Iterator[tuple[int, int]]:
-    """List the ranges of a width in which sums of weights are, one of each column or none, above and up to limits."""
+def _ranges(rises: Iterable[Set[int]], width: int, least: int, most: int | None) -> Iterator[tuple[int, int]]:
+    """List the ranges of a width in which sums of weights are, one of each column or none, above and up to limits.
+
+    The first range holds sets that weigh nothing, too: from a group that is as heavy as `*` to `*`.
+    """
     sums = {0}
-    for one in weights:
+    for one in rises:
         sums |= {total + weight for total in sums for weight in one}
     inside = (total for total in sums if total > least and (most is None or total <= most))
-    for number in sorted({(total - 1) // width for total in inside}):
-        yield number * width, (number + 1) * width
+    for number in sorted({max(0, total - 1) // width for total in inside}):
+        yield number * width if number else -1, (number + 1) * width
 
 
 def goals_of(weighed: tuple[Weighed, ...], models: tuple[PrivacyModel, ...], algorithm: SingleCells) -> list[Goal]:
@@ -84,7 +95,8 @@ def goals_of(weighed: tuple[Weighed, ...], models: tuple[PrivacyModel, ...], alg
         for chosen in itertools.combinations(weighed, size):
             columns = _bits_of(chosen)
             weights = [one.weights[-1] for one in chosen if one.climb.bits & movable]
-            goals.append(Goal((KAnonymity(rows),), columns, columns & movable, weighed, min(weights, default=1)))
+            lightest = min(weights, default=1)
+            goals.append(Goal((KAnonymity(rows),), columns, columns & movable, weighed, lightest, climbed=True))
     return goals
 
 

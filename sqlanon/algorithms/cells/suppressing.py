@@ -120,92 +120,94 @@ class _Cover:
         self._all = sum(one.climb.bits for one in weighed)
         self._sets = math.prod(len(one.weights) + 1 for one in weighed)
         self.rounds = 0
+        self._subsets = self._create_subsets(weighed)
         self.states = self._next()
         engine.run("cells/create_states", states=self.states, tuples=tuples.table, words=self._words)
         engine.analyze(self.states)
 
     def meet(self, goal: Goal) -> int:
         """Star cells until the goal is met; returns the rows for which no set of columns suffices."""
-        subsets = self._create_subsets(goal)
-        compared = self.states if goal.columns == self._all else self._project(subsets, goal)
+        compared = self.states if goal.columns == self._all else self._project(goal)
         left, starred = 1, False
         for above, upto in goal.batches():
             helps = True
             while left and helps:
                 before = left
-                compared, left = self._star(compared, subsets, goal, (above, upto))
+                compared, left = self._star(compared, goal, (above, upto))
                 helps = upto > 0 and before - left >= HELPED * before
                 starred = starred or upto > 0
         if goal.columns == self._all:
             self.states = compared
         elif starred:
-            self._apply(compared, subsets, goal)
+            self._apply(compared, goal)
         else:
             self._workspace.drop(compared)
-        self._workspace.drop(subsets)
         return left
 
     def close(self) -> None:
         """Drop what the search needed beside its states."""
-        self._workspace.drop(*self._values.values())
+        self._workspace.drop(self._subsets, *self._values.values())
 
     def _next(self) -> Relation:
         self._made += 1
         return self._workspace.table(self._name, self._made)
 
-    def _create_subsets(self, goal: Goal) -> Relation:
+    def _create_subsets(self, weighed: tuple[Weighed, ...]) -> Relation:
         """Create the table of all sets of steps: their weights, and masks of what they leave of rows."""
         subsets, factor, columns = self._workspace.table("subsets"), 1, []
-        for one in goal.weighed:
+        for one in weighed:
             columns.append(self._heights(one, factor))
             factor *= len(one.weights) + 1
-        self._engine.run("cells/create_subsets", subsets=subsets, columns=columns, words=self._words, light=goal.star)
+        self._engine.run("cells/create_subsets", subsets=subsets, columns=columns, words=self._words)
         self._engine.analyze(subsets)
         return subsets
 
     def _heights(self, one: Weighed, factor: int) -> list[dict[str, Any]]:
         """Describe what a cell of a column may show; sets are numbered by places, of which `factor` is the column's."""
+        lasts = (0, *(step.bit for step in one.climb.steps))
         return [
             {
                 "stars": bits,
+                "last": last,
                 "importance": weight,
                 "number": place * factor,
                 "inner_level": 0 < place < len(one.weights),
                 "masks": [mask if word == one.climb.field.word else 0 for word in range(len(self._words))],
             }
-            for place, ((bits, _, mask), weight) in enumerate(zip(one.climb.heights, (0, *one.weights), strict=True))
+            for place, ((bits, _, mask), weight, last) in enumerate(
+                zip(one.climb.heights, (0, *one.weights), lasts, strict=True)
+            )
         ]
 
-    def _project(self, subsets: Relation, goal: Goal) -> Relation:
+    def _project(self, goal: Goal) -> Relation:
         """Take together the tuples that are equal in the columns of a goal; other columns count as starred."""
         compared = self._next()
         outside = self._all & ~goal.columns
-        described = {"states": self.states, "subsets": subsets, "outside": outside, "words": self._words}
+        described = {"states": self.states, "subsets": self._subsets, "outside": outside, "words": self._words}
         self._engine.run("cells/project_states", compared=compared, **described)
         self._engine.analyze(compared)
         return compared
 
-    def _apply(self, compared: Relation, subsets: Relation, goal: Goal) -> None:
+    def _apply(self, compared: Relation, goal: Goal) -> None:
         """Star in all tuples what was starred in their projections."""
         states = self._next()
         outside = self._all & ~goal.columns
-        described = {"subsets": subsets, "outside": outside, "words": self._words}
+        described = {"subsets": self._subsets, "outside": outside, "words": self._words}
         self._engine.run("cells/apply_stars", starred=states, states=self.states, compared=compared, **described)
         self._engine.analyze(states)
         self._workspace.drop(self.states, compared)
         self.states = states
 
-    def _star(
-        self, compared: Relation, subsets: Relation, goal: Goal, weights: tuple[int, int]
-    ) -> tuple[Relation, int]:
+    def _star(self, compared: Relation, goal: Goal, weights: tuple[int, int]) -> tuple[Relation, int]:
         """Star the lightest sets of a range of weights that suffice; returns the new states, and the rows left."""
         candidates, starred = self._workspace.table("candidates"), self._next()
         described = {
             "states": compared,
-            "subsets": subsets,
+            "subsets": self._subsets,
             "fixed": self._all & ~goal.free,
             "above": weights[0],
             "upto": weights[1],
+            "light": goal.star,
             "sets": self._sets,
             "words": self._words,
         }

@@ -6,19 +6,22 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
+from sqlanon.models.randomization.changes import greatest_released
 from sqlanon.sql import Identifier, macro
 from sqlanon.values.expressions import double_of
 
 
-def finite_number_of(engine: Engine, column: Column) -> Markup:
-    """Write the expression for the numbers of a column as doubles; NULL for NaN and infinities, which no noise gives.
+def possible_number_of(engine: Engine, column: Column, unit: float) -> Markup:
+    """Write the expression for the numbers of a column as doubles; NULL for those that no noise gives in this unit.
 
-    Those of whole numbers need no look.
+    Such are NaN, infinities, and what is beyond the multiples of the unit that a run releases.
     """
-    if column.kind is Kind.INTEGER:
-        return number_of(engine, column)
-    is_finite = engine.render.macro("is_finite_number", Markup(Identifier(column.name)), column.kind.value)
-    return macro("randomize.finite", number_of(engine, column), is_finite)
+    return macro("randomize.within", number_of(engine, column), greatest_released(unit))
+
+
+def is_possible(engine: Engine, column: Column, unit: float) -> Markup:
+    """Write the condition that noise can give a number in this unit."""
+    return macro("randomize.is_within", number_of(engine, column), greatest_released(unit))
 
 
 def number_of(engine: Engine, column: Column) -> Markup:

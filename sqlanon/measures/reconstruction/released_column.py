@@ -11,12 +11,23 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.bins import Bins
-from sqlanon.measures.reconstruction.numbers import finite_number_of
+from sqlanon.measures.reconstruction.numbers import possible_number_of
 from sqlanon.sql import Identifier, Relation
+from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import text_of
 
 MOST_GROUPS = 100
 MOST_SHOWN = 20_000  # bins of released numbers
+
+
+def require_few(column: str, bins: int) -> None:
+    """Raise PolicyError where released numbers of a column are in more bins than an estimate is made of."""
+    if bins > MOST_SHOWN:
+        raise PolicyError(
+            f"Released numbers of {column} are in {bins:,} bins, and an estimate is made of {MOST_SHOWN:,} at most: ask"
+            " for fewer bins (--bins) or a wider range (--from, --to); sqlanon verify says whether the release was"
+            " changed."
+        )
 
 
 class GroupedColumn:
@@ -25,10 +36,9 @@ class GroupedColumn:
     def __init__(self, engine: Engine, release: Relation, column: Column, group: Markup | None) -> None:
         self.engine, self.release, self.column, self.group = engine, release, column, group
 
-    @property
-    def number(self) -> Markup:
-        """The value as a double; NULL for NaN and infinities."""
-        return finite_number_of(self.engine, self.column)
+    def number(self, unit: float) -> Markup:
+        """Write the value as a double; NULL for what no noise gives in multiples of this unit."""
+        return possible_number_of(self.engine, self.column, unit)
 
     @property
     def text(self) -> Markup:
@@ -48,7 +58,9 @@ class GroupedColumn:
 
     def bins(self, range_: tuple[float, float] | None, count: int, unit: float) -> Bins:
         """Divide the range of originals into bins; by default that of the released numbers."""
-        ends = range_ or self.engine.query_one("randomize/measure_ends", relation=self.release, number=self.number)
+        ends = range_ or self.engine.query_one(
+            "randomize/measure_ends", relation=self.release, number=self.number(unit)
+        )
         if ends[0] is None:
             raise PolicyError(f"{self.release} holds no numbers in {self.column.name}.")
         return Bins.over(float(ends[0]), float(ends[1]), count, unit)
@@ -57,6 +69,6 @@ class GroupedColumn:
         """Raise PolicyError where rows hold what no noise makes of a number."""
         if unknown:
             raise PolicyError(
-                f"{self.column.name} is NULL, NaN or infinite in {unknown:,} released rows, which no noise makes of a"
-                " number: the release was changed (sqlanon verify)."
+                f"{self.column.name} is NULL, NaN, infinite or too great in {quantity(unknown, 'released row')}, which"
+                " no noise makes of a number: the release was changed (sqlanon verify)."
             )

@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.bins import Bins, spread, transitions
 from sqlanon.measures.reconstruction.estimating import Estimate, estimate
-from sqlanon.measures.reconstruction.numbers import finite_number_of
-from sqlanon.measures.reconstruction.released_column import MOST_GROUPS, MOST_SHOWN, GroupedColumn
+from sqlanon.measures.reconstruction.numbers import possible_number_of
+from sqlanon.measures.reconstruction.released_column import MOST_GROUPS, GroupedColumn, require_few
 from sqlanon.models.randomization.changes import UncertainNoise
-from sqlanon.models.randomization.spreads import is_spread
 from sqlanon.plan.lookup import require_columns
 from sqlanon.results.reconstruction import ReconstructedGroup, ReconstructedShare
 from sqlanon.support.quantities import quantity
@@ -42,37 +41,43 @@ def _count(source: GroupedColumn, change: UncertainNoise, bins: Bins) -> dict[st
     require_columns(engine, release, change.added_columns)
     column = next(one for one in engine.columns(release) if one.name == change.spread_column)
     counted: dict[str | None, dict[int, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
-    unknown = odd = 0
+    unknown = 0
+    sizes: dict[int | None, int] = defaultdict(int)
     for group, size, bin_, n in engine.query(
         "reconstruction/count_bins_by_size",
         release=release,
         group=source.group,
-        size=finite_number_of(engine, column),
-        number=source.number,
+        size=possible_number_of(engine, column, change.unit),
+        number=source.number(change.unit),
         low=bins.low,
         width=bins.width,
     ):
         if bin_ is None:
             unknown += int(n)
-        elif size is None or not is_spread(round(size / change.unit)):
-            odd += int(n)
-        else:
-            of_size = counted[group][round(size / change.unit)]
+            continue
+        units = None if size is None else round(size / change.unit)
+        sizes[units] += int(n)
+        if units is not None:
+            of_size = counted[group][units]
             of_size[int(bin_)] = of_size.get(int(bin_), 0) + int(n)
     source.require_known(unknown)
-    if odd:
-        raise PolicyError(odd_sizes(change, odd))
+    require_sizes(change, sizes)
     if len(counted) > MOST_GROUPS:
         raise PolicyError(f"--by has {len(counted):,} values, and {MOST_GROUPS} groups at most are reconstructed.")
     return counted
 
 
-def odd_sizes(change: UncertainNoise, rows: int) -> str:
-    """Say that rows of a release have a size of noise that is none."""
-    return (
-        f"{change.spread_column} has no size of noise in {quantity(rows, 'released row')}: the release was changed"
-        " (sqlanon verify)."
-    )
+def require_sizes(change: UncertainNoise, rows: Mapping[int | None, int]) -> None:
+    """Raise PolicyError where rows of a release have a size that is none, or of fewer rows than a neighbourhood has.
+
+    rows: by the size of their noise, in units; None for what is no number of these.
+    """
+    odd = change.rule.count_odd(change.k, rows)
+    if odd:
+        raise PolicyError(
+            f"{change.spread_column} has no size of noise in {quantity(odd, 'released row')}, or one of fewer rows than"
+            " a neighbourhood has: the release was changed (sqlanon verify)."
+        )
 
 
 def group_of_sizes(
@@ -99,10 +104,7 @@ def group_of_sizes(
 
 def _estimate(change: UncertainNoise, bins: Bins, size: int, counts: Counts) -> Estimate:
     shown = spread(counts)
-    if len(shown) > MOST_SHOWN:
-        raise PolicyError(
-            f"The noise is so large that released numbers are in {len(shown):,} bins; ask for fewer bins."
-        )
+    require_few(change.column, len(shown))
     probabilities = list(transitions(bins, change.noise(size), shown, at_middles=False))
     if {released for _, released, _ in probabilities}.isdisjoint(counts):
         raise PolicyError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,14 @@ from sqlanon.models.randomization.spreads import RULES, SpreadRule
 
 ChangeFact = tuple[str, str, str, str | None, str | None, float | None]
 """A row of the table that tells of changes: attribute, method, parameter, true value, released value, amount."""
+
+MOST_UNITS = 2.0**51
+"""Multiples of its unit that a number with its noise has at most; doubles count them exactly."""
+
+
+def greatest_released(unit: float) -> float:
+    """Return a bound of released numbers that are multiples of a unit."""
+    return min(MOST_UNITS * unit, sys.float_info.max)
 
 
 @dataclass(frozen=True)
@@ -304,15 +313,26 @@ def _change_of(column: str, of: _Rows) -> RandomChange:
 
 def _noise_of(column: str, distribution: type[NoiseDistribution], amounts: Mapping[str, float]) -> AddedNoise:
     limits = (amounts["least"], amounts["greatest"]) if "least" in amounts else None
-    size = distribution(amounts[distribution.parameter])
-    return AddedNoise(column, size, amounts["unit"], limits, amounts.get("epsilon"))
+    size, unit = (_positive(column, amounts, key) for key in (distribution.parameter, "unit"))
+    return AddedNoise(column, distribution(size), unit, limits, amounts.get("epsilon"))
+
+
+def _positive(column: str, amounts: Mapping[str, float], parameter: str) -> float:
+    amount = amounts[parameter]
+    if not 0 < amount < math.inf:
+        raise PolicyError(
+            f"The table of what was added has a {parameter} of {column} that is no positive number: it was changed"
+            " (sqlanon verify)."
+        )
+    return amount
 
 
 def _uncertain_of(column: str, of: _Rows) -> UncertainNoise:
     errors = [error for error, rule in RULES.items() if rule.distribution.parameter in of.columns]
     if len(errors) != 1:
         raise PolicyError(f"The table of what was added does not tell which column has the sizes of {column}'s noise.")
-    return UncertainNoise(column, int(of.amounts["k"]), errors[0], of.amounts["unit"])
+    k = _positive(column, of.amounts, "k")
+    return UncertainNoise(column, int(k), errors[0], _positive(column, of.amounts, "unit"))
 
 
 def _transition_of(column: str, of: _Rows) -> Transition:

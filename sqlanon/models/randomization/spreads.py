@@ -44,6 +44,11 @@ class SpreadRule:
         """Count the rows that a neighbourhood has at least, for its spread not to be above a few times its width."""
         return -(-int(2 * _LARGER) * (k - 1) * WHOLE // (2 * self.intercept)) + 1
 
+    def count_odd(self, k: int, rows: Mapping[int | None, int]) -> int:
+        """Count the rows whose spread is none, or that of fewer rows than a neighbourhood has; `rows` are by spread."""
+        least = self.least_rows(k)
+        return sum(n for spread, n in rows.items() if spread is None or not is_spread(spread) or n < least)
+
     @property
     def most_per_span(self) -> float:
         """The greatest spread that there may be, as a part of the difference of the least and the greatest number."""

@@ -6,7 +6,6 @@ right changes, and that nothing was altered since; not that draws were secret an
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from sqlanon.catalog import Run
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.models.randomization.changes import UncertainNoise
+from sqlanon.models.randomization.changes import UncertainNoise, greatest_released
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.randomized_categories import RandomizedCategory
 from sqlanon.plan.randomized_column import RandomizedColumn
@@ -165,5 +164,6 @@ def _span(one: RandomizedNumber) -> tuple[float, float]:
     if one.change.limits is not None:
         return one.change.limits[0] - slack, one.change.limits[1] + slack
     if one.range is None:
-        return -sys.float_info.max, sys.float_info.max
+        most = greatest_released(one.change.unit)
+        return -most, most
     return one.range[0] - reach_of(one) - slack, one.range[1] + reach_of(one) + slack

@@ -32,7 +32,8 @@ def quotas_of(engine: Engine, rows: Relation, feature: Feature) -> Iterator[tupl
     for class_, shown, n in engine.query("classification/count_shown", rows=rows, number=feature.number):
         if shown is None:
             raise PolicyError(
-                f"Released rows hold values of '{feature.column.name}' that the table of what was added lacks."
+                f"Released rows hold values of '{feature.column.name}' that its change never gives: the release was"
+                " changed (sqlanon verify)."
             )
         counted[int(class_)][int(shown)] = int(n)
     groups = [counted[class_] for class_ in sorted(counted)]

@@ -12,7 +12,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.measures.reconstruction.bins import Bins
-from sqlanon.measures.reconstruction.numbers import number_of
+from sqlanon.measures.reconstruction.numbers import is_possible, number_of
 from sqlanon.models.randomization.changes import AddedNoise, CategoryChange, RandomChange
 from sqlanon.sql import Identifier, Relation
 from sqlanon.values.expressions import text_of
@@ -52,7 +52,7 @@ class Feature:
         return known | {
             "bins": True,
             "value": number_of(engine, self.column),
-            "is_known": is_known(engine, self.column),
+            "is_known": is_known(engine, self.column, self.change),
             "low": self.bins.low,
             "width": self.bins.width,
         }
@@ -70,8 +70,10 @@ class PredictedColumn:
         return text_of(engine.render, Markup(Identifier(self.column.name)), self.column.kind, self.column.type)
 
 
-def is_known(engine: Engine, column: Column) -> Markup:
-    """Write the condition that a number is finite; of NULL it may hold too."""
+def is_known(engine: Engine, column: Column, change: RandomChange | None) -> Markup:
+    """Write the condition that a number is finite, and one that its noise can give; of NULL it may hold too."""
+    if isinstance(change, AddedNoise):
+        return is_possible(engine, column, change.unit)
     return engine.render.macro("is_finite_number", Markup(Identifier(column.name)), column.kind.value)
 
 
@@ -138,7 +140,7 @@ def _bins(
         "classification/measure_ends",
         relation=release,
         number=number_of(engine, column),
-        is_known=is_known(engine, column),
+        is_known=is_known(engine, column, change),
     )
     low, high = (0.0 if end is None else float(end) for end in ends)
     if isinstance(change, AddedNoise):
