@@ -6,7 +6,9 @@ import json
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from sqlanon.federation.party import Party
 from sqlanon.federation.support import Marks, count_support, multiply_marks, read_marks
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation
+from tests.federation import threads
 from tests.federation.support import NAMES, WAITING, Federation, needs_federation
 from tests.federation.threads import Room
 from tests.run_support import Database, duckdb_url, open_database
@@ -37,6 +40,19 @@ def test_the_support_is_that_of_the_join(sites: int) -> None:
         given = [Marks("same", one) for one in marks] + [None] * (sites - having)
         counted = Room(sites).run(lambda party, given=given: multiply_marks(party, given[party.place]))
         assert counted == [int(np.prod(marks, axis=0).sum())] * sites
+
+
+def test_sites_in_memory_wait_for_one_another_however_slowly_boxes_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads that each made the box of a pair of sites would lose a message, and wait for it."""
+
+    class SlowQueue(Queue[Any]):
+        def __init__(self) -> None:
+            time.sleep(0.01)
+            super().__init__()
+
+    monkeypatch.setattr(threads, "Queue", SlowQueue)
+    monkeypatch.setattr(threads, "WAITING", 5)
+    assert Room(3).run(lambda party: party.tell(party.place, "")) == [[0, 1, 2]] * 3
 
 
 def test_only_the_support_is_opened() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,7 +35,8 @@ class Room:
         self.tamper = tamper
         self.kept: dict[tuple[int, int], list[bytes]] = {}
         self.places = range(len(names))
-        self.boxes: dict[tuple[int, int], Queue[bytes | None]] = defaultdict(Queue)
+        pairs = itertools.product(self.places, repeat=2)
+        self.boxes: dict[tuple[int, int], Queue[bytes | None]] = {pair: Queue() for pair in pairs}  # before any thread
 
     def run(self, work: Callable[[Party], Any]) -> list[Any]:
         """Let every site do its part; what each came to, which may be an error."""
