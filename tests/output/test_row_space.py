@@ -1,4 +1,4 @@
-"""Audit of sums against fractions, and all sequences of questions to few persons."""
+"""Audit of sums against fractions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlanon.algorithms.output import row_space
 from sqlanon.algorithms.output.row_space import SumVerdict, audit_sum, is_certain
 from tests.oracle.mutants import mutated
-from tests.output.linear import follows, incidence, learns, rank, reduced, tells_of_few
+from tests.output.linear import follows, incidence, learns, rank, tells_of_few
 from tests.random_cases import many
 
 pytestmark = pytest.mark.in_turns(3)
@@ -53,24 +53,6 @@ def test_a_sum_is_told_exactly_if_it_tells_of_no_few(asked: list[frozenset[int]]
         else:
             assert verdict is SumVerdict.NEW
             known.append(one)
-
-
-@pytest.mark.parametrize(("k", "persons"), [(2, 5), (3, 6)])
-def test_no_sequence_of_sums_tells_of_few(k: int, persons: int) -> None:
-    """All sequences of questions to a few persons, each about any of them, by what is known after them."""
-    questions = [
-        frozenset(one) for size in range(1, persons + 1) for one in itertools.combinations(range(persons), size)
-    ]
-    open_, looked_at = [list[frozenset[int]]()], set()
-    while open_:
-        known = open_.pop()
-        space = reduced(incidence([range(persons), *known], persons))
-        if space not in looked_at:
-            looked_at.add(space)
-            assert not learns([range(persons), *known], persons, k)
-            verdicts = [(question, decide(known, question, k, persons)) for question in questions]
-            open_ += [[*known, question] for question, verdict in verdicts if verdict is SumVerdict.NEW]
-    assert len(looked_at) > 5
 
 
 def test_three_overlapping_pairs_are_not_told() -> None:
