@@ -15,9 +15,11 @@ import pytest
 from sqlanon.api.associations import policy_associations, table_associations
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
+from sqlanon.measures.risk import voting
 from sqlanon.measures.risk.association_mining import AssociationOptions, mine_associations
 from sqlanon.measures.risk.source import risk_source
 from sqlanon.results.associations import AssociationRule, Associations
+from sqlanon.sql import Statement
 from tests.cli.support import call_main
 from tests.risk.tables import Row, make_table
 from tests.run_support import open_database
@@ -81,8 +83,9 @@ def told(rule: AssociationRule) -> tuple[Any, tuple[Any, ...]]:
         AssociationOptions(4, 1, 0.000001, 0.6, 3, 1000),
         AssociationOptions(5, 2, 0.5, None, 2, 1000),
         AssociationOptions(1, 1, 1.0, None, 3, 1000),
+        AssociationOptions(3, 1, 0.500001, 0.7, 3, 1000),
     ],
-    ids=["all", "some", "sure"],
+    ids=["all", "some", "sure", "likely"],
 )
 def test_rules_are_those_of_brute_force(engine: Engine, asked: AssociationOptions, subject: str | None) -> None:
     rows = random_rows(asked.k)
@@ -95,6 +98,32 @@ def test_rules_are_those_of_brute_force(engine: Engine, asked: AssociationOption
     assert found.unit == ("rows" if subject is None else "persons")
     order = [(-one.confidence, -one.support) for one in found.rules]
     assert order == sorted(order)
+
+
+def uneven_rows(seed: int) -> list[Row]:
+    """Rows of which most in a group have one of eight values, some the next one, and others any."""
+    draw = random.Random(seed)
+    rows: list[Row] = []
+    for number in range(60):
+        a, b, c = draw.choice("xyz"), draw.randrange(3), draw.choice(["1.50", "2.00"])
+        usual = (ord(a) + 3 * b) % 8
+        rows.append((a, b, c, f"ill {draw.choice([usual, usual, usual, usual, (usual + 1) % 8, number % 8])}", number))
+    return rows
+
+
+@pytest.mark.parametrize("bits", [62, 12, 5])
+def test_rules_are_those_of_brute_force_however_few_bits_are_voted_on(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, bits: int
+) -> None:
+    """On all bits of the code, on two of them, on none."""
+    monkeypatch.setattr(voting, "WORD_BITS", bits)
+    for number, confidence in enumerate((0.51, 0.6, 0.75, 0.8, 0.999)):
+        asked = AssociationOptions(4, 1, confidence, 0.9, 3, 1000)
+        rows = uneven_rows(number)
+        engine.execute(Statement("test", "DROP TABLE IF EXISTS t"))
+        found = mined(engine, rows, asked)
+        assert dict(map(told, found.rules)) == by_brute_force(rows, asked, of_persons=False)
+        assert found.total == len(found.rules)
 
 
 def test_of_many_rules_the_surest_are_listed(engine: Engine) -> None:

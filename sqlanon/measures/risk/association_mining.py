@@ -3,13 +3,14 @@
 Support and confidence are those of R. Agrawal, R. Srikant, Fast Algorithms for Mining Association Rules, VLDB 1994;
 what rules tell of people: C. C. Aggarwal, Data Mining, 2015, section 20.4. Rows are collapsed to distinct tuples of
 codes once; each subset of columns is then one statement over these. As no rule has more support than its parts, codes
-are left out first that, alone on the left side, have no rule of the least support.
+are left out first that, alone on the left side, have no rule of the least support. Where any support will do, and the
+confidence is above a half, rows are grouped by left sides alone, as each has one rule at most: see `voting`.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,6 +24,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.measures.risk.coded_columns import CodedColumns, code_columns
 from sqlanon.measures.risk.source import RiskSource
 from sqlanon.measures.risk.subsets import require_few
+from sqlanon.measures.risk.voting import vote
 from sqlanon.results.associations import AssociationRule, Associations
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.support.quantities import quantity
@@ -31,6 +33,7 @@ from sqlanon.values.expressions import text_of
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace
 
 MOST = 2**31 - 1  # of any count that is asked for
+_HALF = 0.5  # of the rows of a left side, above which one value has them
 DIGITS = 6  # after the point, of a confidence: so products of counts stay whole numbers of 64 bits
 
 
@@ -149,15 +152,45 @@ class _Mining:
 
     def mine(self, quasi: Sequence[Field], right: Field) -> None:
         """Find the rules to one column, from small left sides to large ones."""
+        if self._has_one_rule_a_left_side:
+            self._mine_majorities(quasi, right)
+            return
         self._rare.clear()
         with self.engine.grouping_by_hash():
             tuples = self._frequent(quasi, right) if self.options.support > 1 else self.coded.tuples
-            for size in range(1, min(self.options.most, len(quasi)) + 1):
-                for left in itertools.combinations(quasi, size):
-                    if not self._has_rare_part(left):
-                        self._mine_subset(tuples, left, right)
+            for left in self._left_sides(quasi):
+                if not self._has_rare_part(left):
+                    self._mine_subset(tuples, left, right)
         if tuples is not self.coded.tuples:
             self.workspace.drop(tuples)
+
+    def _left_sides(self, quasi: Sequence[Field]) -> Iterator[tuple[Field, ...]]:
+        for size in range(1, min(self.options.most, len(quasi)) + 1):
+            yield from itertools.combinations(quasi, size)
+
+    @property
+    def _has_one_rule_a_left_side(self) -> bool:
+        """Tell whether rules are of more than half of the rows of a left side, and of any number of rows."""
+        return self.person is None and self.options.support == 1 and self.options.confidence > _HALF
+
+    def _mine_majorities(self, quasi: Sequence[Field], right: Field) -> None:
+        """Find the rules to one column by what most rows of each left side have; see `voting`."""
+        voted = vote(self.engine, self.workspace, self.coded, right)
+        (right_key,) = self.coded.keys([right], "t")
+        with self.engine.grouping_by_hash():
+            for left in self._left_sides(quasi):
+                rows = self.engine.query(
+                    "risk/mine_majorities",
+                    voted=voted.relation,
+                    shifts=voted.shifts,
+                    ones=voted.ones,
+                    left_keys=self.coded.keys(left, "t"),
+                    right_key=right_key,
+                    **self._thresholds,
+                )
+                if rows:
+                    self._keep(left, right, rows)
+        self.workspace.drop(voted.relation)
 
     def _has_rare_part(self, left: tuple[Field, ...]) -> bool:
         """Tell whether no values of a smaller left side have the support, so that none of this one have."""
@@ -211,16 +244,23 @@ class _Mining:
             members=self._members,
             adds_up=self.person is None,
             support=self.options.support,
-            confidence=Fraction(str(self.options.confidence)),
-            bound=Fraction(str(self.options.greatest)),
-            k=self.options.k,
-            limit=self.options.limit,
+            **self._thresholds,
         )
-        rules, singling_out, giving_away, groups = (int(count) for count in rows[0][3:])
+        *_, rules, _singling_out, _giving_away, groups = rows[0]
         if not groups:
             self._rare.add(frozenset(field.number for field in left))
-        if not rules:
-            return
+        if rules:
+            self._keep(left, right, rows)
+
+    @property
+    def _thresholds(self) -> dict[str, Any]:
+        asked = self.options
+        confidence, bound = (Fraction(str(one)) for one in (asked.confidence, asked.greatest))
+        return {"confidence": confidence, "bound": bound, "k": asked.k, "limit": asked.limit}
+
+    def _keep(self, left: tuple[Field, ...], right: Field, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Count the rules from one left side's columns, and keep the surest."""
+        rules, singling_out, giving_away = (int(count) for count in rows[0][3:6])
         self.total += rules
         self.singling_out += singling_out
         self.giving_away += giving_away
