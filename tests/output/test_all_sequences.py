@@ -64,7 +64,7 @@ class Persons:
 
 @dataclass
 class Explored:
-    """How many states were reached, up to the names of persons, and how many questions asked and denied in them."""
+    """The numbers of states that were reached, up to the names of persons, and of questions in them."""
 
     states: int = 0
     questions: int = 0
