@@ -31,7 +31,7 @@ def code_attribute(
     more than all else that is done to them.
 
     number: tells the work tables of this coding from those of others.
-    found: the range of an attribute that may need no dictionary.
+    span: the range of an attribute that may need no dictionary.
     """
     if span is not None and (coding := _reckoned(attribute, span)) is not None:
         return coding

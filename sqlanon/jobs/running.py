@@ -48,7 +48,7 @@ def run_by_rules(
 ) -> RunResult:
     """Apply the rules of a job to its source, with the semantics of a procedure; the result of the run.
 
-    found: the run whose rules they are; place, known: as in `apply_rules`.
+    run: the one whose rules they are; place, known: as in `apply_rules`.
 
     Raises what `apply_rules` raises.
     """

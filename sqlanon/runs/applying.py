@@ -38,7 +38,7 @@ def apply_rules(
 ) -> RunResult:
     """Recode new rows with the rules of a stored release, check the result, and publish it as a run of its own.
 
-    found: the run whose rules are applied; place: the URL and schema of the catalog that it is in.
+    run: the one whose rules are applied; place: the URL and schema of the catalog that it is in.
     known: a policy whose URLs have their passwords, which the catalog doesn't keep; columns that the run's policy does
     not name, and this one calls identifiers, are left out, and its subject holds.
 

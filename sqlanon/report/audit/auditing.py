@@ -90,7 +90,7 @@ def audit_release(
 
     with_source: whether the source is read; without it, names of columns and models alone are checked.
 
-    Raises PolicyError for an unknown table AccessError where the release can't be read.
+    Raises PolicyError for an unknown table, AccessError where the release can't be read.
     """
     audit = _Audit(policy, table, options)
     unjudged = why_unjudged(policy)
