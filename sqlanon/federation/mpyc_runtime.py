@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
+import os
 import ssl
 import sys
 from collections.abc import Coroutine, Sequence
@@ -113,7 +114,10 @@ class SiteRuntime(mpyc.Runtime):  # type: ignore[misc, name-defined]
                     lambda: Exchanger(self), own.host, own.port, ssl=self.credentials.listening()
                 )
             except OSError as error:
-                raise AccessError(f"Nobody can listen at {own.host}:{own.port}: {error.strerror}.") from None
+                raise AccessError(
+                    f"Nobody can listen at {own.host}:{own.port}, the address of this site in the plan:"
+                    f" {os.strerror(error.errno or 0)}. Does an earlier command of this site still run?"
+                ) from None
         try:
             await asyncio.gather(*(self._reach(party) for party in self.parties[self.pid + 1 :]))
             await own.protocol
@@ -174,13 +178,17 @@ class SiteRuntime(mpyc.Runtime):  # type: ignore[misc, name-defined]
         raise AccessError(self._absent(doing))
 
     def _absent(self, doing: str) -> str:
-        if self.left.done():
-            return f"Site '{self.plan.names[self.left.result()]}' left, or refused this site's certificate, {doing}."
-        missing = [
-            n for p, n in zip(self.parties, self.plan.names, strict=True) if p.pid not in {self.pid, *self.arrived}
-        ]
-        who = f"Site '{missing[0]}'" if missing else "A site"
-        return f"{who} did not answer within {self.plan.patience:g} seconds (patience), {doing}."
+        """Name the site that left, and those that are not connected, or whose message is waited for."""
+        left = self.left.result() if self.left.done() else None
+        missing = [party.pid for party in self.parties if party.pid not in {self.pid, *self.arrived}]
+        silent = missing or [site for site in (self.awaited,) if site not in (None, left)]
+        who = ", ".join(f"'{name}'" for site, name in enumerate(self.plan.names) if site in silent) or "some site"
+        parts = [f"No answer came from {who} within {self.plan.patience:g} seconds (patience), {doing}."]
+        if left is not None:
+            parts = [f"Site '{self.plan.names[left]}' left, or refused this site's certificate, {doing}."]
+            parts += [f"No answer had come from {who}."] if silent else []
+        parts += ["Is the command running there, and can the address in the plan be reached?"] if missing else []
+        return " ".join(parts)
 
     def end(self) -> None:
         """Close all connections, once what was sent is on its way."""
