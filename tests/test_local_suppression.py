@@ -5,18 +5,23 @@ from __future__ import annotations
 import csv
 import itertools
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
 
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
+from sqlanon.models import models_of
 from sqlanon.policy import Policy
 from sqlanon.results.facts import CellFacts
 from sqlanon.results.run_result import RunResult
-from sqlanon.verification.release import verify_release
+from sqlanon.sql import Relation
+from sqlanon.verification.matching import _packed
+from sqlanon.verification.release import verify_release, verify_rows
 from tests.adult import ADULT, ATTRIBUTES, needs_adult
-from tests.oracle.matching import STAR, least_matching, least_values, suppress_greedily
+from tests.oracle.matching import STAR, groups, least_matching, least_values, suppress_greedily
 from tests.run_support import Database, Row, anonymize, open_database
 
 pytestmark = pytest.mark.in_turns(4)
@@ -155,6 +160,39 @@ def test_combinations_that_are_met_change_no_tuples(database: Database, monkeypa
     run_on(database, random_rows(random.Random(1), 40), algorithm=algorithm, privacy=anonymity(2))
     assert stated.count("cells/project_states") == 10
     assert stated.count("cells/apply_stars") == 0
+
+
+@pytest.mark.either_engine
+def test_many_values_of_many_columns_are_compared_in_several_words(database: Database) -> None:
+    """Verification packs the numbers of values: twelve columns of some fifty values are more than a word holds."""
+    rng, names = random.Random(2), tuple(f"q{place}" for place in range(12))
+    rows: list[Row] = []
+    for _ in range(120):
+        near = rng.choice(rows) if rows and rng.random() < 0.8 else tuple(str(rng.randint(0, 60)) for _ in names)
+        rows.append(tuple(STAR if rng.random() < 0.2 else cell for cell in near))
+    table = database.create(dict.fromkeys(names, "VARCHAR"), rows)
+    policy = database.policy(
+        table, dict.fromkeys(names, "quasi-identifier"), algorithm=suppression(), privacy=anonymity(2)
+    )
+    with connect(database.url) as engine:
+        verification = verify_rows(engine, Relation.parse(table), names, models_of(policy), policy, {}, None)
+    sizes = Counter(len(group) for group in groups(rows, range(12)))
+    assert verification.statistics.sizes == tuple(sorted(sizes.items()))
+    assert _packed([7, 55, 6, 56, 62, 1]) == [range(2), range(2, 4), range(4, 5), range(5, 6)]
+
+
+@pytest.mark.either_engine
+def test_a_dictionary_of_stars_is_one_statement_a_column(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, stated = Engine.run, list[str]()
+
+    def note(self: Engine, name: str, /, **given: Any) -> Any:
+        stated.append(name)
+        return run(self, name, **given)
+
+    monkeypatch.setattr(Engine, "run", note)
+    run_on(database, random_rows(random.Random(1), 30), algorithm=suppression(), privacy=anonymity(2))
+    assert [name for name in stated if name.startswith("hierarchies/")] == ["hierarchies/star_values"] * len(NAMES)
+    assert stated.count("cells/create_subsets") == 1
 
 
 @pytest.mark.either_engine

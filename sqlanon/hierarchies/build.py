@@ -17,7 +17,7 @@ from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
 from sqlanon.hierarchies.intervals import draft_intervals, interval_problems
 from sqlanon.hierarchies.mask import build_mask
 from sqlanon.hierarchies.nesting import check_nesting
-from sqlanon.hierarchies.suppress import draft_suppression
+from sqlanon.hierarchies.suppress import build_suppression
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.hierarchies.taxonomy import draft_taxonomy
 from sqlanon.policy import Hierarchy
@@ -28,7 +28,6 @@ _BUILDERS: dict[str, Callable[[HierarchyTask], HierarchyDraft]] = {
     "intervals": draft_intervals,
     "csv": draft_taxonomy,
     "mapping": draft_taxonomy,
-    "suppress": draft_suppression,
 }
 
 
@@ -65,6 +64,8 @@ def build_hierarchy(
     than 62 bits for its codes.
     """
     task = HierarchyTask(engine, spec, column, values, table, base_directory)
+    if spec.suppress:
+        return build_suppression(task)  # by one statement, without work tables
     try:
         built = _build(task)
     except BaseException:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
-from sqlanon.sql import Identifier
+from sqlanon.hierarchies.codes import shifts_of, value_order
+from sqlanon.hierarchies.draft import HierarchyTask
+from sqlanon.hierarchies.table import HierarchyTable
 
 
-def draft_suppression(task: HierarchyTask) -> HierarchyDraft:
-    """Put every value directly under the root."""
-    task.engine.run("hierarchies/star_values", leaves=task.leaves, values=task.values, text=task.text)
-    task.engine.run("hierarchies/group_stars", groups=task.groups, leaves=task.leaves)
-    return HierarchyDraft(height=1, keys=(Identifier("l1"),))
+def build_suppression(task: HierarchyTask) -> HierarchyTable:
+    """Put every value directly under the root: their order numbers them, and no group is left to be numbered."""
+    task.engine.run(
+        "hierarchies/star_values", table=task.table, values=task.values, text=task.text, order=value_order(task)
+    )
+    (leaves,) = map(int, task.engine.query_one("count_rows", table=task.table))
+    return HierarchyTable(task.table, task.table, 1, shifts_of(task, [leaves]), leaves, leaves)

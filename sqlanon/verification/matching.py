@@ -119,10 +119,12 @@ class MatchingCheck(TableCheck):
 
     def values_of(self, attribute: str | None, hierarchy: HierarchyTable | None, texts: bool) -> dict[str, Any]:
         values = super().values_of(attribute, hierarchy, texts)
-        (rows,) = self.engine.query_one("count_rows", table=self.table)
-        bits = max(1, int(rows).bit_length())  # of the number of a value, from 1
-        places, each = range(len(self.quasi_identifiers)), WORD_BITS // bits
-        words = [places[start : start + each] for start in range(0, len(places), each)]
+        places = range(len(self.quasi_identifiers))
+        bits = [
+            int(n + 1).bit_length() for n in self._count_different(values["columns"])
+        ]  # of a value's number, from 1
+        words = _packed(bits)
+        shifts = {place: sum(bits[word[0] : place]) for word in words for place in word}
         return values | {
             "weighs": True,
             "stars": macro("verification.starred_bits", [(place, 1 << place) for place in places], Text(EVERYTHING)),
@@ -130,15 +132,33 @@ class MatchingCheck(TableCheck):
                 {
                     "name": Identifier(f"w{number}"),
                     "mask": Identifier(f"m{number}"),
-                    "ranks": [(place, 1 << bits * (place - word[0])) for place in word],
+                    "ranks": [(place, 1 << shifts[place]) for place in word],
                 }
                 for number, word in enumerate(words)
             ],
             "masks": [
                 {
                     "name": Identifier(f"m{number}"),
-                    "bits": [(1 << place, ((1 << bits) - 1) << bits * (place - word[0])) for place in word],
+                    "bits": [(1 << place, ((1 << bits[place]) - 1) << shifts[place]) for place in word],
                 }
                 for number, word in enumerate(words)
             ],
         }
+
+    def _count_different(self, columns: Sequence[Markup]) -> list[int]:
+        """Count the different values of each column; or take the rows for them, where these fit into one word."""
+        (rows,) = self.engine.query_one("count_rows", table=self.table)
+        if int(rows + 1).bit_length() * len(columns) <= WORD_BITS:
+            return [int(rows)] * len(columns)
+        counted = self.engine.query_one("verify/count_different", table=self.table, columns=columns)
+        return [int(n) for n in counted]
+
+
+def _packed(bits: Sequence[int]) -> list[range]:
+    """Divide columns into words, by the bits of each: neighbours that fit into one are together."""
+    words, begin = [], 0
+    for place in range(len(bits)):
+        if sum(bits[begin : place + 1]) > WORD_BITS:
+            words.append(range(begin, place))
+            begin = place
+    return [*words, range(begin, len(bits))] if bits else []
