@@ -189,6 +189,16 @@ def test_what_noise_would_not_hide_is_refused(database: Database, name: str) -> 
     assert database.sql("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [f"{table}_r"]) == []
 
 
+@pytest.mark.either_engine
+@pytest.mark.parametrize("name", ["gaussian", "uniform", "laplace"])
+def test_noise_that_floats_can_not_hold_is_refused(database: Database, name: str) -> None:
+    key = {"gaussian": "deviation", "uniform": "half-width", "laplace": "scale"}[name]
+    table = database.create({"x": "DOUBLE PRECISION"}, [(0.0,), (1.5,)])
+    for size, problem in ((5e-324, "is too small to be counted"), (1e308, "is too great for floating-point")):
+        with pytest.raises(PolicyError, match=rf"algorithm\.columns\.x: noise of size .* {problem}"):
+            randomize(randomized_policy(database, table, {"x": "quasi-identifier"}, {"x": {"noise": name, key: size}}))
+
+
 def test_no_number_of_floats_is_not_one(database: Database) -> None:
     table = database.create({"x": "DOUBLE PRECISION"}, [(1.0,), (float("nan"),), (float("inf"),)])
     with pytest.raises(PolicyError, match="x: 2 rows hold NaN or an infinity"):

@@ -40,6 +40,8 @@ _MOST_NOISE = 2.0**39  # of the size of noise, in units: a segment is 2^32 wide 
 
 _LEAST_UNIT = 1e-289  # of floats: numbers can be divided by it
 
+_GREATEST_NOISE = 1e289  # of floats: numbers that are so large can be added and counted in its parts
+
 _MOST_DECIMALS = 9
 
 _BITS = {"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 62}
@@ -152,6 +154,11 @@ def noise_problems(place: str, column: Column, asked: ColumnNoise) -> Iterator[s
         yield (
             f"{place}: noise of size {size:g} is too small to be counted in its parts; multiply the column in a view,"
             " and ask for more."
+        )
+    elif size > _GREATEST_NOISE:
+        yield (
+            f"{place}: noise of size {size:g} is too great for floating-point numbers; divide the column in a view, and"
+            " ask for less."
         )
     elif size > unit * _MOST_NOISE:
         yield (
