@@ -18,7 +18,8 @@ from sqlanon.plan.plan import resolve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import load_policy
 from sqlanon.results.run_result import Resumed, RunResult
-from sqlanon.runs.checkpoints import basis_of
+from sqlanon.runs.checkpoints import basis_of, looked_at
+from sqlanon.runs.fingerprint import digest_rows
 from sqlanon.runs.resuming import resume_run
 from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
@@ -172,7 +173,9 @@ def test_a_source_that_has_changed_is_searched_anew(
 def test_every_change_that_a_search_could_notice_is_noticed(database: Database, policy: Policy) -> None:
     def source() -> str:
         with connect(database.url) as engine:
-            return basis_of(engine, resolve(policy, engine), SearchOptions()).source
+            plan = resolve(policy, engine)
+            (digest,) = digest_rows(engine, plan.source, looked_at(plan))
+            return basis_of(engine, plan, SearchOptions(), digest).source
 
     table, found = policy.source.table, [source()]
     changes = ("SET a = 4", "SET b = 'zz'", "SET s = NULL", "SET a = NULL", "SET s = 4")

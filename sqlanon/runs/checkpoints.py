@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon import __version__
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import RulesKind, RulesRecord
 from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.hierarchies.digests import describe_costs, describe_hierarchies
 from sqlanon.models import models_of
 from sqlanon.plan.plan import Plan
@@ -25,8 +24,6 @@ from sqlanon.policy.writer import policy_text
 from sqlanon.results.codec import to_json
 from sqlanon.results.facts import Facts, facts_of, kind_of
 from sqlanon.runs.result_builder import ResultBuilder
-from sqlanon.sql import Identifier
-from sqlanon.values.expressions import hashable
 
 
 @dataclass(frozen=True)
@@ -77,18 +74,20 @@ class Checkpoint:
         )
 
 
-def basis_of(engine: Engine, plan: Plan, search_options: SearchOptions) -> CheckpointBasis:
-    """Digest the inputs of a search over this plan. Inside the transaction that codes the source, of the same snapshot.
+def looked_at(plan: Plan) -> list[Column]:
+    """List the columns of the source that the search or a model looks at."""
+    judged = {plan.policy.target, *(model.attribute for model in models_of(plan.policy))}
+    quasi = plan.quasi_identifiers
+    columns = [a.column for a in plan.attributes if a in quasi or a.name in judged]
+    return columns if plan.person is None else [*columns, plan.person.column]
 
-    Of the source those columns count that the search or a model looks at.
+
+def basis_of(engine: Engine, plan: Plan, search_options: SearchOptions, source: str) -> CheckpointBasis:
+    """Digest the inputs of a search over this plan.
+
+    source: the digest of the source's rows in the columns that are `looked_at`, of the snapshot that is coded.
     """
     policy = plan.policy
-    judged = {policy.target, *(model.attribute for model in models_of(policy))}
-    quasi = plan.quasi_identifiers
-    looked_at = [a.column for a in plan.attributes if a in quasi or a.name in judged]
-    looked_at += [] if plan.person is None else [plan.person.column]
-    columns = [hashable(engine, column, Markup(Identifier(column.name))) for column in looked_at]
-    (source,) = engine.query_one("encoding/digest_source", source=plan.source, columns=columns)
     return CheckpointBasis(
         policy=_digest(policy_text(policy) + json.dumps(asdict(search_options))),
         hierarchies=_digest(json.dumps([describe_hierarchies(policy), describe_costs(policy)])),

@@ -21,17 +21,18 @@ from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.hierarchies.digests import costs_used, describe_costs, describe_hierarchies
 from sqlanon.measures.coded_figures import CodedMeasurement
 from sqlanon.plan.distant_population import note_of_population
+from sqlanon.plan.plan import Plan
 from sqlanon.plan.population import hold_population
 from sqlanon.plan.trust import hold_trusted, origin_of
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
 from sqlanon.releases.base import Release
 from sqlanon.results.run_result import CatalogPlace, HierarchyUse, RunResult
-from sqlanon.runs.checkpoints import basis_of
+from sqlanon.runs.checkpoints import basis_of, looked_at
 from sqlanon.runs.columns import columns_of
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.files import FilesRead
-from sqlanon.runs.fingerprint import fingerprint
+from sqlanon.runs.fingerprint import digest_rows, fingerprint, fingerprint_of, shown_columns
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, record_end
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.sink import Sink
@@ -183,10 +184,8 @@ def _snapshot(run: RunExecution, source: ReleaseSource, sink: Sink, version: tup
         encoded = source.encode(run)
         outcome.columns = columns_of(engine, plan.source)
         outcome.origin = None if run.policy.source.file else origin_of(engine, plan.source)
-        if sink.publishes and source.search_options is not None:
-            encoded = dataclasses.replace(encoded, basis=basis_of(engine, read, source.search_options))
         if sink.publishes:
-            outcome.fingerprint = fingerprint(engine, read)
+            encoded = _digested(run, source, read, encoded)
     run.workspace.drop(*{copy.source for copy in (read, run.snapshot) if copy.source != plan.source})
     coded = encoded.coded
     outcome.source_rows = coded.source_rows + encoded.unmatched_rows
@@ -195,6 +194,19 @@ def _snapshot(run: RunExecution, source: ReleaseSource, sink: Sink, version: tup
         HierarchyUse(**one, levels=built.height) for name, one in hierarchies.items() if (built := heights.get(name))
     )
     return encoded
+
+
+def _digested(run: RunExecution, source: ReleaseSource, read: Plan, encoded: Encoded) -> Encoded:
+    """Digest the source, for who asks later whether it has changed, and for a search that may be taken up.
+
+    read: the plan for the source as it is read, which may be a copy; the search goes by the name of the source itself.
+    """
+    if source.search_options is None:
+        run.outcome.fingerprint = fingerprint(run.engine, read)
+        return encoded
+    shown, searched = digest_rows(run.engine, read.source, shown_columns(read), looked_at(read))
+    run.outcome.fingerprint = fingerprint_of(read, shown)
+    return dataclasses.replace(encoded, basis=basis_of(run.engine, run.plan, source.search_options, searched))
 
 
 def _record_hierarchies(run: RunExecution, coded: CodedTable) -> None:
