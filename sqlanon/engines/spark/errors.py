@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from sqlanon.engines.spark.java import REMEDY
 from sqlanon.errors import AccessError, Cancelled, EngineError, SqlanonError
 
 _OF_METASTORE = "_LEGACY_ERROR_TEMP_3065"  # what Hive's client fails at
@@ -35,10 +36,7 @@ def names_nothing(error: SqlanonError) -> bool:
 def opening_error(error: BaseException, place: str) -> SqlanonError:
     """Explain, as an error, why there is no session at a place."""
     if condition_of(error) == "JAVA_GATEWAY_EXITED":
-        return AccessError(
-            "Spark needs Java 17 or 21, and found none that starts: install it (Debian: openjdk-17-jre-headless), or"
-            " set JAVA_HOME."
-        )
+        return AccessError(f"Spark needs Java 17 or 21, and found none that starts: {REMEDY}")
     return AccessError(f"No session with Spark at {place} ({type(error).__name__} {condition_of(error)}).")
 
 

@@ -18,6 +18,7 @@ from sqlanon.engines.private import make_private_directory, remove_directory
 from sqlanon.engines.session_limits import kilobytes
 from sqlanon.engines.spark.connect import require_server
 from sqlanon.engines.spark.errors import opening_error
+from sqlanon.engines.spark.java import require_java
 from sqlanon.engines.spark.urls import SparkAddress
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
@@ -47,6 +48,7 @@ _STARTING = {
     ),
     FILE_MASK: "077",  # what is written is its owner's alone, as raw values are in it
 }
+_CHOOSES_JAVA = {"PYSPARK_GATEWAY_PORT", "SPARK_HOME", "SPARK_CONF_DIR"}  # that runs already, or by a spark-env.sh
 _HEAP = (1024, 4096)  # megabytes of a JVM on this machine, at least and at most, where nobody has set them
 _HEAP_SHARE = 4  # of the memory that DuckDB would take here, which is four fifths of it
 _lock = threading.Lock()
@@ -131,10 +133,13 @@ def _memory_limit() -> str:
 def _start(address: SparkAddress) -> SparkSession:
     """Start a context, whose shuffles and cached rows are this user's alone where it is all on this machine."""
     global _latest, _spill
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     if _latest not in (None, address):
         _end_java()
+    if SparkContext._gateway is None and not _CHOOSES_JAVA & os.environ.keys():
+        require_java()
     _latest = address
     settings, master = dict(_STARTING), address.master or ""
     if master.startswith("local"):
