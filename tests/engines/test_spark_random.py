@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.engines.test_conformance import COLUMNS as CONFORMING
+from tests.engines.test_conformance import MODELS, ROLES, table_of
 from tests.run_support import Database, open_database
 from tests.spark_support import SparkTables, needs_spark
 
@@ -102,3 +104,17 @@ def test_the_release_of_a_random_table_is_that_of_duckdb(databases: tuple[Databa
         database.create(drawn.columns, drawn.rows, drawn.table)
     one, other = (release_of(database, drawn.table, drawn.case) for database in databases)
     assert one == other
+
+
+@pytest.mark.variants(1)
+@pytest.mark.parametrize("models", [MODELS[:1], MODELS], ids=["k", "k, l and variance"])
+def test_the_release_of_the_conformance_suite_is_that_of_duckdb(
+    databases: tuple[Database, SparkTables], models: list[dict[str, Any]]
+) -> None:
+    for database in databases:
+        database.create(CONFORMING, table_of(300), "conforming")
+    roles = {name: role if isinstance(role, dict) else {"role": role} for name, role in ROLES.items()}
+    case = {"attributes": roles, "privacy": models, "subject": "none"}
+    one, other = (release_of(database, "conforming", case) for database in databases)
+    assert one == other
+    assert len(one["rows"]) == 300

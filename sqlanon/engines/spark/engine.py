@@ -195,7 +195,7 @@ class SparkEngine(Engine):
         if _is_at_home(statement):
             return self._tables.home.fetch_blocks(statement, size)
         table = self._guarded(statement.name, lambda: self._session.sql(statement.text).toArrow())
-        batches = table.to_batches(max_chunksize=size)
+        batches = table.combine_chunks().to_batches(max_chunksize=size)  # else each of Spark's tasks begins one
         return (list(zip(*(column.to_pylist() for column in batch.columns), strict=True)) for batch in batches)
 
     def text_for_others(self, statement: Statement) -> str:
