@@ -14,6 +14,7 @@ import pytest
 from sqlanon.encoding.source_copy import unchanging
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.session import FILE_MASK, heap_size
 from sqlanon.engines.spark.twofold import Place
@@ -21,17 +22,22 @@ from sqlanon.engines.spark.versions import Versions
 from sqlanon.errors import AccessError, EngineError, PolicyError, SqlanonError, VerificationError
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
+from sqlanon.results.run_result import Resumed
 from sqlanon.runs.dry_run import run_dry
+from sqlanon.runs.resuming import resume_run
 from sqlanon.runs.runner import run
 from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.staging.recode import Recoding, create_regions
+from sqlanon.work.session import open_session
+from sqlanon.work.workspace import gc
 from tests.run_support import Database, open_database
 from tests.spark_support import SparkTables, needs_spark
+from tests.test_resuming import Stopped, Stopping, killing
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from frozen_releases import COLUMNS, cases, patients
-from spark_releases import release_of
+from spark_releases import release_of, text_of
 
 pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 CASES = (
@@ -58,6 +64,14 @@ def databases(
         for database in (duckdb, spark_tables):
             database.create(COLUMNS, patients(), "patients")
         yield duckdb, spark_tables
+
+
+@pytest.fixture(scope="module")
+def published(databases: tuple[Database, SparkTables]) -> Policy:
+    """A policy whose release is there."""
+    policy = databases[1].policy("patients", **cases()["mondrian, hierarchies"])
+    run(policy, replace=True)
+    return policy
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -104,11 +118,9 @@ def test_a_table_of_rows_does_not_come_home(databases: tuple[Database, SparkTabl
 
 
 def test_a_failing_run_leaves_the_release_and_no_work_tables(
-    databases: tuple[Database, SparkTables], monkeypatch: pytest.MonkeyPatch
+    databases: tuple[Database, SparkTables], published: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark = databases[1]
-    policy = spark.policy("patients", **cases()["mondrian, hierarchies"])
-    run(policy, replace=True)
     before, names = spark.sql("SELECT * FROM patients_r"), relations_of(spark)
 
     def fail(*_: Any, **__: Any) -> None:
@@ -116,18 +128,32 @@ def test_a_failing_run_leaves_the_release_and_no_work_tables(
 
     monkeypatch.setattr("sqlanon.runs.sink.verify_rows", fail)
     with pytest.raises(SqlanonError, match="broken on purpose"):
-        run(policy, replace=True)
+        run(published, replace=True)
     assert spark.sql("SELECT * FROM patients_r") == before
     assert relations_of(spark) == names
 
 
-def test_nothing_that_fails_after_the_change_makes_a_published_run_a_failed_one(
+def test_a_run_that_was_killed_after_its_search_is_taken_up(
     databases: tuple[Database, SparkTables], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spark = databases[1]
-    policy = spark.policy("patients", **cases()["mondrian, hierarchies"])
-    run(policy, replace=True)
+    """The copy of the source that a run codes has another name each time: the source is known by its own."""
+    duckdb, spark = databases
+    case, observer = cases()["mondrian, hierarchies"], Stopping("verify")
+    policy = spark.policy("patients", **case)
+    with killing(monkeypatch), pytest.raises(Stopped):
+        run(policy, replace=True, observer=observer)
+    outcome = resume_run(observer.run, policy, replace=True)
+    assert outcome.resumed == Resumed(observer.run, reused=True, reason=None)
+    released = [tuple(map(text_of, row)) for row in spark.sql("SELECT * FROM patients_r")]
+    assert released == release_of(duckdb, "patients", case)["rows"]
+    with open_session(policy, EngineOptions()) as session:
+        gc(session.engine, session.catalog)
+    assert left_behind(spark) == []
 
+
+def test_nothing_that_fails_after_the_change_makes_a_published_run_a_failed_one(
+    published: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     look_up, pending = Versions._replaced_by, [EngineError("broken on purpose")]
 
     def fail_once(versions: Versions, version: Relation) -> Relation | None:
@@ -136,7 +162,7 @@ def test_nothing_that_fails_after_the_change_makes_a_published_run_a_failed_one(
         return look_up(versions, version)
 
     monkeypatch.setattr(Versions, "_replaced_by", fail_once)
-    outcome = run(policy, replace=True)
+    outcome = run(published, replace=True)
     assert outcome.published
     assert any("could not be dropped" in note for note in outcome.notes)
 
@@ -163,11 +189,9 @@ def test_a_source_that_changes_meanwhile_is_released_as_it_was(
 
 
 def test_labels_that_were_exchanged_at_home_are_found(
-    databases: tuple[Database, SparkTables], monkeypatch: pytest.MonkeyPatch
+    databases: tuple[Database, SparkTables], published: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark = databases[1]
-    policy = spark.policy("patients", **cases()["mondrian, hierarchies"])
-    run(policy, replace=True)
     before, create = spark.sql("SELECT * FROM patients_r"), create_regions
 
     def exchanged(engine: Engine, *arguments: Any) -> Recoding:
@@ -177,7 +201,7 @@ def test_labels_that_were_exchanged_at_home_are_found(
 
     monkeypatch.setattr("sqlanon.releases.generalized.create_regions", exchanged)
     with pytest.raises(VerificationError):
-        run(policy, replace=True)
+        run(published, replace=True)
     assert spark.sql("SELECT * FROM patients_r") == before
 
 
