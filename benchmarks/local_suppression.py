@@ -94,7 +94,7 @@ def policy(url: str, names: Iterable[str], k: int, subsets: bool) -> dict[str, A
     }
 
 
-def grouped_policy(url: str, names: Iterable[str], k: int) -> dict[str, Any]:
+def grouped_policy(url: str, names: Iterable[str], k: int, subsets: bool) -> dict[str, Any]:
     """The policy of a run in which cells climb hierarchies."""
     files = {name: DATA / f"adult_hierarchy_{name}.csv" for name in ADULT}
     hierarchies: dict[str, Any] = {name: {"csv": str(file)} for name, file in files.items() if name in names}
@@ -102,8 +102,8 @@ def grouped_policy(url: str, names: Iterable[str], k: int) -> dict[str, Any]:
     roles = {name: {"role": "quasi-identifier"} for name in names}
     for name, hierarchy in hierarchies.items():
         roles[name] |= {"hierarchy": hierarchy}
-    more = {"attributes": roles, "algorithm": {"name": "cell-generalization"}}
-    return policy(url, names, k, subsets=False) | more
+    made = policy(url, names, k, subsets)
+    return made | {"attributes": roles, "algorithm": made["algorithm"] | {"name": "cell-generalization"}}
 
 
 def main() -> None:
@@ -122,7 +122,7 @@ def main() -> None:
         names = ADULT if given.adult else COLUMNS
         wanted = policy(url, names, given.k, given.subsets)
         if given.grouped:
-            wanted = grouped_policy(url, names, given.k)
+            wanted = grouped_policy(url, names, given.k, given.subsets)
         for _ in range(2):
             phases = Phases()
             outcome = run(build_policy(wanted), replace=True, options=options, observer=phases)
