@@ -127,7 +127,7 @@ dear = pytest.mark.skipif(many(1) < 10, reason="takes minutes: SQLANON_TEST_EXAM
     ("count", "k", "states"),
     [
         *((*sizes, states) for sizes, states in STATES.items()),
-        *(pytest.param(*sizes, states, marks=dear) for sizes, states in DEAR.items()),
+        *(pytest.param(*sizes, states, marks=[dear, pytest.mark.timeout(7200)]) for sizes, states in DEAR.items()),
     ],
 )
 def test_no_sequence_of_questions_tells_of_few(count: int, k: int, states: int) -> None:
