@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from markupsafe import Markup
@@ -57,7 +57,8 @@ def verify_matching(
     if hierarchies:
         read, columns, levels = unfold(engine, relation, columns, hierarchies)
     compared = compared_columns(quasi_identifiers, levels)
-    check = MatchingCheck(engine, read, columns, _joined(compared), None)
+    (rows,) = engine.query_one("count_rows", table=relation)
+    check = MatchingCheck(engine, read, columns, _joined(compared), None, row_count=int(rows))
     verification = verify_groups(check, models, {}, ())
     combined = tuple(check.verify_combinations(compared, size, rows) for size, rows in sorted(subsets.items()))
     return replace(verification, models=(*verification.models, *combined))
@@ -89,8 +90,11 @@ class MatchingStatistics(ClassStatistics):
         return sum(size * rows for size, rows in self.sizes) + omitted * (self.rows + omitted)
 
 
+@dataclass(frozen=True)
 class MatchingCheck(TableCheck):
-    """The statements over one table."""
+    """The statements over one table, which has so many rows."""
+
+    row_count: int = field(kw_only=True)
 
     def verify_combinations(self, compared: Sequence[tuple[str, ...]], size: int, rows: int) -> ModelResult:
         """Check every combination of so many quasi-identifiers alone; the result is of the worst, and counts over all.
@@ -120,9 +124,7 @@ class MatchingCheck(TableCheck):
     def values_of(self, attribute: str | None, hierarchy: HierarchyTable | None, texts: bool) -> dict[str, Any]:
         values = super().values_of(attribute, hierarchy, texts)
         places = range(len(self.quasi_identifiers))
-        bits = [
-            int(n + 1).bit_length() for n in self._count_different(values["columns"])
-        ]  # of a value's number, from 1
+        bits = [(n + 1).bit_length() for n in self._count_different(values["columns"])]  # of a value's number, from 1
         words = _packed(bits)
         shifts = {place: sum(bits[word[0] : place]) for word in words for place in word}
         return values | {
@@ -147,9 +149,8 @@ class MatchingCheck(TableCheck):
 
     def _count_different(self, columns: Sequence[Markup]) -> list[int]:
         """Count the different values of each column; or take the rows for them, where these fit into one word."""
-        (rows,) = self.engine.query_one("count_rows", table=self.table)
-        if int(rows + 1).bit_length() * len(columns) <= WORD_BITS:
-            return [int(rows)] * len(columns)
+        if (self.row_count + 1).bit_length() * len(columns) <= WORD_BITS:
+            return [self.row_count] * len(columns)
         counted = self.engine.query_one("verify/count_different", table=self.table, columns=columns)
         return [int(n) for n in counted]
 
