@@ -88,8 +88,9 @@ def _require_possible(policy: Policy, replace_release: bool) -> None:
     problems = []
     if (reason := dialect.lacks_recodings.get(policy.algorithm.recodes)) is not None:
         problems.append(f"algorithm: {reason.lacking}")
-    if policy.catalog.url is None and not dialect.keeps_catalog:
-        problems.append(f"catalog: {dialect.keeps_catalog.lacking}")
+    keeper = dialect if policy.catalog.url is None else find_dialect(policy.catalog.url)
+    if keeper is not None and not keeper.keeps_catalog:
+        problems.append(f"catalog: {keeper.keeps_catalog.lacking}")
     problems += copying_problems(dialect, carried_to(policy, dialect))
     if dialect.writes_directories:
         problems += _directory_problems(policy, dialect, replace_release)

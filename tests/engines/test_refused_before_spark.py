@@ -122,7 +122,8 @@ def test_another_database_for_the_release() -> None:
 def test_a_catalog_that_spark_would_keep() -> None:
     for file in ("/tmp/released", None):
         release = {"table": "released"} if file is None else {"file": file}
-        with pytest.raises(PolicyError, match="cannot keep the catalog"):
-            check_policy(policy(release, catalog={}))
-        with pytest.raises(PolicyError, match="cannot keep the catalog"):
-            run(policy(release, catalog={}))
+        for catalog in ({}, {"url": URL}):
+            with pytest.raises(PolicyError, match="cannot keep the catalog"):
+                check_policy(policy(release, catalog=catalog))
+            with pytest.raises(PolicyError, match="cannot keep the catalog"):
+                run(policy(release, catalog=catalog))
