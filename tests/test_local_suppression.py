@@ -148,6 +148,21 @@ def test_every_combination_of_columns_is_checked_alone(database: Database, seed:
     assert least_matching(shown, QUASI) >= 2
 
 
+@pytest.mark.either_engine
+@pytest.mark.parametrize("name", ["local-suppression", "cell-generalization"])
+def test_a_subset_may_be_all_columns(database: Database, name: str) -> None:
+    """It may ask for more rows than the models do, beside which it is met."""
+    rows, diverse = random_rows(random.Random(4), 40), {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}
+    result, _, shown = run_on(
+        database, rows, algorithm={"name": name, "subsets": {4: 6, 2: 9}}, privacy=[*anonymity(2), diverse]
+    )
+    require_true(rows, shown)
+    least = least_matching(shown, QUASI)
+    assert least >= 6
+    assert any(one.parameters == {"k": 6, "columns": 4} and one.worst == least for one in result.models)
+    assert all(least_matching(shown, pair) >= 9 for pair in itertools.combinations(QUASI, 2))
+
+
 def test_combinations_that_are_met_change_no_tuples(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     run, stated = Engine.run, list[str]()
 
@@ -293,6 +308,10 @@ def test_a_search_that_stars_too_little_is_caught(
         ({"algorithm": suppression(importance={"ill": 2})}, r"algorithm\.importance\.ill: it is not a quasi"),
         ({"algorithm": suppression(whole=list(NAMES))}, "every quasi-identifier is to stay whole"),
         ({"algorithm": suppression(subsets={5: 3})}, "there are only 4 quasi-identifiers"),
+        (
+            {"algorithm": suppression(subsets={2: 11})},
+            r"algorithm\.subsets\.2: 11 rows can't fit a row, as the table holds 10; ask for less",
+        ),
         (
             {"privacy": [{"model": "t-closeness", "attribute": "ill", "t": 0.5}]},
             "with local-suppression more rows fit a row",

@@ -13,6 +13,7 @@ from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
 from sqlanon.policy.attributes import HIERARCHY_KINDS, AttributeSection, Hierarchy, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.policy.part import Whole
+from sqlanon.support.quantities import quantity
 from sqlanon.support.suggest import did_you_mean
 
 MOST_COLUMNS = 12  # quasi-identifiers, all sets of which may be tried for a row
@@ -69,6 +70,12 @@ class SingleCells(AlgorithmParameters):
             if quasi and size > len(quasi):
                 place = path_text(("algorithm", "subsets", str(size)))
                 yield f"{place}: there are only {len(quasi)} quasi-identifiers; leave it out."
+
+    def size_problems(self, rows: int) -> Iterator[str]:
+        for size, least in self.subsets.items():
+            if 0 < rows < least:
+                place = path_text(("algorithm", "subsets", str(size)))
+                yield f"{place}: {quantity(least, 'row')} can't fit a row, as the table holds {rows:,}; ask for less."
 
 
 class LocalSuppression(SingleCells):

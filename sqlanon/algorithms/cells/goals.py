@@ -85,13 +85,19 @@ def _ranges(rises: Iterable[Set[int]], width: int, least: int, most: int | None)
 
 
 def goals_of(weighed: tuple[Weighed, ...], models: tuple[PrivacyModel, ...], algorithm: SingleCells) -> list[Goal]:
-    """List the goals of a policy: its models for all quasi-identifiers, then its subsets, the largest first."""
+    """List the goals of a policy: its models for all quasi-identifiers, then its subsets, the largest first.
+
+    A subset of all quasi-identifiers is one more model: states that met the models are not looked at again.
+    """
     everything = _bits_of(weighed)
     free = [one for one in weighed if one.climb.name not in algorithm.whole]
     star = min((one.weights[-1] for one in free), default=1)
     movable = _bits_of(free)
+    smaller = dict(algorithm.combined)
+    if (rows := smaller.pop(len(weighed), None)) is not None:
+        models = (*models, KAnonymity(rows))
     goals = [Goal(models, everything, movable, weighed, star)]
-    for size, rows in sorted(algorithm.combined.items(), reverse=True):
+    for size, rows in sorted(smaller.items(), reverse=True):
         for chosen in itertools.combinations(weighed, size):
             columns = _bits_of(chosen)
             weights = [one.weights[-1] for one in chosen if one.climb.bits & movable]
