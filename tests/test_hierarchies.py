@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,20 @@ CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
 def test_a_column_without_values(engines: Any, type_name: str, values: list[Any], spec: dict[str, Any]) -> None:
     del values
     assert build_on_both(engines, type_name, [], **spec) == []
+
+
+@pytest.mark.parametrize(
+    ("type_name", "labels"),
+    [
+        ("INTEGER", ["-3", "5", "17", "100"]),
+        ("DECIMAL(9,2)", ["-10.00", "-2.00", "1.50", "20.00"]),
+        ("TEXT", ["", "A", "B", "a", "á"]),
+    ],
+)
+def test_suppressed_values_are_coded_by_their_order(engines: Any, type_name: str, labels: list[str]) -> None:
+    """Numbers by what they are, texts by their bytes, whatever the collation."""
+    values = labels[::-1] if type_name == "TEXT" else [Decimal(label) for label in reversed(labels)]
+    assert [row["l0"] for row in build_on_both(engines, type_name, values, suppress=True)] == labels
 
 
 @pytest.mark.parametrize(("type_name", "values", "spec"), CASES)
