@@ -114,11 +114,18 @@ def _of_other_variants(items: Sequence[pytest.Item]) -> set[pytest.Item]:
 
 
 def _of_other_turns(items: Sequence[pytest.Item]) -> set[pytest.Item]:
-    """Of dear tests, of which each has its turn, those that are left out: `in_turns(n)` runs one in every n-th turn."""
+    """Of dear tests, of which each has its turn, those that are left out: `in_turns(n)` runs one in every n-th turn.
+
+    `in_turns(n, place)` says which of n turns, so that the dearest do not meet.
+    """
     left = set()
     for item in items:
         marker = item.get_closest_marker("in_turns")
-        if marker is not None and (crc32(item.nodeid.encode()) + turn()) % marker.args[0]:
+        if marker is None:
+            continue
+        every, *places = marker.args
+        place = places[0] if places else crc32(item.nodeid.encode())
+        if (place + turn()) % every:
             left.add(item)
     return left
 

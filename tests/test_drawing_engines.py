@@ -80,3 +80,14 @@ def test_a_dear_test_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
         kept += [one.nodeid for one in every if one not in left]
         assert 20 <= len(every) - len(left) <= 46
     assert sorted(kept) == sorted(one.nodeid for one in every)
+
+
+def test_the_dearest_tests_have_turns_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [
+        Item(nodeid=f"tests/x.py::{place}", get_closest_marker=lambda _, place=place: SimpleNamespace(args=[4, place]))
+        for place in range(4)
+    ]
+    for number in range(8):
+        monkeypatch.setenv("SQLANON_TEST_TURN", str(number))
+        left = _of_other_turns(every)
+        assert [one.nodeid for one in every if one not in left] == [f"tests/x.py::{-number % 4}"]

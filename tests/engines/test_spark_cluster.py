@@ -87,6 +87,7 @@ class Killing:
             timer.join()
 
 
+@pytest.mark.in_turns(4, 1)
 def test_executors_that_are_killed_change_nothing(databases: tuple[Database, SparkTables]) -> None:
     """Spark has their tasks carried out again, and their shuffles made again."""
     duckdb, spark = databases
