@@ -177,6 +177,17 @@ def test_combinations_that_are_met_change_no_tuples(database: Database, monkeypa
     assert stated.count("cells/apply_stars") == 0
 
 
+def hold_sizes_against_brute_force(database: Database, names: tuple[str, ...], rows: list[Row]) -> None:
+    table = database.create(dict.fromkeys(names, "VARCHAR"), rows)
+    policy = database.policy(
+        table, dict.fromkeys(names, "quasi-identifier"), algorithm=suppression(), privacy=anonymity(2)
+    )
+    with connect(database.url) as engine:
+        verification = verify_rows(engine, Relation.parse(table), names, models_of(policy), policy, {}, None)
+    sizes = Counter(len(group) for group in groups(rows, range(len(names))))
+    assert verification.statistics.sizes == tuple(sorted(sizes.items()))
+
+
 @pytest.mark.either_engine
 def test_many_values_of_many_columns_are_compared_in_several_words(database: Database) -> None:
     """Verification packs the numbers of values: twelve columns of some fifty values are more than a word holds."""
@@ -185,14 +196,7 @@ def test_many_values_of_many_columns_are_compared_in_several_words(database: Dat
     for _ in range(120):
         near = rng.choice(rows) if rows and rng.random() < 0.8 else tuple(str(rng.randint(0, 60)) for _ in names)
         rows.append(tuple(STAR if rng.random() < 0.2 else cell for cell in near))
-    table = database.create(dict.fromkeys(names, "VARCHAR"), rows)
-    policy = database.policy(
-        table, dict.fromkeys(names, "quasi-identifier"), algorithm=suppression(), privacy=anonymity(2)
-    )
-    with connect(database.url) as engine:
-        verification = verify_rows(engine, Relation.parse(table), names, models_of(policy), policy, {}, None)
-    sizes = Counter(len(group) for group in groups(rows, range(12)))
-    assert verification.statistics.sizes == tuple(sorted(sizes.items()))
+    hold_sizes_against_brute_force(database, names, rows)
     assert _packed([7, 55, 6, 56, 62, 1]) == [range(2), range(2, 4), range(4, 5), range(5, 6)]
 
 
@@ -202,14 +206,7 @@ def test_null_is_one_more_value_of_a_column(database: Database) -> None:
     rng, names = random.Random(3), tuple(f"q{place}" for place in range(12))
     base = [tuple(rng.choice([None, "x", "y"]) for _ in names) for _ in range(20)]
     rows: list[Row] = [tuple(STAR if rng.random() < 0.3 else cell for cell in row) for row in base * 2]
-    table = database.create(dict.fromkeys(names, "VARCHAR"), rows)
-    policy = database.policy(
-        table, dict.fromkeys(names, "quasi-identifier"), algorithm=suppression(), privacy=anonymity(2)
-    )
-    with connect(database.url) as engine:
-        verification = verify_rows(engine, Relation.parse(table), names, models_of(policy), policy, {}, None)
-    sizes = Counter(len(group) for group in groups(rows, range(12)))
-    assert verification.statistics.sizes == tuple(sorted(sizes.items()))
+    hold_sizes_against_brute_force(database, names, rows)
 
 
 @pytest.mark.either_engine
