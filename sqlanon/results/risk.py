@@ -131,14 +131,14 @@ class TableRisk:
     marketer: float
     unit: str
     subject: str | None = optional()
-    journalist: Journalist | None = optional()
-    population_uniqueness: PopulationUniqueness | None = optional()
-    individual: IndividualRisk | None = optional()
+    journalist: Journalist | None = None
+    population_uniqueness: PopulationUniqueness | None = None
+    individual: IndividualRisk | None = None
     household: HouseholdRisk | None = optional()
     warnings: tuple[str, ...] = ()
-    suda: SudaRisk | None = optional()
-    subsets: tuple[SubsetRisk, ...] | None = optional()
-    identifiers: tuple[IdentifierSign, ...] | None = optional()
+    suda: SudaRisk | None = None
+    subsets: tuple[SubsetRisk, ...] | None = None
+    identifiers: tuple[IdentifierSign, ...] | None = None
     version: int = VERSION
 
     @property

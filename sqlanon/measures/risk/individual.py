@@ -3,7 +3,7 @@
 The weights of a class add up to an estimate F of its size in the population; its f members are the share f / F of them.
 Given f, the size is taken as negative binomial, and the risk is the mean of its inverse (Benedetti and Franconi,
 "Statistical and technological solutions for controlled data dissemination", 1998; in mu-Argus and sdcMicro). It is
-exact here for every f; handbooks end the series for f > 3 after some terms, by up to 0.6 % too low.
+exact here for every f, as by sdcMicro's method "exact"; docs/risk.md says how far their approximations are off.
 """
 
 from __future__ import annotations
