@@ -1,4 +1,4 @@
-"""Properties that the adapters of all engines share."""
+"""Properties that the adapters of all engines share; test_spark_adapter.py runs them on Spark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.in_turns(3)
 ENDLESS = {
     "duckdb": "SELECT count(*) FROM range(9999999) a, range(9999999) b WHERE hash(a.range) % 7 + hash(b.range) % 7 = 9",
     "postgres": "SELECT pg_sleep(3600)",
+    "spark": "SELECT sum(length(sha2(CAST(id AS STRING), 256))) FROM range(100000000000)",
 }
 WEIRD_NAMES = [
     "select",
@@ -73,6 +74,17 @@ def other(engine: Engine) -> Iterator[Engine]:
     """A second session with the same database."""
     with contextlib.closing(engine.fork()) as session:
         yield session
+
+
+@pytest.fixture
+def make_table(engine: Engine) -> Callable[[str], Relation]:
+    """Make the empty table `t`, of these columns, which rows of the program can be loaded into."""
+
+    def make(columns: str) -> Relation:
+        do(engine, f"CREATE TABLE t ({columns})")
+        return resolved(engine, "t")
+
+    return make
 
 
 @contextlib.contextmanager
@@ -128,23 +140,24 @@ def test_weird_names_of_tables_and_columns(engine: Engine, name: str) -> None:
     assert ask(engine, f"SELECT * FROM {table}") == [(1, name)]
 
 
-def test_loads_values_as_they_are(engine: Engine) -> None:
-    do(engine, "CREATE TABLE t (i BIGINT, f DOUBLE PRECISION, s VARCHAR, b BOOLEAN)")
+def test_loads_values_as_they_are(engine: Engine, make_table: Callable[[str], Relation]) -> None:
+    table = make_table("i BIGINT, f DOUBLE PRECISION, s VARCHAR, b BOOLEAN")
     rows = [
         (-(2**63), float("inf"), "tab\t nl\n back\\slash \\N 'q' %s", True),
         (2**63 - 1, 0.1, "", False),
         (None, None, None, None),
     ]
-    engine.load(resolved(engine, "t"), ["i", "f", "s", "b"], rows)
-    engine.load(resolved(engine, "t"), ["f"], [(float("nan"),)])
-    assert ask(engine, "SELECT * FROM t WHERE f IS NULL OR f <= 1 OR i IS NOT NULL ORDER BY i NULLS LAST") == rows
-    assert [str(row[0]) for row in ask(engine, "SELECT f FROM t WHERE f <> 0.1 AND i IS NULL")] == ["nan"]
+    engine.load(table, ["i", "f", "s", "b"], rows)
+    engine.load(table, ["f"], [(float("nan"),)])
+    kept = f"SELECT * FROM {table} WHERE f IS NULL OR f <= 1 OR i IS NOT NULL ORDER BY i NULLS LAST"
+    assert ask(engine, kept) == rows
+    assert [str(row[0]) for row in ask(engine, f"SELECT f FROM {table} WHERE f <> 0.1 AND i IS NULL")] == ["nan"]
 
 
-def test_loads_many_rows(engine: Engine) -> None:
-    do(engine, "CREATE TABLE t (i INTEGER, s VARCHAR)")
-    engine.load(resolved(engine, "t"), ["s", "i"], ((str(i), i) for i in range(5001)))
-    assert ask(engine, "SELECT count(*), sum(i), count(DISTINCT s) FROM t") == [(5001, 5001 * 2500, 5001)]
+def test_loads_many_rows(engine: Engine, make_table: Callable[[str], Relation]) -> None:
+    table = make_table("i INTEGER, s VARCHAR")
+    engine.load(table, ["s", "i"], ((str(i), i) for i in range(5001)))
+    assert ask(engine, f"SELECT count(*), sum(i), count(DISTINCT s) FROM {table}") == [(5001, 5001 * 2500, 5001)]
 
 
 def test_fetches_rows_in_blocks(engine: Engine) -> None:
@@ -164,28 +177,28 @@ def test_fetches_rows_in_blocks(engine: Engine) -> None:
     assert engine.fetch(Statement("next", "SELECT 1")) == [(1,)]
 
 
-def test_loads_a_column_of_mixed_types_as_its_values_are(engine: Engine) -> None:
+def test_loads_a_column_of_mixed_types_as_its_values_are(engine: Engine, make_table: Callable[[str], Relation]) -> None:
     """A list of them would become doubles, which do not hold the great number."""
-    do(engine, "CREATE TABLE t (s VARCHAR, i DECIMAL(25, 2))")
+    table = make_table("s VARCHAR, i DECIMAL(25, 2)")
     great = 2**60 + 1
-    engine.load(resolved(engine, "t"), ["s", "i"], [(str(great), great), ("1.5", 1.5), ("none", None)])
-    assert ask(engine, "SELECT s, CAST(i AS VARCHAR) FROM t ORDER BY i") == [
+    engine.load(table, ["s", "i"], [(str(great), great), ("1.5", 1.5), ("none", None)])
+    assert ask(engine, f"SELECT s, CAST(i AS VARCHAR) FROM {table} ORDER BY i") == [
         ("1.5", "1.50"),
         (str(great), f"{great}.00"),
         ("none", None),
     ]
 
 
-def test_loads_a_column_without_values(engine: Engine) -> None:
-    do(engine, "CREATE TABLE t (i INTEGER, s VARCHAR, d DATE, b BOOLEAN)")
-    engine.load(resolved(engine, "t"), ["i", "s", "d", "b"], [(1, None, None, None), (2, None, None, None)])
-    assert ask(engine, "SELECT * FROM t ORDER BY i") == [(1, None, None, None), (2, None, None, None)]
+def test_loads_a_column_without_values(engine: Engine, make_table: Callable[[str], Relation]) -> None:
+    table = make_table("i INTEGER, s VARCHAR, d DATE, b BOOLEAN")
+    engine.load(table, ["i", "s", "d", "b"], [(1, None, None, None), (2, None, None, None)])
+    assert ask(engine, f"SELECT * FROM {table} ORDER BY i") == [(1, None, None, None), (2, None, None, None)]
 
 
-def test_loading_fails_without_quoting_a_value(engine: Engine) -> None:
-    do(engine, "CREATE TABLE t (i INTEGER)")
+def test_loading_fails_without_quoting_a_value(engine: Engine, make_table: Callable[[str], Relation]) -> None:
+    table = make_table("i INTEGER")
     with pytest.raises(EngineError) as failure:
-        engine.load(resolved(engine, "t"), ["i"], [("secret-4711",)])
+        engine.load(table, ["i"], [("secret-4711",)])
     assert "4711" not in str(failure.value)
 
 
