@@ -38,7 +38,7 @@ def tradeoff(tmp_path_factory: pytest.TempPathFactory) -> Tradeoff:
             {"intervals": [5, 10, 20]},
             {"mask": "right"},
             "suppress",
-            {"mapping": {"a": "<b>one", "b": "two", "c": "two"}},
+            {"mapping": {"a": "<b>one", "b": "<b>one", "c": "two"}},
         ]
         roles = {name: {"role": "quasi-identifier", "hierarchy": kind} for name, kind in zip(ODD, kinds, strict=True)}
         policy = database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 4}], suppression=0.1)
@@ -170,8 +170,8 @@ def test_a_slider_of_levels_fixes_the_candidate_with_these_levels(
     assert page.locator("#command").text_content() == _command(tradeoff, place)
     shows = page.locator("#columns tbody tr td:nth-child(3)").all_text_contents()
     texts = [
-        "intervals of width 5",
-        "without the last 2 characters",
+        "intervals of width 5, such as [0-5)",
+        "without the last 2 characters, such as abc**",
         "the values themselves",
         "such as <b>one (2 labels)",
     ]

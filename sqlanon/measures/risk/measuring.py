@@ -14,6 +14,7 @@ from sqlanon.measures.risk.individual import measure_households, rounded
 from sqlanon.measures.risk.source import RiskSource
 from sqlanon.models.uniqueness.estimating import estimate_uniqueness
 from sqlanon.results.risk import Attack, HouseholdRisk, IndividualRisk, Journalist, ShareAtRisk, TableRisk
+from sqlanon.support.quantities import quantity
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5)  # of risks, from which members are counted as at risk
 
@@ -134,8 +135,8 @@ def _population_warnings(source: RiskSource, journalist: Journalist | None) -> l
     """Say of the population what a reader must know."""
     if journalist is None or not journalist.lacking:
         return []
-    members = "rows" if source.subject is None else "persons"
+    lacking = quantity(journalist.lacking, "row" if source.subject is None else "person")
     return [
-        f"The population lacks {journalist.lacking:,} {members} of the table: their classes are counted as large as"
-        " they are here. Either it is not the population of this table, or their values differ there."
+        f"The population lacks {lacking} of the table: where it does, a class is counted as large as it is here. Either"
+        " it is not the population of this table, or values differ there."
     ]

@@ -137,7 +137,7 @@ class _LatticeTradeoff:
             hierarchy, coding = attributes[dimension.name].hierarchy, dimension.field.coding.hierarchy
             assert hierarchy is not None
             assert coding is not None
-            words = level_words(hierarchy, coding.height, dimension.steps)
+            words = level_words(dimension.name, hierarchy, coding.height, dimension.steps)
             yield TradeoffColumn(dimension.name, low, words[low : high + 1])
 
 
