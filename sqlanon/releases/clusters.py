@@ -13,8 +13,9 @@ from sqlanon.releases.equivalence_classes import EquivalenceClasses
 from sqlanon.releases.masked import measure_centres
 from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check
+from sqlanon.staging.recode import witness_of
 from sqlanon.staging.staging import Staged
-from sqlanon.verification.clusters import check_clusters, witness_of
+from sqlanon.verification.clusters import check_clusters
 from sqlanon.work.workspace import Workspace
 
 

@@ -16,7 +16,7 @@ from sqlanon.results.measures import Check
 from sqlanon.sql import Relation
 from sqlanon.staging.labels import EVERYTHING
 from sqlanon.staging.partition import Partition
-from sqlanon.staging.recode import Recoding
+from sqlanon.staging.recode import Recoding, create_witness, witness_of
 from sqlanon.staging.staging import Staged, stage_release
 from sqlanon.verification.checking import check_release
 from sqlanon.verification.hidden_persons import create_persons
@@ -66,23 +66,27 @@ class EquivalenceClasses(Release):
 
     @contextlib.contextmanager
     def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:
-        """Give the staged rows; where they hide whose they are, the source's persons with what their classes show."""
+        """Give the staged rows; where they hide whose they are, the source's persons with what their classes show.
+
+        These come from the rows that `check_claims` left.
+        """
         if self.recoding.coded.person is None:
             with super().judged(engine, workspace, plan, staged) as judged:
                 yield judged
             return
-        hidden = create_persons(engine, workspace, self.recoding)
+        hidden = create_persons(engine, workspace, self.recoding, witness_of(workspace))
         yield Judged(engine, hidden.table, self.shown_columns, hidden.person, hidden.rows)
         workspace.drop(hidden.table)
 
     def measure_persons(self, engine: Engine, workspace: Workspace) -> Verification:
-        hidden = create_persons(engine, workspace, self.recoding)
+        witness = create_witness(engine, workspace, self.recoding)
+        hidden = create_persons(engine, workspace, self.recoding, witness)
         label = EVERYTHING if self.starred_rows else None
         judged = Judged(engine, hidden.table, self.shown_columns, hidden.person, hidden.rows)
         measured = verify_table(
             engine, hidden.table, self.shown_columns, (), suppressed_label=label, person=hidden.person
         )
-        workspace.drop(hidden.table)
+        workspace.drop(hidden.table, witness)
         return judged.of_rows(measured)
 
     def count_labels(self, engine: Engine) -> dict[str, int]:

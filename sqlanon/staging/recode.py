@@ -6,7 +6,6 @@ that it tells nothing about the order of the source.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,9 @@ from sqlanon.staging.labels import quote_member
 from sqlanon.staging.partition import Partition
 from sqlanon.values.expressions import double_of, text_of
 from sqlanon.work.workspace import Workspace
+
+FEW_ROWS = 1_000_000  # so many different rows are few
+LEAST_REPEATED = 4  # times as many rows there must be: counting fewer costs as much as sorting all
 
 
 @dataclass(frozen=True)
@@ -153,20 +155,27 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
     return {"table": table, "alias": Identifier(f"mean_{shown.axis.number}")}
 
 
-def create_witness(
-    engine: Engine,
-    workspace: Workspace,
-    recoding: Recoding,
-    meaning: str = "witnessed",
-    only: Sequence[Identifier] | None = None,
-) -> Relation:
+def rows_repeat(engine: Engine, recoding: Recoding) -> bool:
+    """Tell whether so many released rows are equal that it pays to count them."""
+    if recoding.coded.source_rows < LEAST_REPEATED * FEW_ROWS:
+        return False
+    (different,) = engine.query_one("count_rows", table=recoding.regions)
+    for field in recoding.coded.kept:
+        different *= field.coding.leaves + 1
+    return bool(different <= FEW_ROWS)
+
+
+def witness_of(workspace: Workspace) -> Relation:
+    """Name the table of source rows beside the regions that they went to."""
+    return workspace.table("witnessed")
+
+
+def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> Relation:
     """Raw quasi-identifiers `r0…`, kept values `v0…`, beside the `leaf` of the region that they went to.
 
     The value of a person that the release hides is behind the kept ones.
-
-    meaning: of the work table. only: the columns that are looked at, in place of all.
     """
-    table = workspace.table(meaning)
+    table = witness_of(workspace)
     raw = [
         *(Identifier(f"r{i}") for i in range(len(recoding.shown))),
         *(Identifier(f"v{i}") for i in range(len(recoding.coded.kept) + (recoding.coded.person is not None))),
@@ -180,7 +189,7 @@ def create_witness(
         assigned=assigned,
         words=words,
         paired=recoding.partition.divides_equal_rows and not recoding.coded.witness_is_sample,
-        raw=raw if only is None else only,
+        raw=raw,
     )
     return table
 

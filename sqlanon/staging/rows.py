@@ -22,15 +22,13 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role, Show
 from sqlanon.sql import Identifier, Relation, macro
-from sqlanon.staging.recode import Recoding, cell_name
+from sqlanon.staging.recode import Recoding, cell_name, rows_repeat
 from sqlanon.work.workspace import Workspace
 
 TEXT = Markup("TEXT")
 _TEXT_TYPE = "VARCHAR"  # what DuckDB calls it
 ASIDE = Identifier("aside")  # the alias of kept values that are not coded
 MOST_TEXTS = 100_000  # a kept column with more distinct texts is sorted as text
-FEW_ROWS = 1_000_000  # so many different rows are few
-LEAST_REPEATED = 4  # times as many rows there must be: counting fewer costs as much as sorting all
 PARTS = 1_000_000  # so many are enough to be written out by several threads
 
 
@@ -148,7 +146,7 @@ def _sorted(
     }
     for (table, column_name), type_name in types.items():
         engine.run("staging/create_texts", type=type_name, table=table, column=column_name)
-    counted = _are_few(engine, recoding)
+    counted = rows_repeat(engine, recoding)
     sort = _sort_counted if counted else _sort_all
     rows = sort(engine, workspace, recoding, _sources(engine, recoding, columns, types))
     yield rows, counted
@@ -174,16 +172,6 @@ def _sort_counted(engine: Engine, workspace: Workspace, recoding: Recoding, sour
     engine.run("staging/divide_rows", parts=parts, sorted=few, most=most, columns=names)
     workspace.drop(counted, few)
     return parts
-
-
-def _are_few(engine: Engine, recoding: Recoding) -> bool:
-    """Tell whether so many rows are equal that it pays to count them."""
-    if recoding.coded.source_rows < LEAST_REPEATED * FEW_ROWS:
-        return False
-    (different,) = engine.query_one("count_rows", table=recoding.regions)
-    for field in recoding.coded.kept:
-        different *= field.coding.leaves + 1
-    return bool(different <= FEW_ROWS)
 
 
 def _sorted_name(number: int) -> Identifier:

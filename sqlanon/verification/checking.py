@@ -20,8 +20,8 @@ from sqlanon.hierarchies.limits import Limits
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, Relation
-from sqlanon.staging.recode import Recoding, cell_name, create_witness, end_name
+from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.staging.recode import Recoding, cell_name, create_witness, end_name, rows_repeat
 from sqlanon.staging.staging import Staged
 from sqlanon.staging.star import order_of_cells
 from sqlanon.values.expressions import exact, text_of
@@ -30,6 +30,7 @@ from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import (
     Claims,
     ReleasedRegion,
+    classes_equal,
     columns_equal,
     multisets_equal,
     regions_contain,
@@ -41,7 +42,10 @@ from sqlanon.work.workspace import Workspace
 def check_release(
     engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staged: Staged
 ) -> dict[str, Check]:
-    """All checks by name, each done however the others turn out."""
+    """All checks by name, each done however the others turn out.
+
+    Where the release hides whose its rows are, the source rows stay as a work table, `witness_of`, to count persons.
+    """
     coded = recoding.coded
     checks = check_kept(engine, plan, recoding, staged)
     rows = create_witness(engine, workspace, recoding)
@@ -56,8 +60,10 @@ def check_release(
     outside += sum(one.violations for one in limited)
     checks["regions_contain"] = Check(outside, seen, sample=coded.witness_is_sample)
     if not coded.witness_is_sample:
-        checks["classes_equal"] = Check(count_misplaced(engine, claims.witness, staged.relation, recoding), seen)
-    workspace.drop(rows, *(ladder.lines for ladder in ladders if ladder is not None and ladder.lines is not None))
+        checks["classes_equal"] = Check(count_misplaced(engine, claims, staged.relation, recoding), seen)
+    workspace.drop(*(ladder.lines for ladder in ladders if ladder is not None and ladder.lines is not None))
+    if coded.person is None:
+        workspace.drop(rows)
     return checks
 
 
@@ -191,14 +197,28 @@ def _regions(
     ]
 
 
-def count_misplaced(engine: Engine, witness: Relation | Markup, staged: Relation, recoding: Recoding) -> int:
-    """Count rows of published classes, with their kept values, that differ from the source rows that went there."""
-    keys = [(Markup(cell.column), Markup(cell_name(number))) for number, cell in enumerate(recoding.cells)]
+def count_misplaced(engine: Engine, claims: Claims, staged: Relation, recoding: Recoding) -> int:
+    """Count rows of published classes, with their kept values, that differ from the source rows that went there.
+
+    Equal source rows of a class are counted first where they are many: fewer rows are given what their class shows.
+    """
+    cells = [(Markup(cell.column), Markup(cell_name(number))) for number, cell in enumerate(recoding.cells)]
+    kept = _kept_values(engine, recoding)
+    if not rows_repeat(engine, recoding):
+        return classes_equal(engine, claims.witness, staged, [*cells, *kept])
+    names = [Markup(Identifier(f"k{number}")) for number in range(len(kept))]
+    values = [(seen, name) for (_, seen), name in zip(kept, names, strict=True)]
+    shown = [cell_name(number) for number in range(len(recoding.cells))]
+    witness = macro("verification.counted_with_cells", claims.rows, claims.classes, shown, values)
+    published = [published for published, _ in kept]
+    return classes_equal(engine, witness, staged, [*cells, *zip(published, names, strict=True)], counted=True)
+
+
+def _kept_values(engine: Engine, recoding: Recoding) -> list[tuple[Markup, Markup]]:
+    """Write the kept values as the release has them, and as the source rows do."""
+    values: list[tuple[Markup, Markup]] = []
     for number, field in enumerate(recoding.coded.kept):
         column = field.attribute.column
         published = exact(engine, column, Markup(Identifier(column.name)))
-        seen = exact(engine, column, Markup(Identifier(f"v{number}")))
-        keys += zip(published, seen, strict=True)
-    with engine.grouping_by_hash():
-        surplus, missing = engine.query_one("verify/compare_classes", witness=witness, staged=staged, keys=keys)
-    return int(surplus) + int(missing)
+        values += zip(published, exact(engine, column, Markup(Identifier(f"v{number}"))), strict=True)
+    return values

@@ -18,11 +18,12 @@ from sqlanon.policy import Show
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.staging.cells import Shown
-from sqlanon.staging.recode import Recoding, cell_name
+from sqlanon.staging.recode import Recoding, cell_name, witness_of
 from sqlanon.staging.staging import Staged
 from sqlanon.values.expressions import comparable, double_of, text_of
 from sqlanon.verification.ancestors import count_untrue_ancestors
 from sqlanon.verification.checking import check_kept, count_misplaced
+from sqlanon.verification.release_checks import Claims
 from sqlanon.work.workspace import Workspace
 
 
@@ -40,16 +41,13 @@ def check_clusters(
     beyond = max(0, omitted - plan.policy.suppressible(rows))
     checks["rows_add_up"] = replace(checks["rows_add_up"], violations=checks["rows_add_up"].violations + beyond)
     checks["centres_true"] = Check(_untrue(engine, plan, recoding, witness) + abs(rows - omitted - seen), seen)
-    checks["classes_equal"] = Check(count_misplaced(engine, witness, staged.relation, recoding), seen)
+    checks["classes_equal"] = Check(
+        count_misplaced(engine, Claims(witness, recoding.regions), staged.relation, recoding), seen
+    )
     if plan.policy.algorithm.kept_statistic == "variance":
         unequal = _count_unequal(engine, recoding, witness, staged.relation)
         checks["variances_equal"] = Check(unequal * max(seen, 1), seen)  # of such a column every row
     return checks
-
-
-def witness_of(workspace: Workspace) -> Relation:
-    """Name the table of raw values beside clusters and what the release shows for them."""
-    return workspace.table("witnessed")
 
 
 def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> Relation:

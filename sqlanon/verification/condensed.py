@@ -19,6 +19,7 @@ from sqlanon.staging.recode import Recoding, cell_name
 from sqlanon.staging.staging import Staged
 from sqlanon.values.expressions import double_of, exact
 from sqlanon.verification.checking import check_kept
+from sqlanon.verification.release_checks import classes_equal
 from sqlanon.work.workspace import Workspace
 
 FINEST, COARSEST = 2.0**-21, 2.0**-18  # of grids, in the greatest standard deviation of a group
@@ -206,7 +207,5 @@ def _unequal(engine: Engine, drawn: CondensedRows, witness: Relation, grouped: R
             published = exact(engine, column, macro("verification.in_release", Identifier(column.name)))
             seen = exact(engine, column, macro("verification.in_witness", Identifier(raw)))
             keys += zip(published, seen, strict=True)
-        with engine.grouping_by_hash():
-            surplus, missing = engine.query_one("verify/compare_classes", witness=witness, staged=grouped, keys=keys)
-        total += int(surplus) + int(missing)
+        total += classes_equal(engine, witness, grouped, keys)
     return total

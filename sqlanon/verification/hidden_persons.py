@@ -13,7 +13,7 @@ from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, free_name
-from sqlanon.staging.recode import Recoding, cell_name, create_witness
+from sqlanon.staging.recode import Recoding, cell_name
 from sqlanon.work.workspace import Workspace
 
 
@@ -29,10 +29,12 @@ class HiddenPersons:
     rows: int
 
 
-def create_persons(engine: Engine, workspace: Workspace, recoding: Recoding) -> HiddenPersons:
+def create_persons(engine: Engine, workspace: Workspace, recoding: Recoding, witness: Relation) -> HiddenPersons:
     """Write down the persons of the classes, once for each of their sensitive values there; see `HiddenPersons`.
 
     Columns are named as in the release. Persons and values that the database takes for equal are equal for models too.
+
+    witness: the source rows and their classes, see `create_witness`.
     """
     cells = [(cell.column, cell_name(number)) for number, cell in enumerate(recoding.cells)]
     kept = [
@@ -42,7 +44,6 @@ def create_persons(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
     ]
     person = free_name("person", [name.name for name, _ in (*cells, *kept)])
     values = [*((name, _value_name(place)) for name, place in kept), (person, _value_name(len(recoding.coded.kept)))]
-    witness = create_witness(engine, workspace, recoding, "placed", only=[value for _, value in values])
     table = workspace.table("persons")
     engine.run(
         "verify/create_persons",
@@ -54,7 +55,6 @@ def create_persons(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
         person=values[-1][1],
     )
     (rows,) = engine.query_one("count_rows", table=witness)
-    workspace.drop(witness)
     engine.analyze(table)
     return HiddenPersons(table, person.name, int(rows))
 

@@ -129,6 +129,25 @@ def _digests_equal(
     return bool(equal)
 
 
+def classes_equal(
+    engine: Engine,
+    witness: Relation | Markup,
+    staged: Relation | Markup,
+    keys: Sequence[tuple[Markup, Markup]],
+    *,
+    counted: bool = False,
+) -> int:
+    """The rows by which the classes of a staged release differ from the source rows that went to them.
+
+    keys: what is equal, as the release has it and as the witness does. counted: each witness stands for `n` equal ones.
+    """
+    with engine.grouping_by_hash():
+        surplus, missing = engine.query_one(
+            "verify/compare_classes", witness=witness, staged=staged, keys=keys, counted=counted
+        )
+    return int(surplus) + int(missing)
+
+
 def regions_contain(engine: Engine, claims: Claims, regions: Sequence[ReleasedRegion]) -> int:
     """The cells of the witness, over all attributes, that are not true of the value that they stand for."""
     return sum(region_violations(engine, claims, regions))

@@ -15,6 +15,7 @@ import pytest
 from sqlanon.algorithms.tree import forest, growth, medians, task
 from sqlanon.encoding import distinct_tuples as collapse
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.staging import recode
 from sqlanon.staging import rows as released_rows
 from tests import run_support
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
@@ -169,8 +170,8 @@ def test_equal_rows_are_counted_before_they_are_sorted(tmp_path: Path, monkeypat
         )
         k = [{"model": "k-anonymity", "k": 1_100}]
         roles = {"q": "quasi-identifier", "c": "sensitive", "n": "insensitive"}
-        for few in (released_rows.FEW_ROWS, 37_500):
-            monkeypatch.setattr(released_rows, "FEW_ROWS", few)
+        for few in (recode.FEW_ROWS, 37_500):
+            monkeypatch.setattr(recode, "FEW_ROWS", few)
             monkeypatch.setattr(released_rows, "PARTS", 75_000)  # two blocks
             policy = database.policy("t", roles, privacy=k)
             outcome = anonymize(policy, options=EngineOptions(threads=4), replace=True)
@@ -182,13 +183,13 @@ def test_equal_rows_are_counted_before_they_are_sorted(tmp_path: Path, monkeypat
 
 
 @pytest.mark.variants(1)
-@pytest.mark.parametrize("few", [released_rows.FEW_ROWS, 37_500])
+@pytest.mark.parametrize("few", [recode.FEW_ROWS, 37_500])
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_a_file_has_the_rows_of_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, few: int
 ) -> None:
     """A file is written from the sorted rows, without a copy of the release between; its texts are plain texts."""
-    monkeypatch.setattr(released_rows, "FEW_ROWS", few)
+    monkeypatch.setattr(recode, "FEW_ROWS", few)
     monkeypatch.setattr(released_rows, "PARTS", 75_000)  # two blocks
     odd = "['x', '', NULL, 'a,\"b\"', 'é\n', ' x ', 'NULL']"
     with open_database(duckdb_url(tmp_path / "test.duckdb")) as database:

@@ -25,7 +25,13 @@ from sqlanon.staging.recode import cell_name
 from sqlanon.values.expressions import comparable, exact, text_of
 from sqlanon.verification.limited import Checked, check_limits
 from sqlanon.verification.policy_labels import Ladder, load_lines
-from sqlanon.verification.release_checks import Claims, ReleasedRegion, multisets_equal, regions_contain
+from sqlanon.verification.release_checks import (
+    Claims,
+    ReleasedRegion,
+    classes_equal,
+    multisets_equal,
+    regions_contain,
+)
 from sqlanon.work.workspace import Workspace
 
 LINKED = ("regions_contain", "classes_equal", "labels_fit")
@@ -230,11 +236,7 @@ class _Holding:
             published = exact(self.engine, column, Markup(Identifier(column.name)))
             raw = exact(self.engine, column, Markup(Identifier(f"v{number}")))
             keys += zip(published, raw, strict=True)
-        with self.engine.grouping_by_hash():
-            surplus, missing = self.engine.query_one(
-                "verify/compare_classes", witness=witness, staged=self.release, keys=keys
-            )
-        return int(surplus) + int(missing)
+        return classes_equal(self.engine, witness, self.release, keys)
 
 
 _UNPLACED = {
