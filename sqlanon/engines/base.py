@@ -1,13 +1,11 @@
-"""Engine interface of the package: execute, fetch, load, describe and cancel."""
+"""Engine interface of the package: a session with what its database has, and where its work is carried out."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import time
 import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,14 +14,15 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from sqlanon.engines.columns import Column
-from sqlanon.engines.dialects import CAPABLE, Capability, Dialect
+from sqlanon.engines.dialects import CAPABLE, Capability
 from sqlanon.engines.dry_session import DrySession
 from sqlanon.engines.files import source_version
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.engines.statements import Statements
 from sqlanon.engines.written_files import WrittenFiles
 from sqlanon.errors import ConflictError, EngineError, PolicyError
-from sqlanon.sql import Identifier, Relation, Renderer, Statement, Text, macro
+from sqlanon.sql import Identifier, Relation, Statement, Text, macro
 
 _T = TypeVar("_T")
 
@@ -47,28 +46,17 @@ class MadeRelation:
     ours: bool = True
 
 
-BLOCK = 100_000  # rows that are fetched at a time where there may be many
-
-StatementListener = Callable[[Statement, float, int], None]
-"""Called after each statement with the statement, its seconds, and its row count (-1 where unknown)."""
-
-
 def _text(value: str | None) -> Text | Markup:
     return macro("values.list", [None]) if value is None else Text(value)
 
 
-class Engine(ABC):
-    """One session with a database. Statements run in autocommit unless inside `transaction()`."""
-
-    traits: type[Dialect]
-    """The properties of this engine's databases."""
+class Engine(Statements):
+    """One session with a database: its statements, what it has, and its files, tables and further sessions."""
 
     parallel_sessions: int  # into how many sessions a partition tree is worth dividing
 
     limits: EngineOptions
     """The limits of the session."""
-
-    listener: StatementListener | None = None
 
     files = WrittenFiles()  # what runs write beside the database
 
@@ -85,133 +73,6 @@ class Engine(ABC):
     @abstractmethod
     def driver_connection(self) -> Any:
         """The driver's connection, for the catalog over a session that is used for nothing else."""
-
-    @property
-    def render(self) -> Renderer:
-        """The renderer of this engine's dialect."""
-        return self.traits.renderer()
-
-    def execute(self, statement: Statement) -> int:
-        """Run a statement; the number of rows it wrote, or -1 where the driver does not say."""
-        started = time.perf_counter()
-        rows = self._execute(statement)
-        self._tell(statement, started, rows)
-        return rows
-
-    def execute_privately(self, statement: Statement) -> None:
-        """Run a statement whose text holds values of the data, so that no log of a server shows it."""
-        self.execute(statement)
-
-    def fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
-        """Run a query and return its rows; for aggregates and other small results only."""
-        started = time.perf_counter()
-        rows = self._fetch(statement)
-        self._tell(statement, started, len(rows))
-        return rows
-
-    def fetch_blocks(self, statement: Statement, size: int = BLOCK) -> Iterator[list[tuple[Any, ...]]]:
-        """Run a query and yield its rows in blocks of at most `size`, one of which is in memory at a time.
-
-        No other statement may be run before the last block was taken.
-        """
-        started, rows = time.perf_counter(), 0
-        for block in self._fetch_blocks(statement, size):
-            rows += len(block)
-            yield block
-        self._tell(statement, started, rows)
-
-    def fetch_one(self, statement: Statement) -> tuple[Any, ...]:
-        """The single row of a query."""
-        (row,) = self.fetch(statement)
-        return row
-
-    def run(self, template: str, **values: Any) -> int:
-        """Render `template` and execute it."""
-        return self.execute(self.render(template, **values))
-
-    def query(self, template: str, **values: Any) -> list[tuple[Any, ...]]:
-        """Render `template` and fetch its rows."""
-        return self.fetch(self.render(template, **values))
-
-    def query_one(self, template: str, **values: Any) -> tuple[Any, ...]:
-        """Render `template` and fetch its single row."""
-        return self.fetch_one(self.render(template, **values))
-
-    def text_for_others(self, statement: Statement) -> str:
-        """Write a statement as a session that is not the program's takes it."""
-        return statement.text
-
-    def run_there(self, template: str, **values: Any) -> None:
-        """Run a statement by the database that holds the rows, whatever tables it names; by default that of `run`."""
-        self.run(template, **values)
-
-    def query_there(self, template: str, **values: Any) -> list[tuple[Any, ...]]:
-        """Fetch the rows of a query by the database that holds the rows; by default that of `query`."""
-        return self.query(template, **values)
-
-    def query_each(self, template: str, questions: Sequence[Mapping[str, Any]]) -> list[list[tuple[Any, ...]]]:
-        """Render `template` for each of some questions about tables that stay as they are, and fetch the rows of each.
-
-        Each is a statement of its own, so that one needs memory at a time, but for engines whose statements are dear
-        (`asked_together`). The rows of a question come in no order.
-        """
-        at_once = self.traits.asked_together
-        if at_once == 1:
-            return [self.query(template, **values) for values in questions]
-        portions = (questions[start : start + at_once] for start in range(0, len(questions), at_once))
-        return [rows for portion in portions for rows in self._ask_together(template, portion)]
-
-    def _ask_together(self, template: str, questions: Sequence[Mapping[str, Any]]) -> list[list[tuple[Any, ...]]]:
-        """Ask questions by one statement, which goes by the name of the template of each."""
-        queries = [Markup(self.render(template, **values).text) for values in questions]
-        answers: list[list[tuple[Any, ...]]] = [[] for _ in questions]
-        for place, *row in self.fetch(Statement(template, self.render("engine/ask_together", queries=queries).text)):
-            answers[place].append(tuple(row))
-        return answers
-
-    def _tell(self, statement: Statement, started: float, rows: int) -> None:
-        if self.listener is not None:
-            self.listener(statement, time.perf_counter() - started, rows)
-
-    def transaction(self) -> contextlib.AbstractContextManager[None]:
-        """All statements inside see one snapshot of the database and take effect together or not at all."""
-        return self._begun(self.commit)
-
-    def undone(self) -> contextlib.AbstractContextManager[None]:
-        """Undo at the end whatever is made inside; within a transaction it is undone or kept with that."""
-        return self._begun(self.rollback)
-
-    @contextlib.contextmanager
-    def _begun(self, end: Callable[[], None]) -> Iterator[None]:
-        if self.in_transaction:
-            yield
-            return
-        self.begin()
-        try:
-            yield
-        except BaseException:
-            self.rollback()
-            raise
-        end()
-
-    @property
-    def in_transaction(self) -> bool:
-        """Tell whether a transaction is open that a further one is to be a part of."""
-        return False
-
-    @contextlib.contextmanager
-    def grouping_by_hash(self) -> Iterator[None]:
-        """Inside, engines that would sort rows to group them, for fear of many groups, hash them instead."""
-        yield
-
-    @contextlib.contextmanager
-    def grouping_by_number(self, most: int) -> Iterator[None]:  # noqa: ARG002 - engines with such arrays need it
-        """Inside, engines that can count the groups of a number in an array do so, of as many places as `most`, about.
-
-        The others group as in `grouping_by_hash`.
-        """
-        with self.grouping_by_hash():
-            yield
 
     def stay_small(self) -> None:
         """From here on work on small temporary tables alone: to divide such work costs more than it gives."""
@@ -236,18 +97,8 @@ class Engine(ABC):
         """The statements that give a session its settings, for who wants to read them."""
         return []
 
-    def require_writable(self) -> None:  # noqa: B027 - not all can tell before something is written
+    def require_writable(self) -> None:
         """Raise AccessError, with the remedy, where the session may not write to its database."""
-
-    @abstractmethod
-    def _execute(self, statement: Statement) -> int: ...
-
-    @abstractmethod
-    def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]: ...
-
-    def _fetch_blocks(self, statement: Statement, size: int) -> Iterator[list[tuple[Any, ...]]]:
-        rows = self._fetch(statement)
-        yield from (rows[first : first + size] for first in range(0, len(rows), size))
 
     @abstractmethod
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -297,17 +148,7 @@ class Engine(ABC):
         """The query that gives such a lock back."""
         return None
 
-    @abstractmethod
-    def begin(self) -> None:
-        """Start a transaction whose reads all see one snapshot."""
-
-    @abstractmethod
-    def commit(self) -> None: ...
-
-    @abstractmethod
-    def rollback(self) -> None: ...
-
-    def analyze(self, *tables: Relation, columns: Sequence[Identifier] = ()) -> None:  # noqa: B027 - not all need it
+    def analyze(self, *tables: Relation, columns: Sequence[Identifier] = ()) -> None:
         """Let the planner know what is in tables just filled, or in those of their columns that statements go by."""
 
     @abstractmethod
@@ -365,7 +206,7 @@ class Engine(ABC):
     def reads(self, relation: Relation, table: Relation) -> bool:
         """Tell whether the rows of `relation` come from `table`: it is that table, or a view over it, however far."""
 
-    def prepare_work(self, schema: str) -> None:  # noqa: B027 - where work tables are temporary, nothing is needed
+    def prepare_work(self, schema: str) -> None:
         """Make the schema of work tables if there is none.
 
         Raises AccessError where others could read the tables that are made there.
@@ -456,10 +297,6 @@ class Engine(ABC):
     def exchange_directory(self) -> Path | None:
         """The directory whose files this session's statements can read and write; None where that is no concern."""
         return None
-
-    @abstractmethod
-    def cancel(self) -> None:
-        """Stop the statement that is running; may be called from another thread."""
 
     @abstractmethod
     def close(self) -> None: ...

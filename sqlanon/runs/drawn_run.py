@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from sqlanon.catalog import ReleaseRecord, RunStart, Status, Step
 from sqlanon.engines import redacted
-from sqlanon.engines.base import Engine, StatementListener
+from sqlanon.engines.base import Engine
+from sqlanon.engines.statements import StatementListener
 from sqlanon.errors import SqlanonError, VerificationError
 from sqlanon.plan.drawn_plan import DrawnPlan
 from sqlanon.plan.hiding import HidingPlan

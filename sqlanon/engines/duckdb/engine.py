@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
-from sqlanon.engines.base import BLOCK, Engine, RelationType
+from sqlanon.engines.base import Engine, RelationType
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.duckdb.confinement import confine, confinement, is_alone, require_own_functions
 from sqlanon.engines.duckdb.dialect import DuckDB
@@ -26,6 +26,7 @@ from sqlanon.engines.files import source_file
 from sqlanon.engines.private import make_private_directory, remove_directory, umask_guard
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.engines.statements import BLOCK
 from sqlanon.engines.worker import StatementWorker
 from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text

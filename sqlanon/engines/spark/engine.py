@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlanon.engines.base import BLOCK, Engine, MadeRelation, RelationType
+from sqlanon.engines.base import Engine, MadeRelation, RelationType
 from sqlanon.engines.columns import Column
 from sqlanon.engines.dialects import Capability
 from sqlanon.engines.duckdb.exchange import read_table
@@ -35,6 +35,7 @@ from sqlanon.engines.spark.work_tables import (
     query_of,
     written_by,
 )
+from sqlanon.engines.statements import BLOCK
 from sqlanon.engines.worker import StatementWorker
 from sqlanon.errors import AccessError, EngineError, PolicyError, SqlanonError
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, Text
