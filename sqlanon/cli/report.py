@@ -15,7 +15,7 @@ from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.rules import RunName
-from sqlanon.cli.writing import give, require_writable, write
+from sqlanon.cli.writing import give, link_to, require_writable, write
 from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ def report_command(
             "--population", min=1, help="Population that the rows are a random sample of: for the journalist's risk."
         ),
     ] = None,
+    explore: Annotated[
+        Path | None,
+        typer.Option("--explore", metavar="FILE", help="The page of `sqlanon explore` that this one is to link to."),
+    ] = None,
     url: UrlOption = None,
     policy: PolicyOption = None,
 ) -> None:
@@ -52,8 +56,9 @@ def report_command(
     It is made from the catalog alone, loads nothing, prints well, and holds no value of the data.
     """
     require_writable(output)
+    link = None if explore is None else link_to(explore, output)
     with sessions.open_recorded(place_of(url, policy), call.options) as catalog:
-        page = pages.render(material.collect(catalog, run), population)
+        page = pages.render(material.collect(catalog, run), population, link)
     give(call, output, page)
 
 

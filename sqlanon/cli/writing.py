@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
+from urllib.parse import quote
 
 from sqlanon.cli.call import Call
 from sqlanon.engines.private import owners_alone
-from sqlanon.errors import AccessError
+from sqlanon.errors import AccessError, PolicyError
 
 STDOUT = "-"
 
@@ -17,6 +18,17 @@ def require_writable(path: Path | None) -> None:
     """Raise AccessError for a file in no directory, before a long search and not after it."""
     if path is not None and not path.absolute().parent.is_dir():
         raise AccessError(f"{path} can't be written: there is no directory {path.absolute().parent}.")
+
+
+def link_to(file: Path, page: Path | None) -> str:
+    """The address of a file as a page links to it: from the page's directory, or here, if it goes to stdout.
+
+    Raises PolicyError where there is no such file.
+    """
+    if not file.is_file():
+        raise PolicyError(f"There is no file {file} to link to: `sqlanon explore POLICY -o {file}` makes it.")
+    here = Path() if page is None or str(page) == STDOUT else page.absolute().parent
+    return quote(Path(os.path.relpath(file.absolute(), here.absolute())).as_posix())
 
 
 def quoted(path: Path) -> str:

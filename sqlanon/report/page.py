@@ -32,20 +32,25 @@ _WITHOUT_CLASSES = ("randomize", "hide-rules")
 _OF_READERS = ("discernibility",)  # figures of what readers see: they see no groups
 
 
-def render(material: Material, population: int | None = None) -> str:
+def render(material: Material, population: int | None = None, explored: str | None = None) -> str:
     """The whole page; every text of the run is escaped.
 
-    population: how many the source is a random sample of, for the journalist's risk. Raises PolicyError if they are
-    fewer than the rows released, or the release shows no classes; or where a run that makes such a one made none.
+    population: how many the source is a random sample of, for the journalist's risk.
+    explored: the address of a page of `sqlanon explore`, to link to.
+
+    Raises PolicyError if the population is smaller than the release, or it or a page of choices is given of a release
+    that shows no classes; or where a run that makes such a one made none.
     """
     own = _render_own(material, population)
     if own is not None:
+        if explored is not None:
+            raise PolicyError("--explore is of releases that show classes; this one has none: leave it out.")
         return own
     released = 0 if material.result is None else _released(material.result)
     if population is not None and material.result is not None and population < released:
         members = f"{material.result.member}s"
         raise PolicyError(f"A population of {population:,} can't be: the release has {released:,} {members}.")
-    return template("report.html.j2").render(**_content(material, population))
+    return template("report.html.j2").render(explored=explored, **_content(material, population))
 
 
 def _render_own(material: Material, population: int | None) -> str | None:

@@ -60,3 +60,18 @@ def test_wrong_options_are_named(patients_url: str, tmp_path: Path) -> None:
     policy = write_policy(tmp_path, patients_url)
     result = call("explore", policy, "--k", "two")
     assert (result.exit_code, "'two'" in result.output) == (2, True)
+
+
+def test_a_report_links_to_the_page(patients_url: str, tmp_path: Path) -> None:
+    policy = full_domain_policy(tmp_path, patients_url)
+    (tmp_path / "reports").mkdir()
+    page, report = tmp_path / "the choices.html", tmp_path / "reports" / "report.html"
+    run = only_object(call("run", policy, "-q", "--json").stdout)["run"]
+    arguments = ("report", run, "--policy", policy, "--explore", page)
+    missing = call(*arguments, "-o", report)
+    assert (missing.exit_code, report.exists()) == (2, False)
+    assert "There is no file" in missing.stderr
+    page.write_text("<p>")
+    assert call(*arguments, "-o", report).exit_code == 0
+    assert '<a href="../the%20choices.html">' in report.read_text(encoding="utf-8")
+    assert "trade-off between" not in call("report", run, "--policy", policy).stdout
