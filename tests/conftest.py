@@ -107,9 +107,9 @@ def _of_other_variants(items: Sequence[pytest.Item]) -> set[pytest.Item]:
             variants[item.nodeid.partition("[")[0]].append(item)
     left: set[pytest.Item] = set()
     for those in variants.values():
-        marker = those[0].get_closest_marker("variants")
+        marker, turns = (those[0].get_closest_marker(name) for name in ("variants", "in_turns"))
         assert marker is not None
-        left |= set(those) - set(some_of(those, marker.args[0]))
+        left |= set(those) - set(some_of(those, marker.args[0], turns.args[0] if turns else 1))
     return left
 
 

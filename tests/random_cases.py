@@ -29,10 +29,14 @@ def turn() -> int:
     return int(os.environ.get("SQLANON_TEST_TURN", "0"))
 
 
-def some_of(variants: Sequence[T], count: int) -> list[T]:
-    """So many of the variants that tell the same, evenly spread, others each turn; more by SQLANON_TEST_EXAMPLES."""
+def some_of(variants: Sequence[T], count: int, every: int = 1) -> list[T]:
+    """So many of the variants that tell the same, evenly spread, more by SQLANON_TEST_EXAMPLES.
+
+    Others are drawn each turn, or `every` so many: of a test that has its turn as seldom, all variants are run in time.
+    """
     count = min(many(count), len(variants))
-    return [variants[(place * len(variants) // count + turn()) % len(variants)] for place in range(count)]
+    drawn = turn() // every
+    return [variants[(place * len(variants) // count + drawn) % len(variants)] for place in range(count)]
 
 
 def random_cases(examples: int, *strategies: SearchStrategy[Any]) -> Callable[[Check], Callable[[], None]]:

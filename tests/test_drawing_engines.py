@@ -71,6 +71,22 @@ def test_after_some_turns_all_variants_were_tried(monkeypatch: pytest.MonkeyPatc
     assert seen == set(range(10))
 
 
+@pytest.mark.parametrize("turns", [(4,), (4, 3)], ids=["by name", "by number"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_each_variant_of_a_dear_test_is_run_in_time(
+    monkeypatch: pytest.MonkeyPatch, turns: tuple[int, ...], count: int
+) -> None:
+    """Were variants drawn anew each turn, some would never be drawn when the test has its turn."""
+    markers = {"variants": SimpleNamespace(args=[count]), "in_turns": SimpleNamespace(args=turns)}
+    every = [Item(nodeid=f"tests/x.py::test_x[{n}]", get_closest_marker=markers.get, number=n) for n in range(8)]
+    seen = set[int]()
+    for number in range(32):
+        monkeypatch.setenv("SQLANON_TEST_TURN", str(number))
+        drawn = [one for one in every if one not in _of_other_variants(every)]
+        seen |= {one.number for one in drawn if one not in _of_other_turns(drawn)}
+    assert seen == set(range(8))
+
+
 def test_a_dear_test_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     every = [Item(nodeid=f"tests/x.py::{n}", get_closest_marker=lambda _: SimpleNamespace(args=[3])) for n in range(99)]
     kept = []

@@ -13,7 +13,7 @@ from tests.run_support import open_database
 from tests.spark_child import in_phase, table_files, work_files
 from tests.spark_support import needs_spark
 
-pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.in_turns(8)]
+pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.in_turns(8, 4)]
 
 
 @pytest.mark.variants(1)

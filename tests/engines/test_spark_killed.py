@@ -20,7 +20,7 @@ from sqlanon.work.workspace import gc
 from tests.spark_child import in_phase, policy_of, released, work_files
 from tests.spark_support import SharedSpark, SparkTables, needs_spark, open_spark
 
-pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.in_turns(8)]
+pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.in_turns(8, 0)]
 
 
 @pytest.fixture(scope="module", params=["search", "recode", "verify"])
