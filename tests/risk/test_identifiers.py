@@ -82,6 +82,34 @@ def test_shares_are_of_the_values_that_there_are(engine: Engine) -> None:
     assert find_identifiers(engine, table, engine.columns(table), len(few)) == ()
 
 
+def test_each_kind_of_safe_harbor_has_names() -> None:
+    """45 CFR 164.514(b)(2)(i), from A to Q; R, any other number of a person, is a key of persons."""
+    names = {
+        "last_name": "name",
+        "street": "address",
+        "zip": "place",
+        "admissionDate": "date",
+        "phone_no": "phone",
+        "Fax": "fax",
+        "e-mail": "email",
+        "ssn": "national-id",
+        "mrn": "medical-record",
+        "health_plan_id": "health-plan",
+        "account_no": "account",
+        "certificate_number": "license",
+        "licence plate": "vehicle",
+        "deviceSerial": "device",
+        "home_url": "url",
+        "ip_address": "ip-address",
+        "fingerprints": "biometric",
+        "photo": "photo",
+        "patient_id": "person-key",
+    }
+    assert {name: kind for name, kind in names.items() if kind not in kinds_by_name(name)} == {}
+    for harmless in ("device_type", "certificate", "plan", "serial", "voice", "iris"):
+        assert kinds_by_name(harmless) == ()
+
+
 def test_a_name_is_held_against_the_values(engine: Engine) -> None:
     columns = {
         "email": "VARCHAR(20)",

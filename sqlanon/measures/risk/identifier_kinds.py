@@ -19,16 +19,17 @@ IDENTIFYING = {
     "email": "email|e mail|mail",
     "national-id": "ssn|social security|national id|passport|tax id|tin|nhs",
     "medical-record": "mrn|medical record",
-    "health-plan": "insurance number",
+    "health-plan": "insurance number|insurance id|health plan|beneficiary",
     "account": "bic|account",
     "iban": "iban",
     "card": "card|credit card",
-    "license": "license|licence",
+    "license": "license|licence|certificate number|certificate no|certificate id",
     "vehicle": "licence plate|plate|vin",
-    "device": "mac|imei",
+    "device": "mac|imei|serial number|serial no|device serial|device id",
     "url": "url",
     "ip-address": "ip",
-    "photo": "photo",
+    "biometric": "biometric|fingerprint|finger print|voiceprint|voice print|faceprint|retina",
+    "photo": "photo|photograph|portrait",
 }
 """Words for columns that tell people apart by themselves, by kind."""
 
