@@ -15,7 +15,7 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.uniqueness.estimating import _probability_of_one, count_zayatz, estimate_uniqueness
 from sqlanon.models.uniqueness.pitman import count_uniques, fit_pitman
 from sqlanon.models.uniqueness.slide_negative_binomial import _logs, estimate_classes, fit_slide_negative_binomial
-from sqlanon.models.uniqueness.special import digamma, log_gamma_ratio
+from sqlanon.models.uniqueness.special import digamma, digamma_rise, log_gamma_ratio
 
 Sizes = tuple[tuple[int, int], ...]
 SAMPLE: Sizes = ((1, 20), (2, 7), (3, 4), (5, 2), (9, 1))
@@ -29,6 +29,14 @@ def test_digamma_is_the_slope_of_the_logarithm() -> None:
     assert digamma(1) == pytest.approx(-0.5772156649015329, rel=1e-14)
     assert digamma(0.5) == pytest.approx(-0.5772156649015329 - 2 * math.log(2), rel=1e-14)
     assert digamma(1e8 + 1) - digamma(1e8) == pytest.approx(1e-8, rel=1e-6)
+
+
+@pytest.mark.parametrize("x", [0.3, 11.9, 12.0, 1e5, 1e9])
+def test_rises_of_digamma_are_sums_of_inverses(x: float) -> None:
+    for step in (0, 1, 95, 5000):
+        expected = math.fsum(1 / (x + i) for i in range(step))
+        assert digamma_rise(x, step) == pytest.approx(expected, rel=1e-12)
+    assert digamma_rise(1e15, 95) == pytest.approx(95e-15, rel=1e-12)
 
 
 def test_large_gamma_functions_keep_their_digits() -> None:
@@ -103,7 +111,11 @@ def _place(source: random.Random, counts: Sequence[int], alpha: float) -> int:
             return place
 
 
-@pytest.mark.parametrize("sizes", [((1, 9),), ((9, 1),)])
+# The last is likelier the smaller alpha; slopes that are noise where theta is large would show a maximum of it.
+OF_AGES: Sizes = ((1, 25), (2, 21), (3, 13), (4, 15), (5, 9), (6, 6), (7, 4), (8, 2), (9, 1))
+
+
+@pytest.mark.parametrize("sizes", [((1, 9),), ((9, 1),), OF_AGES])
 def test_pitman_says_where_there_is_no_maximum(sizes: Sizes) -> None:
     assert "did not converge" in str(fit_pitman(sizes, 1000))
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlanon.models.uniqueness.special import bisect, digamma, log_gamma_ratio
+from sqlanon.models.uniqueness.special import bisect, digamma, digamma_rise, log_gamma_ratio
 
 _GRID = tuple(i / 64 for i in range(1, 64))
 _ALPHAS = (1e-6, 1e-4, 1e-3, *_GRID, 1 - 1e-3, 1 - 1e-4, 1 - 1e-6)  # between which the maximum is looked for
@@ -77,14 +77,14 @@ class _Sample:
 
         def slope(shifted: float) -> float:
             theta = math.exp(shifted) - alpha
-            return self._inverses(theta, alpha) - (digamma(theta + self.rows) - digamma(theta + 1))
+            return self._inverses(theta, alpha) - digamma_rise(theta + 1, self.rows - 1)
 
         root = bisect(slope, math.log(1e-12), math.log(_LARGEST))
         return (_LARGEST if root is None else math.exp(root)) - alpha
 
     def _inverses(self, theta: float, alpha: float) -> float:
         """The sum of 1 / (theta + i alpha) for i from 1 to the classes less one."""
-        return (digamma(theta / alpha + self.classes) - digamma(theta / alpha + 1)) / alpha
+        return digamma_rise(theta / alpha + 1, self.classes - 1) / alpha
 
     def log_likelihood(self, alpha: float, theta: float) -> float:
         """The part of it that depends on the parameters."""
