@@ -38,7 +38,7 @@ DIFFGEN: dict[str, Any] = {
     "algorithm": {"name": "diffgen", "specializations": 6, "target": "job"},
 }
 MOST_JOBS = 6  # that Spark runs for a search in an executor, or for the counts of a private one
-MOST_OF_A_ROUND = 7  # for a round of a tree that is divided, with what divides its rows in the end
+MOST_OF_A_ROUND = 6  # for a round of a tree that is divided, with what divides its rows in the end
 MOST_STATEMENTS = 65  # of a whole run, each of which takes Spark a tenth of a second or more whatever it asks
 MOST_LINES = 1000  # of a plan; one round of the division on Spark more than doubles it
 COUNTS = ("private/create_placed", "private/count_numbered", "private/count_cells")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,13 +22,14 @@ from sqlanon.engines.spark.files import FilesOfSpark, write_directory
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
 from sqlanon.engines.spark.new_tables import create_empty, create_filled, ends_its_quotes, table_and_query
 from sqlanon.engines.spark.quoting import with_backticks
-from sqlanon.engines.spark.session import FILE_MASK, close_session, open_session
+from sqlanon.engines.spark.session import FILE_MASK, close_session, in_one_job, open_session
 from sqlanon.engines.spark.shared_parts import with_parts_shared
 from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
 from sqlanon.engines.spark.types import column_of
 from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.spark.work_tables import (
     COMES_HOME,
+    OF_NODES,
     WITH_ROWS,
     WorkTables,
     creates,
@@ -182,7 +184,9 @@ class SparkEngine(Engine):
 
     def _fetch_home(self, statement: _Placed) -> int:
         """Keep at home what a statement would make a table of; the number of its rows."""
-        table = self._session.sql(query_of(statement.text)).toArrow()
+        counts_nodes = statement.name.startswith(OF_NODES)
+        with in_one_job(self._session) if counts_nodes else contextlib.nullcontext():
+            table = self._session.sql(query_of(statement.text)).toArrow()
         assert statement.writes is not None
         self._tables.keep_home(statement.writes, table)
         return int(table.num_rows)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,9 @@ MEANINGS = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # 01 in the name of a directory stays a text
 }
 """Settings by which statements mean the same whatever the cluster's own are."""
+ADAPTIVE = "spark.sql.adaptive.enabled"
+SHUFFLED_PARTS = "spark.sql.shuffle.partitions"
+FEW_PARTS = 32  # of what is shuffled, where that does not grow with the rows
 FILE_MASK = "spark.hadoop.fs.permissions.umask-mode"
 _ANSWER = 10.0  # seconds for a Connect server
 _END = 30.0  # seconds for a JVM without a context
@@ -82,6 +86,21 @@ def open_session(address: SparkAddress, timeout: float | None = None) -> SparkSe
     for name, value in MEANINGS.items():
         session.conf.set(name, value)
     return session
+
+
+@contextlib.contextmanager
+def in_one_job(session: SparkSession) -> Iterator[None]:
+    """Let each query inside be one job: adaptive execution makes a job of every shuffle, and little is shuffled."""
+    parts = min(int(session.conf.get(SHUFFLED_PARTS) or FEW_PARTS), FEW_PARTS)
+    asked = {ADAPTIVE: "false", SHUFFLED_PARTS: str(parts)}
+    before = {name: session.conf.get(name) or "" for name in asked}
+    try:
+        for name, value in asked.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            session.conf.set(name, value)
 
 
 def close_session(session: SparkSession) -> None:

@@ -59,6 +59,8 @@ COMES_HOME = (
     "tree/scan/sampling/count_",
 )
 """Templates of tables that Spark works out and that are kept at home; all others that it makes stay with the rows."""
+OF_NODES = "tree/scan/"
+"""Templates of those that have a line for each node, bin or value of one: little is shuffled for them."""
 
 
 def named_in(text: str) -> list[str]:
