@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from sqlanon.runs.resuming import resume_run
     from sqlanon.runs.rule_hiding import hide_rules
     from sqlanon.runs.runner import run
+    from sqlanon.runs.tradeoffs.comparing import compare_policies
     from sqlanon.runs.tradeoffs.exploration import Exploration
     from sqlanon.runs.tradeoffs.explore_lattice import explore
     from sqlanon.runs.tradeoffs.explore_tradeoff import explore_tradeoff
@@ -112,6 +113,7 @@ _HOMES = {
     "runs.auditing.findings": ("MechanismsAudit",),
     "runs.tradeoffs.exploration": ("Exploration",),
     "runs.tradeoffs.explore_lattice": ("explore",),
+    "runs.tradeoffs.comparing": ("compare_policies",),
     "runs.tradeoffs.explore_tradeoff": ("explore_tradeoff",),
     "runs.tradeoffs.tradeoff": ("Tradeoff",),
     "report.explore_page": ("render_explore",),
@@ -232,6 +234,7 @@ __all__ = [
     "check_table",
     "close_budget",
     "compare_classifiers",
+    "compare_policies",
     "connect",
     "diff_runs",
     "draft_policy",

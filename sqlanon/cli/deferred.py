@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from sqlanon.runs import rule_hiding as rule_hiding
     from sqlanon.runs import runner as runner
     from sqlanon.runs.auditing import mechanisms_audit as mechanisms_audit
+    from sqlanon.runs.tradeoffs import comparing as comparing
     from sqlanon.runs.tradeoffs import explore_lattice as explore_lattice
     from sqlanon.runs.tradeoffs import explore_tradeoff as explore_tradeoff
     from sqlanon.runs.tradeoffs import sweeping as sweeping
@@ -115,6 +116,7 @@ MODULES = {
     "catalog": "sqlanon.catalog",
     "check": "sqlanon.report.run_record.check",
     "codec": "sqlanon.results.codec",
+    "comparing": "sqlanon.runs.tradeoffs.comparing",
     "connecting": "sqlanon.plan.connecting",
     "cron": "sqlanon.jobs.cron",
     "demo": "sqlanon.api.demo",

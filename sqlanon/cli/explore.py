@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, command
-from sqlanon.cli.deferred import explore_page, explore_tradeoff, loading, summary
+from sqlanon.cli.deferred import comparing, explore_page, explore_tradeoff, loading, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.lattice import TimeLimit
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.report import parse_ks
 from sqlanon.cli.writing import quoted, require_writable, write
+from sqlanon.errors import PolicyError
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.runs.tradeoffs.tradeoff import Tradeoff, TradeoffCandidate
+    from sqlanon.work.journal import Observer
 
 MOST_ROWS = 30  # of the front, for people
+MOST = 10_000  # generalizations that are measured
 
 
 def register(app: typer.Typer) -> None:
@@ -33,10 +36,19 @@ def explore_command(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the page into this HTML file.")] = None,
     candidates: Annotated[
         int, typer.Option("--candidates", min=1, help="Of a larger lattice, measure so many generalizations.")
-    ] = 10_000,
+    ] = MOST,
     k: Annotated[
         str | None,
         typer.Option("--k", metavar="K,K,...", help="Try the policy's algorithm with each k, in place of levels."),
+    ] = None,
+    others: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE",
+            help="Compare the policy with this one of the same table, by other models or another algorithm; may be"
+            " repeated.",
+        ),
     ] = None,
     time_limit: TimeLimit = None,
     progress: Follow = "auto",
@@ -45,10 +57,19 @@ def explore_command(
     """Measure the whole trade-off: risk against utility of every release that could be. Nothing is released.
 
     Candidates are the generalizations of the lattice where all quasi-identifiers have hierarchies, and elsewhere, or
-    with --k, what the policy's algorithm finds with several k.
+    with --k, what the policy's algorithm finds with several k. With --with they are what each policy finds.
     """
-    loaded, ks = loading.load_policy(policy), [] if k is None else parse_ks(k)
+    ks = [] if k is None else parse_ks(k)
     require_writable(output)
+    if others:
+        if time_limit is not None or candidates != MOST:
+            raise PolicyError(
+                "--time-limit and --candidates are of a lattice; --with runs each policy: leave them out."
+            )
+        with progressing.observer(call, progress, quiet) as watching:
+            _compare(call, [policy, *others], ks, output, watching)
+        return
+    loaded = loading.load_policy(policy)
     with progressing.observer(call, progress, quiet) as watching:
         tradeoff = explore_tradeoff.explore_tradeoff(
             loaded,
@@ -59,8 +80,26 @@ def explore_command(
             time_limit=time_limit,
         )
     if output is not None:
-        page = explore_page.render_explore(tradeoff, f"{summary.program()} run {quoted(policy)}")
-        write(output, page)
+        write(output, explore_page.render_explore(tradeoff, _command(policy)))
+    _show(call, tradeoff, output)
+
+
+def _compare(call: Call, files: list[Path], ks: list[int], output: Path | None, observer: Observer | None) -> None:
+    """Measure what each of several policies finds."""
+    policies = {str(file): loading.load_policy(file) for file in files}
+    tradeoff = comparing.compare_policies(policies, ks=ks, options=call.options, observer=observer)
+    if output is not None:
+        commands = {str(file): _command(file) for file in files}
+        write(output, explore_page.render_explore(tradeoff, next(iter(commands.values())), commands))
+    _show(call, tradeoff, output)
+
+
+def _command(policy: Path) -> str:
+    return f"{summary.program()} run {quoted(policy)}"
+
+
+def _show(call: Call, tradeoff: Tradeoff, output: Path | None) -> None:
+    """Print a trade-off, and where its page is."""
     if call.json:
         call.emit(tradeoff.as_json())
         return
@@ -91,7 +130,8 @@ def _front(tradeoff: Tradeoff) -> str:
     places = tradeoff.front
     if not places:
         return ""
-    names = [column.name for column in tradeoff.columns] if tradeoff.nodes is not None else ["k"]
+    of_runs = ["policy", "k"] if tradeoff.compares else ["k"]
+    names = [column.name for column in tradeoff.columns] if tradeoff.nodes is not None else of_runs
     headings = ["", *names, "greatest risk", "mean risk", "lost", "suppressed"]
     rows = [_row(tradeoff.candidates[place], place == tradeoff.best) for place in places[:MOST_ROWS]]
     rest = f"\n  and {len(places) - MOST_ROWS:,} more; --json has all" if len(places) > MOST_ROWS else ""
@@ -100,6 +140,7 @@ def _front(tradeoff: Tradeoff) -> str:
 
 
 def _row(one: TradeoffCandidate, is_best: bool) -> list[object]:
-    shown = [one.k] if one.levels is None else list(one.levels)
+    of_run: list[object] = [one.k] if one.policy is None else [one.policy, one.k]
+    shown = of_run if one.levels is None else list(one.levels)
     loss = None if one.loss is None else percent(one.loss)
     return ["*" if is_best else "", *shown, percent(one.greatest), percent(one.mean), loss, one.suppressed]

@@ -17,7 +17,8 @@
   const quote = text => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\"'\"'")}'`;
   const levelsText = levels => levels.map((level, place) => `${data.names_in_levels[place]}=${level}`).join(",");
   const nameOf = one => byLevels
-    ? data.columns.map((column, place) => `${column.name} ${one.levels[place]}`).join(", ") : `k = ${whole(one.k)}`;
+    ? data.columns.map((column, place) => `${column.name} ${one.levels[place]}`).join(", ")
+    : [one.policy, one.k === null ? null : `k = ${whole(one.k)}`].filter(part => part !== null).join(", ");
   const measuresOf = one => (one.rows === 0 ? "all rows are suppressed"
     : `greatest risk ${percent(one.risk.greatest)}, mean risk ${percent(one.risk.mean)}, utility ${percent(utility(one))}, `
     + `${whole(one.suppressed)} rows suppressed, ${whole(one.classes)} classes, the smallest of ${whole(one.least)} ${members}`)
@@ -157,7 +158,8 @@
 
   function command() {
     if (byLevels) return `${data.command} --levels ${quote(levelsText(state.levels))}`;
-    return data.command;
+    const fixed = state.fixed === null ? null : candidates[state.fixed].policy;
+    return Object.hasOwn(data.commands, fixed) ? data.commands[fixed] : data.command;
   }
 
   function describe(one) {
@@ -165,7 +167,7 @@
     get("copied").textContent = "";
     get("fixed-text").textContent = one === null
       ? "This combination of levels was not measured; --candidates measures more."
-      : `${nameOf(one)}: ${measuresOf(one)}.` + (byLevels ? "" : ` Write k: ${one.k} into the policy, then:`);
+      : `${nameOf(one)}: ${measuresOf(one)}.` + (one.k === null ? "" : ` Write k: ${one.k} into the policy, then:`);
     fillColumns(one);
     fillRisks(one);
     fillSizes(one);

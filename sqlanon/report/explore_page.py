@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
@@ -18,17 +19,20 @@ from sqlanon.runs.tradeoffs.tradeoff import LATTICE, Tradeoff, TradeoffCandidate
 LISTED = 100  # candidates of the front that the table lists
 
 
-def render_explore(tradeoff: Tradeoff, command: str = "sqlanon run policy.yml") -> str:
+def render_explore(
+    tradeoff: Tradeoff, command: str = "sqlanon run policy.yml", commands: Mapping[str, str] | None = None
+) -> str:
     """The whole page; what comes from policy and table is escaped.
 
     command: what releases the policy, to which the page adds `--levels`.
+    commands: what releases each of several policies, by its name.
     """
     program = _file("explore.js")
     return template("explore.html.j2").render(
         tradeoff=tradeoff,
         by_levels=tradeoff.kind == LATTICE,
         front=[(place, _name(tradeoff, tradeoff.candidates[place])) for place in tradeoff.front[:LISTED]],
-        data=Markup(_data(tradeoff, command)),
+        data=Markup(_data(tradeoff, command, commands or {})),
         program=Markup(program),
         program_digest=_digest(program),
         more_style=Markup(_file("explore.css")),
@@ -39,14 +43,16 @@ def render_explore(tradeoff: Tradeoff, command: str = "sqlanon run policy.yml") 
 def _name(tradeoff: Tradeoff, candidate: TradeoffCandidate) -> str:
     """A candidate in few words."""
     if candidate.levels is None:
-        return f"k = {candidate.k:,}"
+        k = None if candidate.k is None else f"k = {candidate.k:,}"
+        return ", ".join(part for part in (candidate.policy, k) if part is not None)
     return ", ".join(f"{column.name} {level}" for column, level in zip(tradeoff.columns, candidate.levels, strict=True))
 
 
-def _data(tradeoff: Tradeoff, command: str) -> str:
+def _data(tradeoff: Tradeoff, command: str, commands: Mapping[str, str]) -> str:
     """The block that the page's program reads: JSON of ASCII characters, without any that HTML has a meaning for."""
     data: dict[str, Any] = tradeoff.as_json() | {
         "command": command,
+        "commands": dict(commands),
         "names_in_levels": [name_in_levels(column.name) for column in tradeoff.columns],
     }
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))

@@ -26,7 +26,8 @@ class TradeoffCandidate:
     """A release that could be made.
 
     levels: of the quasi-identifiers, in their order; None for a candidate of a sweep.
-    k: of a candidate of a sweep; None elsewhere.
+    k: of a candidate of a sweep; None elsewhere, and where each of several policies has its own.
+    policy: the name of the policy whose release this is, where several are compared.
     satisfies: whether the models hold within the suppression budget.
     suppressed: the rows in classes that violate a model, and those that have to go with them.
     rows, classes, least: the rows that the release shows, its classes, and the members of the smallest, which are rows
@@ -50,12 +51,14 @@ class TradeoffCandidate:
     losses: tuple[float | None, ...]
     score: float | None
     sizes: tuple[CandidateSizes, ...]
+    policy: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """One object of plain values; a size is `[lower, upper, kept, suppressed]`."""
         return {
             "levels": None if self.levels is None else list(self.levels),
             "k": self.k,
+            "policy": self.policy,
             "satisfies": self.satisfies,
             "suppressed": self.suppressed,
             "rows": self.rows,
@@ -107,6 +110,11 @@ class Tradeoff:
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     unit: str = "rows"
+
+    @property
+    def compares(self) -> bool:
+        """Tell whether candidates are of several policies."""
+        return any(one.policy is not None for one in self.candidates)
 
     @property
     def member(self) -> str:

@@ -1,0 +1,91 @@
+"""Comparing policies of one table: what each of them would release, with other models, algorithms or hierarchies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.errors import PolicyError
+from sqlanon.policy import Policy, Role
+from sqlanon.policy.privacy import k_asked
+from sqlanon.runs.tradeoffs.sweep_candidates import sweep_tradeoff
+from sqlanon.runs.tradeoffs.sweeping import Sweep, loss_of, sweep
+from sqlanon.runs.tradeoffs.tradeoff import Tradeoff
+from sqlanon.work.journal import Observer
+
+
+def compare_policies(
+    policies: Mapping[str, Policy],
+    *,
+    ks: Sequence[int] = (),
+    options: EngineOptions | None = None,
+    observer: Observer | None = None,
+) -> Tradeoff:
+    """Measure what each of several policies of one table would release, and publish nothing.
+
+    policies: by the name that candidates have, such as that of their file.
+    ks: each policy is tried with every k in place of its own; without these, with its own.
+
+    Raises PolicyError (the policies are of different tables, quasi-identifiers or persons, or measure loss by different
+    figures; or one doesn't fit the table), AccessError, EngineError, Cancelled.
+    """
+    _require_one_table(policies)
+    sweeps = {
+        name: sweep(policy, ks or [k_asked(policy.privacy)], options=options, observer=observer)
+        for name, policy in policies.items()
+    }
+    _require_one_loss(sweeps)
+    return _joined({name: _named(name, sweep_tradeoff(policies[name], sweeps[name]), bool(ks)) for name in policies})
+
+
+def _require_one_table(policies: Mapping[str, Policy]) -> None:
+    (first, policy), *others = policies.items()
+    for name, other in others:
+        if other.source != policy.source:
+            raise PolicyError(f"{name} is of another table than {first}: only policies of one table can be compared.")
+        if _quasi_identifiers(other) != _quasi_identifiers(policy) or other.person != policy.person:
+            raise PolicyError(
+                f"{name} has other quasi-identifiers, or another subject, than {first}: their risks can't be compared."
+            )
+
+
+def _quasi_identifiers(policy: Policy) -> set[str]:
+    return {name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER}
+
+
+def _require_one_loss(sweeps: Mapping[str, Sweep]) -> None:
+    results = [one.result for swept in sweeps.values() for one in swept.runs if one.result is not None]
+    measures = sorted({loss[0] for result in results if (loss := loss_of(result)) is not None})
+    if len(measures) > 1:
+        raise PolicyError(f"The losses of these policies are measured by {' and '.join(measures)}: compare them apart.")
+
+
+def _named(name: str, tradeoff: Tradeoff, keeps_k: bool) -> Tradeoff:
+    """The trade-off of one policy, whose candidates and refusals say so."""
+    return replace(
+        tradeoff,
+        candidates=tuple(replace(one, policy=name, k=one.k if keeps_k else None) for one in tradeoff.candidates),
+        refusals=tuple((k, f"{name}: {reason}") for k, reason in tradeoff.refusals),
+        warnings=tuple(f"{name}: {warning}" for warning in tradeoff.warnings),
+    )
+
+
+def _joined(tradeoffs: Mapping[str, Tradeoff]) -> Tradeoff:
+    """All candidates together; the columns, and the source as it is, are those of the first policy that had any."""
+    parts = list(tradeoffs.values())
+    first = next((one for one in parts if one.candidates), parts[0])
+    places = [column.name for column in first.columns]
+    candidates = []
+    for part in parts:
+        order = [[column.name for column in part.columns].index(name) for name in places]
+        candidates += [replace(one, losses=tuple(one.losses[i] for i in order)) for one in part.candidates]
+    return replace(
+        first,
+        algorithm=", ".join(dict.fromkeys(one.algorithm for one in parts)),
+        budget=max(one.budget for one in parts),
+        candidates=tuple(candidates),
+        refusals=tuple(refusal for one in parts for refusal in one.refusals),
+        warnings=tuple(warning for one in parts for warning in one.warnings),
+        seconds=sum(one.seconds for one in parts),
+    )
