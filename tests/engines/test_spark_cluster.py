@@ -102,6 +102,7 @@ def test_executors_that_are_killed_change_nothing(databases: tuple[Database, Spa
     assert one == other
 
 
+@pytest.mark.in_turns(4, 1)  # with the one before, as a cluster is started for both
 def test_a_task_that_is_lost_is_carried_out_again(databases: tuple[Database, SparkTables], tmp_path: Path) -> None:
     from pyspark import cloudpickle
 
@@ -133,10 +134,11 @@ def second_session(tmp_path_factory: pytest.TempPathFactory, shared_spark: Share
     shared_spark.close()
     with open_spark(tmp_path_factory.mktemp("first")) as first:
         first.sql("CREATE TABLE first USING PARQUET AS SELECT 1 AS age")
-    with open_spark(tmp_path_factory.mktemp("second")) as second:
+    with shared_spark.lend(tmp_path_factory.mktemp("second")) as second:  # whose Java the tests after this one need
         yield second
 
 
+@pytest.mark.in_turns(8, 6)
 def test_a_session_at_another_metastore_sees_none_of_the_last_one(second_session: SparkTables) -> None:
     """A thread of a JVM keeps to the metastore that it has opened; the first statement is sent by another thread."""
     second_session.engine.execute(Statement("create", "CREATE TABLE one USING PARQUET AS SELECT 1 AS age"))

@@ -139,6 +139,22 @@ def test_what_spark_cannot_read_is_refused_by_name(spark: SparkEngine, tmp_path:
             rows(spark, tmp_path / name)
 
 
+def test_columns_that_differ_in_case_alone_are_refused_by_name(spark: SparkEngine, tmp_path: Path) -> None:
+    """Of Parquet, and of a table that somebody made with `spark.sql.caseSensitive`."""
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    write_table(pyarrow.table({"age": [1], "AGE": [2]}), tmp_path / "cased.parquet")
+    with pytest.raises(PolicyError, match="name `age`, but for case"):
+        rows(spark, tmp_path / "cased.parquet")
+    session = spark.driver_connection
+    session.conf.set("spark.sql.caseSensitive", "true")
+    session.read.parquet(str(tmp_path / "cased.parquet")).write.saveAsTable("cased")
+    session.conf.set("spark.sql.caseSensitive", "false")
+    with pytest.raises(PolicyError, match="name `age`, but for case"):
+        spark.query("engine/select_table", table=Relation("cased"))
+
+
 def test_parquet_is_read_from_files_directories_and_patterns(spark: SparkEngine, tmp_path: Path) -> None:
     one = write_parquet(spark, tmp_path / "one", "SELECT 1 AS age, 'a' AS job")
     write_parquet(spark, tmp_path / "days" / "day=01", "SELECT 2 AS age, 'b' AS job")

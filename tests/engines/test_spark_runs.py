@@ -245,10 +245,11 @@ def test_a_mask_that_opens_work_tables_to_others_is_refused(databases: tuple[Dat
         session.conf.set(FILE_MASK, "077")
 
 
-def test_a_session_at_another_place_is_refused(databases: tuple[Database, SparkTables]) -> None:
-    del databases
+def test_a_session_at_another_place_or_by_other_settings_is_refused(databases: tuple[Database, SparkTables]) -> None:
     with pytest.raises(PolicyError, match="has a session with Spark at"):
         connect("spark+local://1")
+    with pytest.raises(PolicyError, match="with Spark by other settings"):
+        connect(f"{databases[1].url}&spark.sql.shuffle.partitions=3")
 
 
 COMPARED = ("encoding/", "measures/", "rules/", "staging/", "verify/")

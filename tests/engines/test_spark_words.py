@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from sqlanon.engines import connect
 from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.engines.spark.errors import opening_error, statement_error, unless_disconnected
 from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import AccessError, PolicyError
@@ -41,10 +43,11 @@ def test_urls_name_a_master_or_a_server(url: str, address: SparkAddress) -> None
 
 
 @pytest.mark.parametrize(
-    "url", ["spark+local://two", "spark+local-cluster://2", "spark://", "spark+local://2?memory=4g"]
+    "url",
+    ["spark+local://two", "spark+local-cluster://2", "spark://", "spark+local://2?memory=4g", "sc://", "sc:///;a=b"],
 )
 def test_wrong_urls_are_refused_with_the_form(url: str) -> None:
-    with pytest.raises(PolicyError, match="spark"):
+    with pytest.raises(PolicyError, match=r"(?i)spark"):
         address_of(url)
 
 
@@ -200,3 +203,23 @@ def test_secrets_inside_of_settings_are_not_shown(value: str) -> None:
     shown = redacted(f"spark+local://2?spark.hadoop.javax.jdo.option.ConnectionURL={value}&spark.driver.memory=4g")
     assert "s3cr3t" not in shown
     assert shown.endswith("spark.driver.memory=4g")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "lost"),
+    [
+        ("Py4JError", "An error occurred while calling o36.sql", True),
+        ("Py4JError", "An error occurred while calling o36.sql. Trace:\nMethod sql([]) does not exist", False),
+        ("Py4JNetworkError", "Answer from Java side is empty", True),
+        ("ConnectionRefusedError", "", True),
+        ("SparkConnectGrpcException", "<_InactiveRpcError: StatusCode.UNAVAILABLE>", True),
+        ("SparkConnectGrpcException", "<_InactiveRpcError: StatusCode.INTERNAL>", False),
+    ],
+)
+def test_a_lost_connection_is_told_from_other_errors(kind: str, text: str, lost: bool) -> None:
+    """Errors of packages that need not be there go by the names of their classes."""
+    error = ConnectionRefusedError() if kind == "ConnectionRefusedError" else type(kind, (Exception,), {})(text)
+    assert ("to run again is safe" in str(statement_error(error, "staging/stage_rows"))) is lost
+    assert ("has ended" in str(opening_error(error, "local[2]"))) is lost
+    with contextlib.nullcontext() if lost else pytest.raises(type(error)), unless_disconnected():
+        raise error

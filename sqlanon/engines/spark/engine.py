@@ -17,7 +17,7 @@ from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.dry_session import SparkDrySession
-from sqlanon.engines.spark.errors import statement_error
+from sqlanon.engines.spark.errors import statement_error, unless_disconnected
 from sqlanon.engines.spark.files import FilesOfSpark, write_directory
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
 from sqlanon.engines.spark.new_tables import create_empty, create_filled, ends_its_quotes, table_and_query
@@ -252,7 +252,8 @@ class SparkEngine(Engine):
         self._interrupt()
 
     def _interrupt(self) -> None:
-        self._session.interruptAll()  # of this session, which is nobody else's
+        with unless_disconnected():
+            self._session.interruptAll()  # of this session, which is nobody else's
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Load rows into a work table at home.

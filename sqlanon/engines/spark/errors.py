@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 
 from sqlanon.engines.spark.java import REMEDY
-from sqlanon.errors import AccessError, Cancelled, EngineError, SqlanonError
+from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError, SqlanonError
 
 _OF_METASTORE = "_LEGACY_ERROR_TEMP_3065"  # what Hive's client fails at
 # Conditions of Spark whose messages speak of names alone.
@@ -19,6 +21,8 @@ _OF_NOTHING = (
     "NESTED_DATABASE_UNSUPPORTED_BY_V1_SESSION_CATALOG",
 )
 """Conditions of names that stand for nothing; the last two are of catalogs that there are none of."""
+_DISCONNECTED = ("Py4JNetworkError", "SparkConnectGrpcException")
+_UNANSWERED = re.compile(r"An error occurred while calling \S+")  # all that py4j says where no answer came
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
@@ -28,15 +32,42 @@ def condition_of(error: BaseException) -> str:
     return (get_condition() or "") if callable(get_condition) else ""
 
 
+def _parameter(error: BaseException, name: str) -> str:
+    """Return a name that the message of an error speaks of; empty where it says none."""
+    get_parameters = getattr(error, "getMessageParameters", None)
+    return str(((get_parameters() if callable(get_parameters) else None) or {}).get(name, ""))
+
+
 def names_nothing(error: SqlanonError) -> bool:
     """Tell whether a statement failed as there is no table, schema or catalog that it names."""
     return condition_of(error.__cause__ or error).startswith(_OF_NOTHING)
+
+
+def is_disconnected(error: BaseException) -> bool:
+    """Tell whether an error means that the JVM, or the server, answers no more."""
+    kind = type(error).__name__
+    if kind == "Py4JError":
+        return _UNANSWERED.fullmatch(str(error)) is not None
+    unanswered = kind != "SparkConnectGrpcException" or "UNAVAILABLE" in str(error)
+    return isinstance(error, ConnectionError) or (kind in _DISCONNECTED and unanswered)
+
+
+@contextlib.contextmanager
+def unless_disconnected() -> Iterator[None]:
+    """Pass over an error of what need not be ended any more, as the JVM or the server has gone."""
+    try:
+        yield
+    except Exception as error:  # of py4j or grpc, which share no class
+        if not is_disconnected(error):
+            raise
 
 
 def opening_error(error: BaseException, place: str) -> SqlanonError:
     """Explain, as an error, why there is no session at a place."""
     if condition_of(error) == "JAVA_GATEWAY_EXITED":
         return AccessError(f"Spark needs Java 17 or 21, and found none that starts: {REMEDY}")
+    if is_disconnected(error):
+        return AccessError("Spark has ended, or is not reached any more; start this program again.")
     return AccessError(f"No session with Spark at {place} ({type(error).__name__} {condition_of(error)}).")
 
 
@@ -45,10 +76,17 @@ def statement_error(error: BaseException, name: str) -> SqlanonError:
     condition = condition_of(error)
     if "CANCEL" in condition or "cancelled" in str(error):
         return Cancelled("Interrupted.")
+    if is_disconnected(error):
+        return EngineError(f"{name}: the connection with Spark was lost; to run again is safe.")
     if missing := _MISSING_MODULE.search(str(error)):
         return EngineError(
             f"{name}: executors of Spark lack the Python module {missing[1]}: install sqlanon[spark] in their Python,"
             " which PYSPARK_PYTHON names."
+        )
+    if condition == "COLUMN_ALREADY_EXISTS":
+        return PolicyError(
+            f"Two columns have the name {_parameter(error, 'columnName')}, but for case, by which Spark does not tell"
+            " names apart: write the table or the files anew, and call one of them otherwise."
         )
     if condition.startswith(_OF_NAMES):
         return EngineError(f"{name}: {str(error).partition(chr(10))[0].strip()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import os
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.private import make_private_directory, remove_directory
 from sqlanon.engines.session_limits import kilobytes
 from sqlanon.engines.spark.connect import require_server
-from sqlanon.engines.spark.errors import opening_error
+from sqlanon.engines.spark.errors import opening_error, unless_disconnected
 from sqlanon.engines.spark.java import require_java
 from sqlanon.engines.spark.urls import SparkAddress
 from sqlanon.engines.urls import redacted
@@ -109,12 +110,14 @@ def close_session(session: SparkSession) -> None:
     with _lock:
         _open -= 1
         if _open == 0 and _owned is not None:
-            _owned.stop()
+            with unless_disconnected():
+                _owned.stop()
             _owned = None
             remove_directory(_spill)
             _spill = None
         elif _owned is not session and not hasattr(session, "sparkContext"):
-            session.stop()  # of a server, where a session is nobody else's
+            with unless_disconnected():
+                session.stop()  # of a server, where a session is nobody else's
 
 
 def _connect(address: SparkAddress, timeout: float | None) -> SparkSession:
@@ -130,6 +133,11 @@ def _connect(address: SparkAddress, timeout: float | None) -> SparkSession:
         running = _owned = _start(address)
     elif address.master != (master := running.conf.get("spark.master")):
         raise PolicyError(f"This program has a session with Spark at {master}; end it before one at another place.")
+    elif _owned is not None and address != _latest:
+        raise PolicyError(
+            "This program has a session with Spark by other settings, which all of its sessions share: write the same"
+            " settings in each URL, or start another program."
+        )
     return running.newSession()
 
 
@@ -152,14 +160,14 @@ def _memory_limit() -> str:
 def _start(address: SparkAddress) -> SparkSession:
     """Start a context, whose shuffles and cached rows are this user's alone where it is all on this machine."""
     global _latest, _spill
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     if _latest not in (None, address):
         _end_java()
-    if SparkContext._gateway is None and not _CHOOSES_JAVA & os.environ.keys():
+    if _latest is None and not _CHOOSES_JAVA & os.environ.keys():
         require_java()
     _latest = address
+    _silence_libraries()
     settings, master = dict(_STARTING), address.master or ""
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # tasks find what this program finds
@@ -175,6 +183,19 @@ def _start(address: SparkAddress) -> SparkSession:
     except BaseException:
         remove_directory(_spill)
         raise
+
+
+def _silence_libraries() -> None:
+    """Keep the tracebacks of a lost connection off stderr, that libraries write beside the program's own error."""
+    from pyspark.accumulators import AccumulatorTCPServer
+
+    server: Any = AccumulatorTCPServer
+    server.handle_error = lambda *_: None
+    logging.getLogger().addFilter(_is_not_of_py4j)  # which writes to the root logger
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def _end_java() -> None:

@@ -45,6 +45,8 @@ def address_of(url: str) -> SparkAddress:
     scheme, _, rest = url.partition("://")
     place, _, query = rest.partition("?")
     if scheme == "sc":
+        if not place.partition(";")[0].strip("/"):
+            raise PolicyError("Write sc://host:15002, the host and the port of a Spark Connect server.")
         return SparkAddress(remote=url)
     settings = dict(parse_qsl(query, keep_blank_values=True))
     if wrong := next((name for name in settings if not name.startswith("spark.")), None):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.duckdb.exchange import create_table
 from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.engines.spark.errors import unless_disconnected
 from sqlanon.engines.spark.shared_parts import with_parts_shared
 from sqlanon.engines.spark.twofold import Place
 from sqlanon.errors import EngineError
@@ -232,5 +233,6 @@ class WorkTables:
     def close(self) -> None:
         """End the database at home; executors forget what they kept, as their session may go on."""
         for name in list(self._cached):
-            self._forget(name)
+            with unless_disconnected():
+                self._forget(name)
         self.home.close()
