@@ -31,6 +31,8 @@ from sqlanon.support.environment import Expanded
 from sqlanon.support.quantities import rows_hold
 from sqlanon.support.suggest import did_you_mean, quoted
 
+ONE_PROTECTS_NOBODY = "k-anonymity with k = 1 protects nobody's identity."
+
 MAX_QUASI_IDENTIFIERS = 62  # each has a bit of a BIGINT
 _DATES = tuple(kind for kind in Kind if kind.has_day)
 _TIMES = (*_DATES, Kind.TIME)
@@ -332,7 +334,7 @@ def _protection_warnings(subject: PlanSubject) -> Iterator[str]:
     if all(model.promised_rows is None for model in models):
         yield "No k-anonymity is asked for: a class may be as small as the other models let it."
     elif largest_k(models) == 1:
-        yield "k-anonymity with k = 1 protects nobody's identity."
+        yield ONE_PROTECTS_NOBODY
     protected = {model.attribute for model in models}
     diverse = {model.attribute for model in models if model.counts_null_by_policy}
     hierarchical = {model.attribute for model in models if model.needs_hierarchy}

@@ -42,6 +42,7 @@ def test_candidates_are_those_of_each_policy(database_url: str) -> None:
     assert [(one.policy, one.k) for one in compared.candidates] == [("plain", None), ("diverse", None)]
     assert [(k, reason.split(":")[0]) for k, reason in compared.refusals] == [(81, "hopeless")]
     assert compared.algorithm == "mondrian, ordered-sets"
+    assert not any("k = 1" in warning for warning in compared.warnings)
     alone = compare_policies({"diverse": diverse}, options=OPTIONS).candidates[0]
     by_name = dict(zip("ba", alone.losses, strict=True))
     assert compared.candidates[1].losses == (by_name["a"], by_name["b"])

@@ -13,6 +13,7 @@ from sqlanon.catalog import Run, Status
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError, ProtectionError
 from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.plan.checks import ONE_PROTECTS_NOBODY
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.privacy import k_asked, models_with_k
@@ -225,7 +226,8 @@ class Measure(Sink):
         plan, k = resolve_source(with_k(run.policy, 1), run.engine), k_asked(run.policy.privacy)
         if plan.rows < k:  # of a policy that is a mistake, of a sweep an answer
             raise ProtectionError(f"{plan.source_name} holds {plan.rows:,} rows.")
-        return replace(plan, policy=run.policy)
+        warnings = plan.warnings if k == 1 else (one for one in plan.warnings if one != ONE_PROTECTS_NOBODY)
+        return replace(plan, policy=run.policy, warnings=tuple(warnings))
 
     def release_name(self, plan: Plan) -> str:  # noqa: ARG002
         return NO_RELEASE
