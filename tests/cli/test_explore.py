@@ -60,6 +60,10 @@ def test_wrong_options_are_named(patients_url: str, tmp_path: Path) -> None:
     policy = write_policy(tmp_path, patients_url)
     result = call("explore", policy, "--k", "two")
     assert (result.exit_code, "'two'" in result.output) == (2, True)
+    for option in ("--candidates", "--time-limit"):  # the policy has no lattice
+        refused = call("explore", policy, option, "12")
+        assert refused.exit_code == 2
+        assert "are of a lattice" in refused.stderr
 
 
 def test_a_report_links_to_the_page(patients_url: str, tmp_path: Path) -> None:

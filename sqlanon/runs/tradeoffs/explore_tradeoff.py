@@ -54,6 +54,11 @@ def explore_tradeoff(
     if candidates < 1:
         raise PolicyError("--candidates: at least one is needed to look at.")
     if ks or not _has_lattice(policy):
+        if time_limit is not None or candidates != MOST_CANDIDATES:
+            raise PolicyError(
+                "--time-limit and --candidates are of a lattice; here the policy's algorithm runs with each k: leave"
+                " them out."
+            )
         return sweep_tradeoff(policy, sweep(policy, ks or KS, options=options, observer=observer))
     if policy.person is not None and policy.stars:
         raise PolicyError(
