@@ -22,6 +22,7 @@ STAR = {"role": "quasi-identifier", "hierarchy": "suppress"}
 CLOSE = {"model": "t-closeness", "attribute": "job", "distance": "equal", "t": 0.2}
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("models", [[], [CLOSE]], ids=["k alone", "suppression moves what others are checked by"])
 def test_candidates_are_those_of_duckdb(spark_tables: SparkTables, tmp_path: Path, models: list[Any]) -> None:
     file = tmp_path / "people.parquet"
