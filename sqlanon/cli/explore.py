@@ -18,6 +18,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
+    from sqlanon.policy import Policy
     from sqlanon.runs.tradeoffs.tradeoff import Tradeoff, TradeoffCandidate
     from sqlanon.work.journal import Observer
 
@@ -86,7 +87,12 @@ def explore_command(
 
 def _compare(call: Call, files: list[Path], ks: list[int], output: Path | None, observer: Observer | None) -> None:
     """Measure what each of several policies finds."""
-    policies = {str(file): loading.load_policy(file) for file in files}
+    policies: dict[str, Policy] = {}
+    for file in files:
+        if str(file) in policies:
+            raise PolicyError(f"--with: {file} is given twice.")
+        with comparing.mistakes_of(str(file)):
+            policies[str(file)] = loading.load_policy(file)
     tradeoff = comparing.compare_policies(policies, ks=ks, options=call.options, observer=observer)
     if output is not None:
         commands = {str(file): _command(file) for file in files}

@@ -52,6 +52,38 @@ def test_candidates_are_those_of_each_policy(database_url: str) -> None:
         compare_policies({"plain": plain, "other": elsewhere})
     with pytest.raises(PolicyError, match="other has other quasi-identifiers"):
         compare_policies({"plain": plain, "other": fewer})
+    with pytest.raises(PolicyError, match="no policy"):
+        compare_policies({})
+
+
+@pytest.mark.either_engine
+def test_no_k_is_asked_for_where_the_policy_asks_for_none(database_url: str) -> None:
+    table = create(database_url)
+    with open_database(database_url) as database:
+        close = database.policy(table, ROLES, privacy=[{"model": "t-closeness", "attribute": "s", "t": 0.4}])
+    (warning,) = (one for one in compare_policies({"close": close}, options=OPTIONS).warnings if "k-anonymity" in one)
+    assert warning.startswith("close: No k-anonymity is asked for")
+
+
+def test_a_file_is_one_table_however_policies_name_it(tmp_path: Path) -> None:
+    table = "a,b\n" + "".join(f"{n % 5},{n % 3}\n" for n in range(30))
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "t.csv").write_text(table)
+    text = (
+        "release: {file: r.csv}\nprivacy: [{model: k-anonymity, k: 2}]\n"
+        "attributes: {a: {role: quasi-identifier}, b: {role: quasi-identifier}}\nsource: {file: %s}\n"
+    )
+    policies = {}
+    for name, file in (("here/one", "t.csv"), ("there/same", "../here/t.csv"), ("there/other", "t.csv")):
+        policies[name] = tmp_path / f"{name}.yml"
+        policies[name].write_text(text % file)
+    one, same, other = policies.values()
+    assert len(only_object(call("explore", one, "--with", same, "--json").stdout)["candidates"]) == 2
+    assert "is of another table" in call("explore", one, "--with", other).stderr
+    assert "one.yml is given twice" in call("explore", one, "--with", one).stderr
+    other.write_text(text % "t.csv" + "algorithm: {name: nobody}\n")
+    assert f"This is about {other}." in call("explore", one, "--with", other).stderr
 
 
 @pytest.mark.either_engine

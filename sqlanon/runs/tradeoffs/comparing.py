@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.policy import Policy, Role
-from sqlanon.policy.privacy import k_asked
+from sqlanon.policy import Policy, Role, Source
 from sqlanon.runs.tradeoffs.sweep_candidates import sweep_tradeoff
-from sqlanon.runs.tradeoffs.sweeping import Sweep, loss_of, sweep
+from sqlanon.runs.tradeoffs.sweeping import Sweep, loss_of, measure_as_it_is, sweep
 from sqlanon.runs.tradeoffs.tradeoff import Tradeoff
 from sqlanon.work.journal import Observer
 
@@ -27,27 +28,50 @@ def compare_policies(
     policies: by the name that candidates have, such as that of their file.
     ks: each policy is tried with every k in place of its own; without these, with its own.
 
-    Raises PolicyError (the policies are of different tables, quasi-identifiers or persons, or measure loss by different
-    figures; or one doesn't fit the table), AccessError, EngineError, Cancelled.
+    Raises PolicyError (there are none; they are of different tables, quasi-identifiers or persons, or measure loss by
+    different figures; or one doesn't fit the table), AccessError, EngineError, Cancelled.
     """
+    if not policies:
+        raise PolicyError("There is no policy to compare.")
     _require_one_table(policies)
-    sweeps = {
-        name: sweep(policy, ks or [k_asked(policy.privacy)], options=options, observer=observer)
-        for name, policy in policies.items()
-    }
+    sweeps = {}
+    for name, policy in policies.items():
+        with mistakes_of(name):
+            sweeps[name] = (
+                sweep(policy, ks, options=options, observer=observer)
+                if ks
+                else measure_as_it_is(policy, options=options, observer=observer)
+            )
     _require_one_loss(sweeps)
     return _joined({name: _named(name, sweep_tradeoff(policies[name], sweeps[name]), bool(ks)) for name in policies})
+
+
+@contextlib.contextmanager
+def mistakes_of(name: str) -> Iterator[None]:
+    """Say of what is wrong with a policy which of several it is."""
+    try:
+        yield
+    except PolicyError as error:
+        error.add_note(f"This is about {name}.")
+        raise
 
 
 def _require_one_table(policies: Mapping[str, Policy]) -> None:
     (first, policy), *others = policies.items()
     for name, other in others:
-        if other.source != policy.source:
+        if _table(other.source) != _table(policy.source):
             raise PolicyError(f"{name} is of another table than {first}: only policies of one table can be compared.")
         if _quasi_identifiers(other) != _quasi_identifiers(policy) or other.person != policy.person:
             raise PolicyError(
                 f"{name} has other quasi-identifiers, or another subject, than {first}: their risks can't be compared."
             )
+
+
+def _table(source: Source) -> Source:
+    """A source with its file as the system names it: policies of several directories name it otherwise."""
+    if source.file is None or "://" in source.file:
+        return source
+    return source.model_copy(update={"file": os.path.realpath(source.file)})
 
 
 def _quasi_identifiers(policy: Policy) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -118,6 +118,20 @@ def sweep(
     """
     if not ks or min(ks) < 1:
         raise PolicyError("A sweep needs whole numbers from 1 on, such as --k 2,5,10.")
+    return _measured(policy, {k: with_k(policy, k) for k in sorted(set(ks))}, options, observer)
+
+
+def measure_as_it_is(
+    policy: Policy, *, options: EngineOptions | None = None, observer: Observer | None = None
+) -> Sweep:
+    """The same of the policy with its own models: its one run is named by the largest k that any of them asks for."""
+    return _measured(policy, {k_asked(policy.privacy): policy}, options, observer)
+
+
+def _measured(
+    policy: Policy, tried: Mapping[int, Policy], options: EngineOptions | None, observer: Observer | None
+) -> Sweep:
+    """The runs of what is tried in place of a policy."""
     if policy.algorithm.releases_clusters:
         raise PolicyError("A sweep compares releases of rows, and r-gather releases clusters: run it with each k.")
     if policy.algorithm.has_wildcards:
@@ -126,7 +140,7 @@ def sweep(
         )
     given = options or EngineOptions(), observer or Silent()
     try:
-        runs = tuple(_measure_run(with_k(policy, k), k, *given) for k in sorted(set(ks)))
+        runs = tuple(_measure_run(one, k, *given) for k, one in tried.items())
     except KeyboardInterrupt:  # between two statements; during one the engine says so
         raise Cancelled("Interrupted.") from None
     return Sweep(policy.source.file or policy.source.table or "", runs)
@@ -223,7 +237,8 @@ class Measure(Sink):
     publishes = False
 
     def plan(self, run: RunExecution, source: ReleaseSource) -> Plan:  # noqa: ARG002
-        plan, k = resolve_source(with_k(run.policy, 1), run.engine), k_asked(run.policy.privacy)
+        k = k_asked(run.policy.privacy)
+        plan = resolve_source(with_k(run.policy, 1) if k > 1 else run.policy, run.engine)
         if plan.rows < k:  # of a policy that is a mistake, of a sweep an answer
             raise ProtectionError(f"{plan.source_name} holds {plan.rows:,} rows.")
         warnings = plan.warnings if k == 1 else (one for one in plan.warnings if one != ONE_PROTECTS_NOBODY)
