@@ -26,7 +26,7 @@ def link_to(file: Path, page: Path | None) -> str:
     Raises PolicyError where there is no such file.
     """
     if not file.is_file():
-        raise PolicyError(f"There is no file {file} to link to: `sqlanon explore POLICY -o {file}` makes it.")
+        raise PolicyError(f"There is no file {file} to link to: `sqlanon explore POLICY -o {quoted(file)}` makes it.")
     here = Path() if page is None or str(page) == STDOUT else page.absolute().parent
     return quote(Path(os.path.relpath(file.absolute(), here.absolute())).as_posix())
 

@@ -74,7 +74,7 @@ def test_a_report_links_to_the_page(patients_url: str, tmp_path: Path) -> None:
     arguments = ("report", run, "--policy", policy, "--explore", page)
     missing = call(*arguments, "-o", report)
     assert (missing.exit_code, report.exists()) == (2, False)
-    assert "There is no file" in missing.stderr
+    assert f"There is no file {page} to link to: `sqlanon explore POLICY -o '{page}'`" in missing.stderr
     page.write_text("<p>")
     assert call(*arguments, "-o", report).exit_code == 0
     assert '<a href="../the%20choices.html">' in report.read_text(encoding="utf-8")
