@@ -79,21 +79,22 @@ def open_session(address: SparkAddress, timeout: float | None = None) -> SparkSe
     with _lock:
         try:
             session = _connect(address, timeout)
+            for name, value in MEANINGS.items():
+                session.conf.set(name, value)  # the first that a Connect server is asked, and may refuse
         except SqlanonError:
             raise
         except Exception as error:  # of pyspark, py4j or grpc, which share no class
             raise opening_error(error, redacted(address.remote or address.master or "")) from None
         _open += 1
-    for name, value in MEANINGS.items():
-        session.conf.set(name, value)
     return session
 
 
 @contextlib.contextmanager
 def in_one_job(session: SparkSession) -> Iterator[None]:
     """Let each query inside be one job: adaptive execution makes a job of every shuffle, and little is shuffled."""
-    parts = min(int(session.conf.get(SHUFFLED_PARTS) or FEW_PARTS), FEW_PARTS)
-    asked = {ADAPTIVE: "false", SHUFFLED_PARTS: str(parts)}
+    parts = session.conf.get(SHUFFLED_PARTS) or ""  # some vendors' clusters take words, such as auto
+    few = min(int(parts), FEW_PARTS) if parts.isdecimal() else FEW_PARTS
+    asked = {ADAPTIVE: "false", SHUFFLED_PARTS: str(few)}
     before = {name: session.conf.get(name) or "" for name in asked}
     try:
         for name, value in asked.items():
