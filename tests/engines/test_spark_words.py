@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 from sqlanon.engines import connect
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import opening_error, statement_error, unless_disconnected
+from sqlanon.engines.spark.session import in_one_job
 from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.urls import redacted
-from sqlanon.errors import AccessError, PolicyError
+from sqlanon.errors import AccessError, Cancelled, PolicyError
 from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.sql import Number, RedactedValue, Spelling, Statement, Text, expression
 from tests.cli.support import call
@@ -205,6 +207,13 @@ def test_secrets_inside_of_settings_are_not_shown(value: str) -> None:
     assert shown.endswith("spark.driver.memory=4g")
 
 
+def error_of(kind: str, text: str) -> Exception:
+    """Make an error of a class of this name; of Connect's, the text is the status."""
+    status = {"getGrpcStatusCode": lambda _: SimpleNamespace(name=text)} if "Grpc" in kind else {}
+    made: Exception = type(kind, (Exception,), status)("a value UNAVAILABLE" if status else text)
+    return made
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "lost"),
     [
@@ -212,14 +221,44 @@ def test_secrets_inside_of_settings_are_not_shown(value: str) -> None:
         ("Py4JError", "An error occurred while calling o36.sql. Trace:\nMethod sql([]) does not exist", False),
         ("Py4JNetworkError", "Answer from Java side is empty", True),
         ("ConnectionRefusedError", "", True),
-        ("SparkConnectGrpcException", "<_InactiveRpcError: StatusCode.UNAVAILABLE>", True),
-        ("SparkConnectGrpcException", "<_InactiveRpcError: StatusCode.INTERNAL>", False),
+        ("SparkConnectGrpcException", "UNAVAILABLE", True),
+        ("SparkConnectGrpcException", "INTERNAL", False),
     ],
 )
 def test_a_lost_connection_is_told_from_other_errors(kind: str, text: str, lost: bool) -> None:
     """Errors of packages that need not be there go by the names of their classes."""
-    error = ConnectionRefusedError() if kind == "ConnectionRefusedError" else type(kind, (Exception,), {})(text)
+    error = ConnectionRefusedError() if kind == "ConnectionRefusedError" else error_of(kind, text)
     assert ("to run again is safe" in str(statement_error(error, "staging/stage_rows"))) is lost
     assert ("has ended" in str(opening_error(error, "local[2]"))) is lost
     with contextlib.nullcontext() if lost else pytest.raises(type(error)), unless_disconnected():
         raise error
+
+
+@pytest.mark.parametrize(
+    ("text", "is_cancelled"),
+    [
+        ("[SPARK_JOB_CANCELLED] Job 3 cancelled part of cancelled job tags", True),
+        ("[OPERATION_CANCELED] Operation has been canceled.", True),
+        ("[TABLE_OR_VIEW_NOT_FOUND] The table or view `cancelled_visits` cannot be found.", False),
+        ("[CAST_INVALID_INPUT] The value 'cancelled' of the type \"STRING\" cannot be cast", False),
+    ],
+)
+def test_names_and_values_that_say_cancelled_cancel_nothing(text: str, is_cancelled: bool) -> None:
+    assert isinstance(statement_error(RuntimeError(text), "encoding/create_values"), Cancelled) is is_cancelled
+
+
+def test_a_server_that_refuses_a_session_is_named_with_its_status() -> None:
+    refused = opening_error(error_of("SparkConnectGrpcException", "UNAUTHENTICATED"), "sc://host:15002")
+    assert str(refused) == "No session with Spark at sc://host:15002 (SparkConnectGrpcException UNAUTHENTICATED)."
+
+
+@pytest.mark.parametrize(("parts", "few"), [("200", "32"), ("8", "8"), ("auto", "32")])
+def test_settings_of_statements_in_one_job_are_put_back(parts: str, few: str) -> None:
+    kept = {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": parts}
+    settings_there = dict(kept)
+    conf = SimpleNamespace(get=settings_there.get, set=settings_there.__setitem__)
+    session: Any = SimpleNamespace(conf=conf)
+    with contextlib.suppress(ZeroDivisionError), in_one_job(session):
+        assert settings_there == {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": few}
+        raise ZeroDivisionError
+    assert settings_there == kept

@@ -21,8 +21,8 @@ _OF_NOTHING = (
     "NESTED_DATABASE_UNSUPPORTED_BY_V1_SESSION_CATALOG",
 )
 """Conditions of names that stand for nothing; the last two are of catalogs that there are none of."""
-_DISCONNECTED = ("Py4JNetworkError", "SparkConnectGrpcException")
 _UNANSWERED = re.compile(r"An error occurred while calling \S+")  # all that py4j says where no answer came
+_CANCELLED = re.compile(r"\[(?:SPARK_JOB_CANCELLED|OPERATION_CANCELED)\]|\bJob \d+ cancelled\b")
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
@@ -30,6 +30,12 @@ def condition_of(error: BaseException) -> str:
     """Return the condition of an error of Spark, such as TABLE_OR_VIEW_NOT_FOUND; empty where it has none."""
     get_condition = getattr(error, "getCondition", None)
     return (get_condition() or "") if callable(get_condition) else ""
+
+
+def _status_of(error: BaseException) -> str:
+    """Return what gRPC says of an answer of a server, such as UNAUTHENTICATED; empty for an error of anything else."""
+    get_status = getattr(error, "getGrpcStatusCode", None)
+    return str(get_status().name) if callable(get_status) else ""
 
 
 def _parameter(error: BaseException, name: str) -> str:
@@ -48,8 +54,7 @@ def is_disconnected(error: BaseException) -> bool:
     kind = type(error).__name__
     if kind == "Py4JError":
         return _UNANSWERED.fullmatch(str(error)) is not None
-    unanswered = kind != "SparkConnectGrpcException" or "UNAVAILABLE" in str(error)
-    return isinstance(error, ConnectionError) or (kind in _DISCONNECTED and unanswered)
+    return isinstance(error, ConnectionError) or kind == "Py4JNetworkError" or _status_of(error) == "UNAVAILABLE"
 
 
 @contextlib.contextmanager
@@ -68,13 +73,14 @@ def opening_error(error: BaseException, place: str) -> SqlanonError:
         return AccessError(f"Spark needs Java 17 or 21, and found none that starts: {REMEDY}")
     if is_disconnected(error):
         return AccessError("Spark has ended, or is not reached any more; start this program again.")
-    return AccessError(f"No session with Spark at {place} ({type(error).__name__} {condition_of(error)}).")
+    kind = " ".join(filter(None, (type(error).__name__, condition_of(error) or _status_of(error))))
+    return AccessError(f"No session with Spark at {place} ({kind}).")
 
 
 def statement_error(error: BaseException, name: str) -> SqlanonError:
     """Explain, as an error, why the statement from template `name` failed."""
     condition = condition_of(error)
-    if "CANCEL" in condition or "cancelled" in str(error):
+    if "CANCEL" in condition or _CANCELLED.search(str(error)):  # not any text, which names and values may have
         return Cancelled("Interrupted.")
     if is_disconnected(error):
         return EngineError(f"{name}: the connection with Spark was lost; to run again is safe.")
