@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -262,3 +265,39 @@ def test_settings_of_statements_in_one_job_are_put_back(parts: str, few: str) ->
         assert settings_there == {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": few}
         raise ZeroDivisionError
     assert settings_there == kept
+
+
+ASK_ONCE_MORE = """
+from sqlanon.engines import connect
+from sqlanon.engines.spark import connect as servers
+from sqlanon.errors import AccessError
+servers.RETRIES = 1
+try:
+    connect("sc://127.0.0.1:{port}")
+except AccessError as error:
+    print(error)
+"""
+
+
+def test_a_server_that_is_lost_is_not_asked_for_minutes() -> None:
+    grpc = pytest.importorskip("grpc")
+    asked: list[object] = []
+
+    def refuse(request: object, context: Any) -> None:
+        asked.append(request)
+        context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+
+    handlers = {"Config": grpc.unary_unary_rpc_method_handler(refuse)}
+    with ThreadPoolExecutor(2) as workers:
+        server = grpc.server(workers)
+        server.add_generic_rpc_handlers(
+            [grpc.method_handlers_generic_handler("spark.connect.SparkConnectService", handlers)]
+        )
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        script = [sys.executable, "-c", ASK_ONCE_MORE.format(port=port)]
+        done = subprocess.run(script, capture_output=True, text=True, timeout=120, check=True)
+        server.stop(None).wait()
+    assert "Spark has ended, or is not reached any more" in done.stdout
+    assert done.stderr == ""
+    assert len(asked) <= 4  # the first setting, and what pyspark asks as it ends: each once more

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import AccessError
+
+RETRIES = 5  # of a request, some 20 s in all: a run that a lost server ends, or Ctrl-C, does not wait for minutes
 
 
 def require_server(remote: str, seconds: float) -> None:
@@ -30,3 +34,10 @@ def require_server(remote: str, seconds: float) -> None:
         ) from None
     finally:
         channel.close()
+
+
+def limit_retries(session: Any) -> None:
+    """Let the requests of a session be sent again a few times only to a server that is not to be reached."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session.client.set_retry_policies([DefaultPolicy(max_retries=RETRIES)])

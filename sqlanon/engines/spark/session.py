@@ -18,7 +18,7 @@ from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.private import make_private_directory, remove_directory
 from sqlanon.engines.session_limits import kilobytes
-from sqlanon.engines.spark.connect import require_server
+from sqlanon.engines.spark.connect import limit_retries, require_server
 from sqlanon.engines.spark.errors import opening_error, unless_disconnected
 from sqlanon.engines.spark.java import require_java
 from sqlanon.engines.spark.urls import SparkAddress
@@ -73,6 +73,7 @@ def open_session(address: SparkAddress, timeout: float | None = None) -> SparkSe
     if importlib.util.find_spec("pyspark") is None:
         raise AccessError("Spark needs the package pyspark: pip install 'sqlanon[spark]'.")
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # none is used
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
     from pyspark.logger import PySparkLogger
 
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True  # it quotes whole statements
@@ -128,7 +129,9 @@ def _connect(address: SparkAddress, timeout: float | None) -> SparkSession:
 
     if address.remote is not None:
         require_server(address.remote, min(_ANSWER, timeout or _ANSWER))
-        return SparkSession.builder.remote(address.remote).create()
+        session = SparkSession.builder.remote(address.remote).create()
+        limit_retries(session)
+        return session
     running = SparkSession.getActiveSession()
     if running is None:
         running = _owned = _start(address)
