@@ -193,7 +193,9 @@ def test_read_only_refuses_changes(database_url: str) -> None:
     """Spark has no such sessions: rights on its tables are the cluster's to give."""
     with connect(database_url, read_only=True) as engine:
         do(engine, "CREATE TABLE t USING PARQUET AS SELECT 1 AS i")
+        assert ask(engine, "SELECT i FROM t") == [(1,)]
         do(engine, "DROP TABLE t")
+        assert engine.resolve(Relation("t")) is None
 
 
 def test_resolve_looks_where_sql_looks(engine: Engine) -> None:
