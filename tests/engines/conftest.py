@@ -9,8 +9,17 @@ import pytest
 
 from tests.spark_support import SharedSpark, SparkTables
 
-# What Java's second compiler and its collector's threads take is not regained in the minutes that each worker runs one.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+_JAVA = (
+    # What the second compiler and the collector's threads take is not regained in the minutes that one Java runs.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    # With one compiler, there are 48 MB for what it makes, too few: code is swept out and compiled again all the time.
+    "-XX:ReservedCodeCacheSize=256m",
+    "-XX:MetaspaceSize=256m",  # else all memory is collected each time that so many more classes were loaded
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",  # of tens of thousands of classes, those of a released Spark
+)
+os.environ.setdefault("JDK_JAVA_OPTIONS", " ".join(_JAVA))
 
 
 @pytest.fixture(scope="session")
