@@ -105,8 +105,8 @@ def _text(
     text = export_sql.rules_select(catalog.store, stored, recorded, source)
     if form == "view":
         assert name is not None
-        return f"CREATE VIEW {sql.Relation.parse(name)} AS\n{text}"
-    return text
+        text = f"CREATE VIEW {sql.Relation.parse(name)} AS\n{text}"
+    return export_sql.text_to_own(stored, text)
 
 
 def _export_dbt(

@@ -54,7 +54,7 @@ def rules_command(
         recorded = catalog.run(run)
         stored = store_rules.read_rules(catalog, recorded.id)
         if sql:
-            text = export_sql.rules_select(catalog.store, stored, recorded, source)
+            text = export_sql.text_to_own(stored, export_sql.rules_select(catalog.store, stored, recorded, source))
             if call.json:
                 call.emit({"run": recorded.id, "sql": text})
             else:

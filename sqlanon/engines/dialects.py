@@ -167,6 +167,11 @@ class Dialect:
         )
 
     @classmethod
+    def text_for_others(cls, text: str) -> str:
+        """Write a statement as a session that is not the program's takes it."""
+        return text
+
+    @classmethod
     def writes_here(cls, url: str) -> Capability:
         """Tell whether the files that sessions at a URL write are of this machine."""
         del url

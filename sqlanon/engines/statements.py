@@ -80,7 +80,7 @@ class Statements(ABC):
 
     def text_for_others(self, statement: Statement) -> str:
         """Write a statement as a session that is not the program's takes it."""
-        return statement.text
+        return self.traits.text_for_others(statement.text)
 
     def run_there(self, template: str, **values: Any) -> None:
         """Run a statement by the database that holds the rows, whatever tables it names; by default that of `run`."""

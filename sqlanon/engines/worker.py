@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlanon.errors import Cancelled, EngineError
 
@@ -24,6 +25,8 @@ class StatementWorker:
         self._timeout = timeout
         self._interrupt = interrupt
         self._closed = False
+        self._starting = threading.Lock()
+        self._running: Future[Any] | None = None
 
     def run(self, work: Callable[[], _T]) -> _T:
         """Carry out `work`, and give back its result or raise its error.
@@ -32,7 +35,8 @@ class StatementWorker:
         """
         if self._closed:
             raise EngineError("The connection is closed.")
-        future = self._executor.submit(work)
+        with self._starting:
+            self._running = future = self._executor.submit(work)
         try:
             return future.result(self._timeout)
         except FutureTimeout:
@@ -49,8 +53,17 @@ class StatementWorker:
         except BaseException:  # raised by a signal's handler, for one: the statement must not run on
             self._stop(future)
             raise
+        finally:
+            self._running = None  # it holds the result
 
-    def _stop(self, future: Future[_T]) -> None:
+    def cancel(self) -> None:
+        """Stop the work that goes on, if there is one; for another thread, which waits for its end."""
+        with self._starting:
+            running = self._running
+        if running is not None:
+            self._stop(running)
+
+    def _stop(self, future: Future[Any]) -> None:
         """Interrupt until the statement has ended: an interrupt before it got going would be lost."""
         while not future.done():
             self._interrupt()

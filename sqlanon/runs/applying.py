@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from sqlanon.catalog import Run
+from sqlanon.engines.dialects import dialect_of_url
 from sqlanon.engines.files import STANDARD_INPUT, is_data_file
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.urls import redacted
+from sqlanon.plan.connecting import names_file
 from sqlanon.policy import AttributeSection, Policy, ReleaseSection, Role, Source
 from sqlanon.policy import CatalogSection as CatalogPlace
 from sqlanon.policy.loading import parse_stored
@@ -63,14 +65,15 @@ def _policy(application: Application, run: Run, place: tuple[str, str], known: P
     def whole(url: str | None) -> str | None:
         return next((known for known in urls if redacted(known) == url), url)
 
-    source = _file_source(application.to, stored.source) if is_data_file(application.to) else None
-    home = whole(stored.source.url) or whole(stored.release.url) or place[0]
-    release_url = whole(stored.release.url)
-    if source is None:
+    source_url, release_url = whole(stored.source.url), whole(stored.release.url)
+    home = source_url or release_url or place[0]
+    if _is_file(application.to, source_url):
+        source = _file_source(application.to, stored.source, source_url)
+    else:
         source = Source(url=home, table=application.to)
     release = stored.release.model_copy(update={"url": release_url})
-    if application.out is not None and is_data_file(application.out):
-        release = ReleaseSection(file=str(Path(application.out).absolute()))
+    if application.out is not None and _is_file(application.out, source_url):
+        release = ReleaseSection(file=_absolute(application.out))
     elif application.out is not None:
         same = release_url is None and source.file is None
         release_url = None if same else release_url or home
@@ -85,11 +88,23 @@ def _policy(application: Application, run: Run, place: tuple[str, str], known: P
     return stored.model_copy(update=changes)
 
 
-def _file_source(file: str, stored: Source) -> Source:
-    """A file, read as the one that the rules were found on."""
+def _is_file(name: str, url: str | None) -> bool:
+    """Tell whether a name is that of a file, which the engine of the rules may read beside its tables."""
+    return is_data_file(name) or (url is not None and names_file(url, name))
+
+
+def _file_source(file: str, stored: Source, url: str | None) -> Source:
+    """A file, read as the one that the rules were found on, or by the engine that read their table."""
     kept = file == STANDARD_INPUT or isinstance(file, Expanded)
-    path = file if kept else str(Path(file).absolute())
-    return Source(file=path) if stored.file is None else stored.model_copy(update={"file": path})
+    path = file if kept else _absolute(file)
+    if stored.file is not None:
+        return stored.model_copy(update={"file": path, "url": url})
+    reads_files = url is not None and dialect_of_url(url).names_files
+    return Source(file=path, url=url if reads_files else None)
+
+
+def _absolute(file: str) -> str:
+    return file if "://" in file else str(Path(file).absolute())
 
 
 def _new_identifiers(stored: Policy, known: Policy | None) -> dict[str, AttributeSection]:

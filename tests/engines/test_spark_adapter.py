@@ -7,6 +7,8 @@ alone; rows of the program are loaded at home. Names of its tables are those tha
 from __future__ import annotations
 
 import inspect
+import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,10 +16,12 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, RelationType
 from sqlanon.engines.columns import Column, Kind
+from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.errors import Cancelled, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement
 from tests.engines import test_adapters as suite
 from tests.engines.test_adapters import ENDLESS, WEIRD_NAMES, ask, do, resolved, soon, transact
+from tests.patience import PATIENCE
 from tests.spark_support import SparkTables, needs_spark
 
 pytestmark = [needs_spark, pytest.mark.in_turns(4)]
@@ -125,6 +129,24 @@ def test_fetches_rows_in_blocks(engine: Engine) -> None:
     with pytest.raises(EngineError, match="blocks: ") as failed:
         list(engine.fetch_blocks(Statement("blocks", "SELECT CAST('seven' AS INT)"), 10))
     assert "seven" not in str(failed.value)
+
+
+def test_one_cancel_ends_a_statement_that_is_being_planned(engine: Engine) -> None:
+    """Whoever cancels need not know whether its first job has begun."""
+    assert isinstance(engine, SparkEngine)
+
+    def cancel() -> None:
+        until = time.monotonic() + PATIENCE
+        while engine._worker._running is None and time.monotonic() < until:
+            time.sleep(0)
+        engine.cancel()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    with pytest.raises(Cancelled):
+        ask(engine, ENDLESS[engine.name])
+    thread.join()
+    assert ask(engine, "SELECT 1") == [(1,)]
 
 
 def test_errors_quote_no_value(engine: Engine) -> None:

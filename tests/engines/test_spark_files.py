@@ -155,6 +155,32 @@ def test_columns_that_differ_in_case_alone_are_refused_by_name(spark: SparkEngin
         spark.query("engine/select_table", table=Relation("cased"))
 
 
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ("Name,age,name", 'columns "Name" and "name" have one name'),
+        ("name,name,age", 'columns "name" and "name" have one name'),
+        ("a,,age", "column 2 has no name"),
+    ],
+)
+def test_headers_that_spark_would_change_are_refused_by_name(
+    spark: SparkEngine, tmp_path: Path, header: str, problem: str
+) -> None:
+    with pytest.raises(PolicyError, match=problem):
+        rows(spark, write(tmp_path / "people.csv", f"{header}\nx,1,y\n"))
+
+
+def test_numbered_names_of_a_header_are_names(spark: SparkEngine, tmp_path: Path) -> None:
+    assert rows(spark, write(tmp_path / "people.csv", "a0,A1,_c2\nx,1,y\n")) == [("x", "1", "y")]
+
+
+def test_files_of_text_of_other_columns_are_refused(spark: SparkEngine, tmp_path: Path) -> None:
+    for number, header in enumerate(("age,job", "job,age")):
+        write(tmp_path / "all" / f"{number}.csv", f"{header}\n1,2\n")
+    with pytest.raises(PolicyError, match="same columns in the same order"):
+        rows(spark, tmp_path / "all" / "*.csv")
+
+
 def test_parquet_is_read_from_files_directories_and_patterns(spark: SparkEngine, tmp_path: Path) -> None:
     one = write_parquet(spark, tmp_path / "one", "SELECT 1 AS age, 'a' AS job")
     write_parquet(spark, tmp_path / "days" / "day=01", "SELECT 2 AS age, 'b' AS job")

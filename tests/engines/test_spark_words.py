@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon.engines import connect
+from sqlanon.engines.spark import session as sessions
 from sqlanon.engines.spark.dialect import SparkSQL
-from sqlanon.engines.spark.errors import opening_error, statement_error, unless_disconnected
+from sqlanon.engines.spark.errors import condition_of, opening_error, statement_error, unless_disconnected
 from sqlanon.engines.spark.session import in_one_job
 from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.urls import redacted
@@ -235,6 +236,54 @@ def test_a_lost_connection_is_told_from_other_errors(kind: str, text: str, lost:
     assert ("has ended" in str(opening_error(error, "local[2]"))) is lost
     with contextlib.nullcontext() if lost else pytest.raises(type(error)), unless_disconnected():
         raise error
+
+
+class DeadJavaError(Exception):
+    """An error whose text and condition are asked of a JVM that has gone."""
+
+    def __str__(self) -> str:
+        raise error_of("Py4JNetworkError", "Answer from Java side is empty")
+
+    def getCondition(self) -> str:
+        return str(self)
+
+
+def test_an_error_of_a_jvm_that_has_gone_is_one_of_a_lost_connection() -> None:
+    error = DeadJavaError()
+    assert "to run again is safe" in str(statement_error(error, "staging/stage_rows"))
+    assert "has ended" in str(opening_error(error, "local[2]"))
+    assert condition_of(error) == ""
+    with unless_disconnected():
+        raise error
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "org.apache.spark.SparkException: Job 3 cancelled because SparkContext was shut down",
+        "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.",
+    ],
+)
+def test_a_context_that_was_shut_down_is_a_lost_connection(text: str) -> None:
+    explained = statement_error(error_of("Py4JJavaError", text), "staging/stage_rows")
+    assert "to run again is safe" in str(explained)
+
+
+def test_a_context_ends_where_no_session_of_it_could_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the next URL with other settings would be refused, as if a session were open."""
+    pytest.importorskip("pyspark")
+    stopped: list[bool] = []
+
+    def start(*_: Any) -> Any:
+        monkeypatch.setattr(sessions, "_owned", SimpleNamespace(stop=lambda: stopped.append(True)))
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(sessions, "_open", 0)
+    monkeypatch.setattr(sessions, "_connect", start)
+    with pytest.raises(AccessError, match="has ended"):
+        sessions.open_session(SparkAddress("local[2]", {}))
+    assert stopped == [True]
+    assert sessions._owned is None
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from sqlanon.engines.dialects import Capability, Dialect
+from sqlanon.engines.spark.quoting import with_backticks
 from sqlanon.engines.spark.urls import address_of
 
 
@@ -56,6 +57,11 @@ class SparkSQL(Dialect):
     weighs_scans = True
     keeps_temporary_tables = True
     asked_together = 20
+
+    @classmethod
+    def text_for_others(cls, text: str) -> str:
+        """Write names between backticks, as elsewhere "name" is a text."""
+        return with_backticks(text)
 
     @classmethod
     def writes_here(cls, url: str) -> Capability:

@@ -21,7 +21,6 @@ from sqlanon.engines.spark.errors import statement_error, unless_disconnected
 from sqlanon.engines.spark.files import FilesOfSpark, write_directory
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
 from sqlanon.engines.spark.new_tables import create_empty, create_filled, ends_its_quotes, table_and_query
-from sqlanon.engines.spark.quoting import with_backticks
 from sqlanon.engines.spark.session import FILE_MASK, close_session, in_one_job, open_session
 from sqlanon.engines.spark.shared_parts import with_parts_shared
 from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
@@ -204,11 +203,11 @@ class SparkEngine(Engine):
         return (list(zip(*(column.to_pylist() for column in batch.columns), strict=True)) for batch in batches)
 
     def text_for_others(self, statement: Statement) -> str:
-        """Write a statement of Spark's with its names between backticks, as elsewhere "name" is a text."""
+        """Write a statement of Spark's as every session takes it, with what it names several times worked out once."""
         finished = self._renderer.finished(statement, Place.SPARK)
         if finished is None:
             raise EngineError(f"{statement.name}: Spark lacks an expression of this statement.")
-        return with_backticks(with_parts_shared(finished.text, self._renderer.of(Place.SPARK)))
+        return self.traits.text_for_others(with_parts_shared(finished.text, self._renderer.of(Place.SPARK)))
 
     def run_there(self, template: str, **values: Any) -> None:
         """Run a statement by Spark itself, whatever tables it names."""
@@ -249,9 +248,11 @@ class SparkEngine(Engine):
 
     def cancel(self) -> None:
         self._tables.home.cancel()
-        self._interrupt()
+        self._worker.cancel()
 
     def _interrupt(self) -> None:
+        """Stop the jobs that there are, and what is brought home or from there; one that is planned has no job yet."""
+        self._tables.home.cancel()
         with unless_disconnected():
             self._session.interruptAll()  # of this session, which is nobody else's
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sqlanon.engines.spark.java import REMEDY
 from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError, SqlanonError
@@ -22,6 +22,9 @@ _OF_NOTHING = (
 )
 """Conditions of names that stand for nothing; the last two are of catalogs that there are none of."""
 _UNANSWERED = re.compile(r"An error occurred while calling \S+")  # all that py4j says where no answer came
+_ENDED = re.compile(
+    r"\bJob \d+ cancelled because SparkContext was shut down\b|\bCannot call methods on a stopped SparkContext\b"
+)
 _CANCELLED = re.compile(r"\[(?:SPARK_JOB_CANCELLED|OPERATION_CANCELED)\]|\bJob \d+ cancelled\b")
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
@@ -29,7 +32,17 @@ _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 def condition_of(error: BaseException) -> str:
     """Return the condition of an error of Spark, such as TABLE_OR_VIEW_NOT_FOUND; empty where it has none."""
     get_condition = getattr(error, "getCondition", None)
-    return (get_condition() or "") if callable(get_condition) else ""
+    return (_answer(get_condition) or "") if callable(get_condition) else ""
+
+
+def _answer(question: Callable[[], object]) -> str | None:
+    """Ask an error of Java's; None where nobody answers, as it asks the JVM in turn, which may have gone."""
+    try:
+        return str(question() or "")
+    except Exception as lost:  # of py4j
+        if not is_disconnected(lost):
+            raise
+        return None
 
 
 def _status_of(error: BaseException) -> str:
@@ -54,7 +67,10 @@ def is_disconnected(error: BaseException) -> bool:
     kind = type(error).__name__
     if kind == "Py4JError":
         return _UNANSWERED.fullmatch(str(error)) is not None
-    return isinstance(error, ConnectionError) or kind == "Py4JNetworkError" or _status_of(error) == "UNAVAILABLE"
+    if isinstance(error, ConnectionError) or kind == "Py4JNetworkError" or _status_of(error) == "UNAVAILABLE":
+        return True
+    text = _answer(error.__str__)
+    return text is None or _ENDED.search(text) is not None
 
 
 @contextlib.contextmanager
@@ -79,11 +95,11 @@ def opening_error(error: BaseException, place: str) -> SqlanonError:
 
 def statement_error(error: BaseException, name: str) -> SqlanonError:
     """Explain, as an error, why the statement from template `name` failed."""
+    if is_disconnected(error):
+        return EngineError(f"{name}: the connection with Spark was lost; to run again is safe.")
     condition = condition_of(error)
     if "CANCEL" in condition or _CANCELLED.search(str(error)):  # not any text, which names and values may have
         return Cancelled("Interrupted.")
-    if is_disconnected(error):
-        return EngineError(f"{name}: the connection with Spark was lost; to run again is safe.")
     if missing := _MISSING_MODULE.search(str(error)):
         return EngineError(
             f"{name}: executors of Spark lack the Python module {missing[1]}: install sqlanon[spark] in their Python,"

@@ -7,6 +7,7 @@ bytes that are no UTF-8 as others. So lines are checked before: each has all fie
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Columns = list[tuple[str, Any]]
 _EMPTY = "\ufdd0"  # stands for an empty text in quotes; Unicode keeps it for the use inside of programs
 _CSV = (".csv", ".csv.gz")
+_WILDCARD = re.compile(r"[*?\[{]")
+_OF_HEADER = "CSV header does not conform to the schema"
 _OTHERS = (".tsv", ".json", ".jsonl", ".ndjson", ".xlsx", ".gz", ".zst", ".orc", ".avro", ".txt")
 _FORMS = {
     "text": "",
@@ -89,6 +92,7 @@ class FilesOfSpark:
         self._view(texts, "csv", (*_READING, ("sep", delimiter)))
         names = [name for name, _ in self._columns(texts)]
         self._check_lines(len(names), delimiter)
+        self._check_names(texts, names)
         if unknown := [name for name in options.types if name not in names]:
             raise PolicyError(f"{self._path} has no column {Identifier(unknown[0])} (source.types).")
         self._check_types(texts, options)
@@ -110,6 +114,22 @@ class FilesOfSpark:
                 f"{self._path}: lines with more or fewer fields than the header, or with a quote that does not begin"
                 f" and end a field: {malformed:,}. Where fields hold line ends, write the table as Parquet."
             )
+
+    def _check_names(self, texts: Relation, names: Sequence[str]) -> None:
+        """Refuse headers that Spark would find to be others than the names that it has made of them.
+
+        It numbers names that are equal, but for case, so that they differ, and names a column that has none.
+        """
+        problems = _problems_of_header(names)
+        if not problems and not _WILDCARD.search(self._path):
+            return
+        try:
+            self._engine.query_there("count_rows", table=texts)
+        except EngineError as error:
+            if _OF_HEADER not in str(error.__cause__):
+                raise
+            several = ["the files do not have the same columns in the same order, by the names in their headers."]
+            raise PolicyError([f"{self._path}: {problem}" for problem in problems or several]) from None
 
     def _check_types(self, texts: Relation, options: ReadOptions) -> None:
         casts = {name: cast for name, kind in options.types.items() if (cast := _cast(kind))}
@@ -171,6 +191,24 @@ class FilesOfSpark:
 def write_directory(engine: SparkEngine, relation: Relation, path: Path) -> None:
     """Write the rows of a relation as Parquet files of a new directory of this machine."""
     engine.run_there("engine/write_directory", relation=relation, path=Text(f"file:{path}"))
+
+
+def _problems_of_header(names: Sequence[str]) -> list[str]:
+    """List the columns that Spark may have named itself, by their numbers from 0, as problems of the header."""
+    problems, numbered = [], defaultdict(list)
+    for number, name in enumerate(names):
+        if name == f"_c{number}":
+            problems.append(f"column {number + 1} has no name in the header; give it one.")
+        elif name.endswith(str(number)):
+            own = name.removesuffix(str(number))
+            numbered[own.casefold()].append(str(Identifier(own)))
+    problems += [
+        f"columns {' and '.join(own)} have one name in the header, but for case, by which Spark does not tell names"
+        " apart: call one of them otherwise."
+        for own in numbered.values()
+        if len(own) > 1
+    ]
+    return problems
 
 
 def _is_csv(path: str) -> bool:

@@ -23,6 +23,7 @@ from sqlanon.engines.spark.errors import opening_error, unless_disconnected
 from sqlanon.engines.spark.java import require_java
 from sqlanon.engines.spark.urls import SparkAddress
 from sqlanon.engines.urls import redacted
+from sqlanon.engines.worker import StatementWorker
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
 
 if TYPE_CHECKING:
@@ -82,9 +83,10 @@ def open_session(address: SparkAddress, timeout: float | None = None) -> SparkSe
             session = _connect(address, timeout)
             for name, value in MEANINGS.items():
                 session.conf.set(name, value)  # the first that a Connect server is asked, and may refuse
-        except SqlanonError:
-            raise
-        except Exception as error:  # of pyspark, py4j or grpc, which share no class
+        except BaseException as error:
+            _end_unused()
+            if isinstance(error, SqlanonError) or not isinstance(error, Exception):
+                raise
             raise opening_error(error, redacted(address.remote or address.master or "")) from None
         _open += 1
     return session
@@ -108,23 +110,30 @@ def in_one_job(session: SparkSession) -> Iterator[None]:
 
 def close_session(session: SparkSession) -> None:
     """End a session, and with the last one the context that the program started: its JVM would run on."""
-    global _open, _owned, _spill
+    global _open
     with _lock:
         _open -= 1
-        if _open == 0 and _owned is not None:
-            with unless_disconnected():
-                _owned.stop()
-            _owned = None
-            remove_directory(_spill)
-            _spill = None
-        elif _owned is not session and not hasattr(session, "sparkContext"):
+        _end_unused()
+        if not hasattr(session, "sparkContext"):
             with unless_disconnected():
                 session.stop()  # of a server, where a session is nobody else's
 
 
+def _end_unused() -> None:
+    """End the context that the program started, and remove its spill, where no session is open."""
+    global _owned, _spill
+    if _open:
+        return
+    if _owned is not None:
+        with unless_disconnected():
+            _owned.stop()
+        _owned = None
+    remove_directory(_spill)
+    _spill = None
+
+
 def _connect(address: SparkAddress, timeout: float | None) -> SparkSession:
     """Start a context, or open another session of the one that runs."""
-    global _owned
     from pyspark.sql import SparkSession
 
     if address.remote is not None:
@@ -132,9 +141,10 @@ def _connect(address: SparkAddress, timeout: float | None) -> SparkSession:
         session = SparkSession.builder.remote(address.remote).create()
         limit_retries(session)
         return session
-    running = SparkSession.getActiveSession()
+    running = _owned or SparkSession.getActiveSession()
     if running is None:
-        running = _owned = _start(address)
+        _start(address)
+        running = _owned
     elif address.master != (master := running.conf.get("spark.master")):
         raise PolicyError(f"This program has a session with Spark at {master}; end it before one at another place.")
     elif _owned is not None and address != _latest:
@@ -161,8 +171,11 @@ def _memory_limit() -> str:
     return str(limit)
 
 
-def _start(address: SparkAddress) -> SparkSession:
-    """Start a context, whose shuffles and cached rows are this user's alone where it is all on this machine."""
+def _start(address: SparkAddress) -> None:
+    """Start a context, whose shuffles and cached rows are this user's alone where it is all on this machine.
+
+    By another thread, which Ctrl-C does not end: a JVM whose start is given up half-way would never end.
+    """
     global _latest, _spill
     from pyspark.sql import SparkSession
 
@@ -182,11 +195,16 @@ def _start(address: SparkAddress) -> SparkSession:
     builder = SparkSession.builder.appName("sqlanon").master(master)
     for name, value in {**settings, **(address.settings or {})}.items():
         builder = builder.config(name, value)
+
+    def start() -> None:
+        global _owned
+        _owned = builder.getOrCreate()
+
+    worker = StatementWorker("spark-start", None, lambda: None)
     try:
-        return builder.getOrCreate()
-    except BaseException:
-        remove_directory(_spill)
-        raise
+        worker.run(start)
+    finally:
+        worker.close()
 
 
 def _silence_libraries() -> None:
@@ -206,7 +224,7 @@ def _end_java() -> None:
     """End the JVM of a context that has ended: its threads would keep to the metastore that they have opened."""
     from pyspark import SparkContext
 
-    gateway: Any = SparkContext._gateway  # pyspark has no other way to it
+    gateway: Any = SparkContext._gateway  # pyspark has no other way to end it; statements have no use for it
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     if process is None or process.stdin is None:  # it was started by somebody else, and is theirs to end
         return
@@ -216,4 +234,4 @@ def _end_java() -> None:
         process.wait(_END)
     except subprocess.TimeoutExpired:
         process.kill()
-    SparkContext._gateway = SparkContext._jvm = None
+    SparkContext._gateway = None  # by which another is started

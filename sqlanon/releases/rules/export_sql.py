@@ -15,6 +15,7 @@ from markupsafe import Markup
 from sqlanon.catalog import RulesKind, Run
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind
+from sqlanon.engines.dialects import dialect_named
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.intervals import bound_type
 from sqlanon.plan.checks import released_names
@@ -150,6 +151,11 @@ def rules_select(
     if table is None:
         raise PolicyError("The source of the run is a file; name a table with --source.")
     return sayable_rules(engine, stored, policy).text(Relation.parse(table), row_filter)
+
+
+def text_to_own(stored: StoredRules, text: str) -> str:
+    """Write a statement of some rules for any session of the database that they are for."""
+    return dialect_named(stored.content["dialect"]).text_for_others(text)
 
 
 def sayable_rules(engine: Engine, stored: StoredRules, policy: Policy) -> TreeSelect | LevelsSelect:
