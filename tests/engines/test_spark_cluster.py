@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from frozen_releases import COLUMNS, cases, patients
 
-pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.in_turns(8, 1)]  # all at once: a cluster is started for them
 PHASES = ("encode", "search", "recode", "verify")
 CASE = "mondrian, hierarchies"
 
@@ -87,7 +87,6 @@ class Killing:
             timer.join()
 
 
-@pytest.mark.in_turns(4, 1)
 def test_executors_that_are_killed_change_nothing(databases: tuple[Database, SparkTables]) -> None:
     """Spark has their tasks carried out again, and their shuffles made again."""
     duckdb, spark = databases
@@ -102,7 +101,6 @@ def test_executors_that_are_killed_change_nothing(databases: tuple[Database, Spa
     assert one == other
 
 
-@pytest.mark.in_turns(4, 1)  # with the one before, as a cluster is started for both
 def test_a_task_that_is_lost_is_carried_out_again(databases: tuple[Database, SparkTables], tmp_path: Path) -> None:
     from pyspark import cloudpickle
 

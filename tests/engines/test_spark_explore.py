@@ -11,7 +11,7 @@ import pytest
 from sqlanon import build_policy, explore_tradeoff
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4, 2)]
+pytestmark = [needs_spark, pytest.mark.in_turns(8, 7)]
 
 ROWS = (
     "SELECT 20 + i * i % 41 * (i % 7) // 6 AS age, CASE i % 2 WHEN 0 THEN 'f' ELSE 'm' END AS sex,"

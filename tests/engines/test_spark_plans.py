@@ -73,6 +73,7 @@ def released_by_duckdb(home: Path) -> list[tuple[Any, ...]]:
         return duckdb.sql("SELECT * FROM people_r")
 
 
+@pytest.mark.in_turns(8, 7)
 def test_a_release_of_many_classes_is_held_against_its_source(spark: SparkTables, tmp_path: Path) -> None:
     policy = spark.policy("people", **MONDRIAN)
     with watched(spark) as sent:

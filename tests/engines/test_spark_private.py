@@ -122,6 +122,8 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.in_turns(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", CASES)
 def test_the_release_is_that_of_duckdb(databases: tuple[Database, SparkTables], name: str) -> None:
     """So is all that noise is drawn for: scores and counts; and nothing is left behind."""
