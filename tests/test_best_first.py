@@ -24,7 +24,7 @@ from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize
 from tests.test_optimal import attempt
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 QUALITIES = ["height", "loss", *SCORES]
 EXAMPLES = {"duckdb": 6, "postgres": 4}

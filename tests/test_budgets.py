@@ -17,7 +17,7 @@ from sqlanon.errors import AccessError, BudgetError, ConflictError, EngineError,
 from tests.budgets_support import SOURCE, granted, spending, sql
 from tests.random_cases import many
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 
 def test_a_budget_is_kept_from_its_grant_to_its_end(catalog: Catalog) -> None:

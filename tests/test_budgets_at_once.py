@@ -17,7 +17,7 @@ from sqlanon.errors import BudgetError, ConflictError, EngineError
 from tests.budgets_support import SOURCE, granted, spending
 from tests.processes import run_together
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 KILLED = """
 import os, sys

@@ -11,7 +11,7 @@ from sqlanon.runs.columns import MOVED, changed_columns
 from tests.jobs_support import carry_out, frozen, released, runs, simple
 from tests.run_support import Database
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 HOW = pytest.mark.parametrize("procedure", [True, False])
 

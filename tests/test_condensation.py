@@ -15,7 +15,7 @@ from sqlanon.results.facts import CondensedFacts
 from tests.cli.support import call_main
 from tests.run_support import Database, Row, anonymize
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 QUASI = "quasi-identifier"
 CONDENSED = {"name": "condensation"}

@@ -18,7 +18,7 @@ from tests.cli.support import call_main
 from tests.run_support import OPTIONS, Database, Row, duckdb_url, open_database
 from tests.test_condensation import anonymity, covariance
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 QUASI = "quasi-identifier"
 COLUMNS = {"name": "VARCHAR", "Wide Name": "INTEGER", "b": "NUMERIC(9,2)"}

@@ -27,7 +27,7 @@ from tests.postgres_server import PostgresServer
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 from tests.test_k_map import ATTRIBUTES, COLUMNS, PEOPLE
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 ASKED: dict[str, dict[str, Any]] = {"k-map": {"k": 6}, "delta-presence": {"maximum": 0.3}}
 

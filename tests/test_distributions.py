@@ -19,7 +19,7 @@ from sqlanon.measures.bands import Band, grid_of_months, grid_of_numbers, label_
 from sqlanon.policy import Policy, Role
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 K = 6
 COLUMNS = {

@@ -14,7 +14,7 @@ from sqlanon.profile.vocabulary import vocabularies
 from sqlanon.runs.runner import run
 from tests.cli.support import execute, query
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 COUNTRIES = ("United-States", "Germany", "FRANCE", "Viet Nam", "Puerto Rico", "kenya")
 JOBS = ("Adm-clerical", "Exec-managerial", "Craft-repair", "Other-service", "Sales", "Farming-fishing")

@@ -17,7 +17,7 @@ from sqlanon.runs.dry_run import DryRun, run_dry
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 COLUMNS = {
     "age": "INTEGER",

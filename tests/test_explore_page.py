@@ -19,7 +19,7 @@ from sqlanon.runs.tradeoffs.tradeoff import Tradeoff
 from tests.browser import browser, opened, watched
 from tests.run_support import OPTIONS, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 __all__ = ["browser", "opened", "watched"]
 

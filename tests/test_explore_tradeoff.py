@@ -19,7 +19,7 @@ from tests.oracle.lattice import Case, Node, cascading_cases, cases, judged_case
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 HEIGHT = {"name": "optimal", "quality": "height"}
 QUIET = settings(max_examples=many(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -27,7 +27,7 @@ from tests.hierarchy_support import (
     labels,
 )
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 
 def snapped_grid(widths: Sequence[Fraction], low: int, high: int) -> list[list[Fraction]]:

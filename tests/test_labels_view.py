@@ -15,7 +15,7 @@ from tests.cli.support import call
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 COLUMNS = {
     "i": "INTEGER",

@@ -22,7 +22,7 @@ from tests.jobs_support import carry_out, frozen, simple
 from tests.postgres_server import PostgresServer, find_binaries, restart, start
 from tests.run_support import open_database
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 NAMES = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "default_transaction_read_only")
 

@@ -18,7 +18,7 @@ from sqlanon.runs.dry_run.running import run_dry
 from sqlanon.sql import Relation
 from tests.run_support import Database, Row, anonymize
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 QUASI = "quasi-identifier"
 COLUMNS = {

@@ -51,7 +51,7 @@ from tests.models_support import (
 from tests.oracle import brute_force
 from tests.random_cases import many
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 
 def close(left: float, right: float) -> bool:

@@ -29,7 +29,7 @@ from tests.mondrian_oracle import (
 from tests.random_cases import many
 from tests.run_support import Database, Row
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 FEW = settings(
     max_examples=many(3),

@@ -20,7 +20,7 @@ from tests.point_support import clusters_of, load_points
 from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, anonymize
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 QUASI = "quasi-identifier"
 KEY = "an open secret"

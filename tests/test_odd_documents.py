@@ -23,7 +23,7 @@ from tests.odd_values import TEXTS, mutated
 from tests.random_cases import many
 from tests.test_policy import GRAMMAR
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 WHOLE: dict[str, Any] = read_document(GRAMMAR).data
 LONG = 100_000

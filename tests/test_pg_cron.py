@@ -16,7 +16,7 @@ from tests.jobs_support import ALONE, COLUMNS, ROLES, K, frozen, frozen_table, r
 from tests.postgres_server import PostgresServer, find_binaries, start
 from tests.run_support import Database, anonymize, open_database
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 CLEAR = """
 DO $$

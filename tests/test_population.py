@@ -11,7 +11,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.measures.population import journalist_risk
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 FRACTIONS = (0.9, 0.5, 0.1, 0.01)
 

@@ -22,7 +22,7 @@ from sqlanon.profile.profiling import profile
 from sqlanon.profile.proposal import propose
 from sqlanon.sql import Relation, Statement
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 URL = "duckdb:///x.duckdb"
 

@@ -14,7 +14,7 @@ from tests.random_cases import for_random
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 Row = tuple[Any, ...]
 COLUMNS = {"a": "INTEGER", "b": "INTEGER", "s": "VARCHAR(1)", "n": "INTEGER"}

@@ -25,7 +25,7 @@ from sqlanon.work.session import catalog_place, open_recorded
 from tests.cli.support import call
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 CANARY = "Xq7Canary"
 COLUMNS = {"age": "INTEGER", "job": "VARCHAR(20)", "zip": "VARCHAR(6)", "sex": "VARCHAR(1)", "disease": "VARCHAR(20)"}

@@ -15,7 +15,7 @@ from tests.browser import browser, watched
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 from tests.test_report import LEVELED, PLAIN, PRIVACY, ROWS
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 __all__ = ["browser", "watched"]
 
@@ -159,7 +159,7 @@ def test_before_and_after_differ_without_colour(pages: dict[str, Path], watched:
     assert {"#ffffff", "#0b66a8"} <= set(fills)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(4)
 def test_it_prints_on_paper_without_loss(pages: dict[str, Path], watched: tuple[Any, list[str]]) -> None:
     page, _ = watched
     page.goto(pages["lattice"].as_uri())

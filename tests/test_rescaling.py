@@ -20,7 +20,7 @@ from tests.random_cases import many
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 from tests.test_microaggregation import COLUMNS, QUASI, ROLES, anonymity, numbers, plain
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 
 def mean_and_variance(values: Sequence[float]) -> tuple[float, float]:

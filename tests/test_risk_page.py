@@ -16,7 +16,7 @@ from tests.browser import browser, opened, watched
 from tests.cli.support import call
 from tests.run_support import anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 __all__ = ["browser", "opened", "watched"]
 

@@ -195,7 +195,7 @@ def grow_in_process(task: Task, trunk: Frontier, number: int, shares: int, table
         return [fetched(engine, f"FROM {table}") for table in (growth.leaves, growth.done, growth.tree)]
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(4)
 def test_sub_trees_grow_in_other_processes(engines: tuple[DuckDBEngine, DividedEngine]) -> None:
     engine, _ = engines
     policy, workspace = build_policy(POLICY | CASES["Mondrian, hierarchies"]), TemporaryWorkspace(engine)

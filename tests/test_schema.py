@@ -15,7 +15,7 @@ from sqlanon.policy.document import read_document
 from sqlanon.policy.schema import DIALECT, policy_schema
 from tests.cli.support import call, make_patients, only_object
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yml"))

@@ -17,7 +17,7 @@ from sqlanon.sql import Relation, Statement
 from tests.random_cases import many
 from tests.run_support import PlainWorkspace
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 NUMBERS = [{"number": 0}, {"number": 1}]
 Groups = dict[int, tuple[float, ...]]

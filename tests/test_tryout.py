@@ -17,7 +17,7 @@ from sqlanon.profile.protection import choose_k
 from sqlanon.runs.runner import run
 from tests.cli.support import call, execute, only_object, query
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 ROWS = 120
 COLUMNS = {

@@ -14,7 +14,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from tests.run_support import Database, Row, anonymize
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 COLUMNS = {
     "age": "INTEGER",

@@ -31,7 +31,7 @@ from tests.random_cases import many
 from tests.run_support import OPTIONS, anonymize, duckdb_url, open_database
 from tests.test_verify import FEW, create
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 COLUMNS = {"q": "BIGINT", "p": "VARCHAR(9)", "s": "VARCHAR(9)", "i": "BIGINT", "f": "FLOAT8", "d": "DECIMAL(9,2)"}
 rows_of_a_table = st.lists(

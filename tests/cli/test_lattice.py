@@ -21,7 +21,7 @@ from tests.cli.support import (
 )
 from tests.random_cases import many
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_progress_is_on_stderr_unless_quiet(lattice_policy: Path) -> None:
     assert run_program("lattice", lattice_policy, "-q")[2] == ""
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(4)
 def test_a_lattice_too_large_stops_unless_told_otherwise(lattice_policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sqlanon.algorithms.lattice.options.LARGEST", 10)
     monkeypatch.setattr("sqlanon.runs.tradeoffs.explore_lattice.LARGEST", 10)

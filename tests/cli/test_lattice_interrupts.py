@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.support import call, finish, full_domain_policy, make_patients, query, spawn
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 
 @pytest.mark.variants(1)

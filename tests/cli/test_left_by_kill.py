@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.support import call_main, execute, spawn
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 ROWS = 150_000
 POLICY = """\

@@ -11,7 +11,7 @@ from sqlanon import Masking, PolicyError, table_loss
 from tests.cli.support import call, execute, only_object
 from tests.run_support import quoted
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 ODD = 'Zip "code"'
 

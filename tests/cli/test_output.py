@@ -12,7 +12,7 @@ import pytest
 from tests.cli.support import PROGRAM, ROOT, call, execute, make_patients, query, write_policy
 from tests.random_cases import many
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 ROWS = 20
 CODE = 5  # of a release that is published and could not be told

@@ -13,7 +13,7 @@ from sqlanon.runs.auditing.findings import MechanismsAudit
 from tests.cli.support import call, execute
 from tests.private_mutants import half_the_scale
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 POLICY = """
 source: {{url: "{url}", table: people}}

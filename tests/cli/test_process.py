@@ -29,7 +29,7 @@ from tests.cli.support import (
 )
 from tests.postgres_server import PostgresServer
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 
 def test_usage_errors_end_with_2(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.report.run_record.record import document_digest
 from tests.cli.support import call, execute, only_object, write_policy
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 
 def run_of(policy: Path) -> str:

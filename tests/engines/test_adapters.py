@@ -19,7 +19,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, Cancelled, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 # Runs for hours: it must be stopped from outside.
 ENDLESS = {

@@ -14,7 +14,7 @@ from sqlanon.sql import Statement
 from tests.cli.support import call, only_object
 from tests.random_cases import many
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 SECRET = "PRIVATE-OF-THE-RUNNER"
 POLICY = """\

@@ -25,7 +25,7 @@ from sqlanon.sql import Relation, Statement
 from tests.random_cases import many
 from tests.run_support import OPTIONS
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.federation.sites import AGES, Sites, attributes
 from tests.federation.support import NAMES
 from tests.federation.threads import Room, release, sites_of
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 WEST = NAMES.index("west")
 FEW = {"name": "optimal", "quality": "height", "limits": {"age": [1, 1], "sex": [0, 1], "city": [1, 2]}}
@@ -70,7 +70,7 @@ def other_policy(part: str) -> dict[str, Any]:
     }[part]
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(4)
 @pytest.mark.parametrize("reveal", REVEALED)
 @pytest.mark.parametrize("part", ["hierarchy", "k", "levels"])
 def test_forged_digests_publish_nothing(

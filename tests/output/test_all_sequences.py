@@ -20,7 +20,7 @@ from tests.output.sum_spaces import Sums, canonical, extend, persons_of
 from tests.random_cases import many
 from tests.risk.tables import make_table
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 
 class RememberingEngine:

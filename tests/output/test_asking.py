@@ -31,7 +31,7 @@ from tests.output.linear import follows, learns, tells_of_few
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 ROLES = {"age": "quasi-identifier", "job": "quasi-identifier", "income": "sensitive"}
 COLUMNS = {"age": "INTEGER", "job": "TEXT", "income": "INTEGER"}

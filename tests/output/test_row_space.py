@@ -16,7 +16,7 @@ from tests.oracle.mutants import mutated
 from tests.output.linear import follows, incidence, learns, rank, tells_of_few
 from tests.random_cases import many
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 PERSONS = 8
 

@@ -18,7 +18,7 @@ from sqlanon.support import plugins
 from tests.plugins.support import COLUMNS, DEASSOCIATION, K2, ROLES, ROWS, SORTED_RUNS, policy_with
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 
 def test_a_stored_policy_whose_package_is_gone_says_so(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from tests.plugins.support import COLUMNS, K2, ROLES, ROWS, SORTED_RUNS, WIDEST,
 from tests.random_cases import for_random, random_cases
 from tests.run_support import Database, Row, anonymize
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(3)]
+pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
 PLAIN: dict[str, Any] = {"age": "quasi-identifier", "job": "quasi-identifier", "s": "sensitive"}
 SORTED_CASES = st.tuples(

@@ -18,7 +18,7 @@ from tests.cli.support import call, only_object
 from tests.recorded.runs import policy
 from tests.run_support import OPTIONS, duckdb_url
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 WRITTEN = Path(__file__).parent.parent / "recorded" / "v1"
 CATALOG, RECORD = WRITTEN / "catalog.duckdb.xz", WRITTEN / "record.json"

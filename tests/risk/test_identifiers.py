@@ -15,7 +15,7 @@ from sqlanon.results.singling import Evidence, IdentifierSign
 from tests.cli.support import execute
 from tests.risk.tables import Row, make_table
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 VALUES = {
     "email": ["ann@example.org", "o'neil.b+x@mail.example.co.uk", "C_D@EXAMPLE.COM"],

@@ -15,7 +15,7 @@ from tests.cli.support import call, query
 from tests.risk.brute_force import people
 from tests.run_support import Row, open_database
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 COLUMNS = {
     "person": "INTEGER",

@@ -16,7 +16,7 @@ from tests.cli.support import call, only_object
 from tests.risk.brute_force import COLUMNS, QUASI_IDENTIFIERS, class_sizes, create, people
 from tests.run_support import Row, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 THRESHOLDS = [0.1, 0.2, 0.5, 0.99]
 

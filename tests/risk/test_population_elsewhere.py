@@ -21,7 +21,7 @@ from tests.postgres_server import PostgresServer
 from tests.risk.brute_force import COLUMNS, QUASI_IDENTIFIERS, create, people
 from tests.run_support import duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 ODD = {
     "per son": "INTEGER",

@@ -13,7 +13,7 @@ from tests.cli.support import call, execute, only_object, query
 from tests.risk.brute_force import COLUMNS, QUASI_IDENTIFIERS, class_sizes, create, histogram, people
 from tests.run_support import Row, anonymize, open_database
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 
 def require_attacks(risk: TableRisk, rows: list[Row], *, by_person: bool = False) -> None:

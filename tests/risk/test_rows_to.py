@@ -14,7 +14,7 @@ from tests.risk.test_individual import COLUMNS, QUASI_IDENTIFIERS, risks, weight
 from tests.risk.test_suda import dis_scores, minimal_uniques, suda_scores
 from tests.run_support import Row, open_database
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(4)
 
 
 def create(url: str, rows: list[Row]) -> str:
