@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
+from sqlanon.policy.writer import policy_text
 from sqlanon.releases.rules import route_rows
 from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.runs.applying import apply_rules
@@ -195,3 +199,51 @@ def test_rules_go_from_file_to_file(tmp_path: Path) -> None:
     assert outcome.verified
     assert json.loads(json.dumps(outcome.as_json()))["algorithm"]["applied"] == run
     assert out.read_text().startswith("n,s\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "out", "places"),
+    [
+        ({"table": "people"}, "new.parquet", "./new_r", ("{here}/new.parquet", "{here}/new_r")),
+        ({"file": "/data/people"}, "hdfs://data/new", "s3a://data/new_r", ("hdfs://data/new", "s3a://data/new_r")),
+        ({"table": "people"}, "clinic.new", "new_r", ("clinic.new", "new_r")),
+    ],
+)
+def test_the_engine_of_the_rules_reads_and_writes_files_beside_tables(
+    source: dict[str, str],
+    to: str,
+    out: str,
+    places: tuple[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spark, with the secret of its URL, which the catalog does not keep."""
+    url = "sc://host/;token=s3cr3t"
+    policy = build_policy(
+        {
+            "source": {"url": url, **source},
+            "release": {"table": "people_r"},
+            "catalog": {"url": "duckdb:///catalog.duckdb"},
+            "attributes": {"n": {"role": "quasi-identifier"}},
+            "privacy": [{"model": "k-anonymity", "k": 3}],
+        }
+    )
+    opened: list[Policy] = []
+
+    def open_session(policy: Policy, *_: object, **__: object) -> None:
+        opened.append(policy)
+        raise InterruptedError
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sqlanon.runs.applying.open_session", open_session)
+    run: Any = SimpleNamespace(id="1", policy=policy_text(policy))
+    assert "s3cr3t" not in run.policy
+    with pytest.raises(InterruptedError):
+        apply_rules(Application("1", to, out), run, ("duckdb:///catalog.duckdb", "sqlanon"), policy)
+    (applied,) = opened
+    assert applied.source.url == url
+    assert (applied.source.file or applied.source.table, applied.release.file or applied.release.table) == tuple(
+        place.format(here=tmp_path) for place in places
+    )
+    assert (applied.source.file is None) == (to == "clinic.new")
+    assert (applied.release.file is None) == (out == "new_r")

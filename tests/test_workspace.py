@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart, Status
+from sqlanon.catalog.live import FileChannel
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
@@ -174,6 +175,20 @@ def test_a_living_run_is_left_alone(engine: Engine, catalog: Catalog) -> None:
         assert (gc(engine, catalog), gc(other, theirs)) == ([], [])
         assert rows(engine, f"SELECT a FROM {table}") == [(1,)]
     assert catalog.run(run).status is Status.RUNNING
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["with the rows", "elsewhere"])
+def test_what_a_dead_run_told_of_itself_goes_from_beside_its_catalog(tmp_path: Path, elsewhere: bool) -> None:
+    """The catalog may be in another database than the rows, as it is of runs on Spark."""
+    file = tmp_path / "catalog.duckdb"
+    gone = process.this_process().rsplit("/", 2)[0] + "/999999999/1.00"
+    for run, whose in (("1", gone), ("2", process.this_process())):
+        FileChannel(file, run, {"source": "s", "release": "r", "process": whose})
+    rows_url = f"duckdb:///{tmp_path}/rows.duckdb" if elsewhere else f"duckdb:///{file}"
+    url = f"duckdb:///{file}" if elsewhere else None
+    with connect(rows_url, create=True) as engine, Catalog.open(engine, url=url) as catalog:
+        assert gc(engine, catalog) == [f"removed file {tmp_path}/catalog.duckdb.run-1.json"]
+    assert [path.name for path in tmp_path.glob("*.json")] == ["catalog.duckdb.run-2.json"]
 
 
 def hold_two_runs(url: str, told: Connection) -> None:

@@ -216,8 +216,8 @@ def gc(
     with catalog.dead_runs() as runs:
         for run in runs:
             done += _clear_dead(sessions, catalog, run)
-    if engine.traits.is_embedded:
-        done += _remove_live_files(engine)
+    if catalog.store.traits.is_embedded:
+        done += _remove_live_files(catalog.store)
     return done + remove_spill([*sessions.values(), catalog.store], temp_directory)
 
 
@@ -245,9 +245,9 @@ def _remove_parts(release: str) -> list[str]:
     return put_back_or_remove(release) if is_file_name(release) else []
 
 
-def _remove_live_files(engine: Engine) -> list[str]:
-    """Remove what runs that are gone kept beside the database for others to see."""
-    path, done = identity_of(engine), []
+def _remove_live_files(store: Engine) -> list[str]:
+    """Remove what runs that are gone kept beside the catalog's database for others to see."""
+    path, done = identity_of(store), []
     for file, run in list_files(Path(path).resolve()) if path is not None else ():
         if not run.alive:
             remove_files(file)

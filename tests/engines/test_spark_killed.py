@@ -53,6 +53,7 @@ def test_a_driver_that_is_killed_leaves_the_old_release(spark: SparkTables, home
     assert released(spark) == before
     assert _work_tables(spark) == []
     assert work_files(home) == []
+    assert list(home.glob("catalog.duckdb.run-*")) == [], "nor what it told others of its progress"
     with _reading(spark) as seen:
         assert run(policy, replace=True).published
     assert {str(before)} <= seen <= {str(before), str(released(spark))}, "readers see whole releases alone"

@@ -299,6 +299,22 @@ def test_names_and_values_that_say_cancelled_cancel_nothing(text: str, is_cancel
     assert isinstance(statement_error(RuntimeError(text), "encoding/create_values"), Cancelled) is is_cancelled
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "java.io.FileNotFoundException: /data/day=secret/part.parquet (Permission denied)",
+        "java.io.IOException: Mkdirs failed to create file:/data/day=secret/_temporary",
+        "org.apache.hadoop.security.AccessControlException: Permission denied: user=me, path=/data/day=secret",
+    ],
+)
+def test_a_missing_right_is_named_without_paths(text: str) -> None:
+    """Directories of a table have values in their names."""
+    denied = statement_error(error_of("Py4JJavaError", text), "encoding/create_values")
+    assert isinstance(denied, AccessError)
+    assert "permission denied" in str(denied)
+    assert "secret" not in str(denied)
+
+
 def test_a_server_that_refuses_a_session_is_named_with_its_status() -> None:
     refused = opening_error(error_of("SparkConnectGrpcException", "UNAUTHENTICATED"), "sc://host:15002")
     assert str(refused) == "No session with Spark at sc://host:15002 (SparkConnectGrpcException UNAUTHENTICATED)."

@@ -26,6 +26,7 @@ _ENDED = re.compile(
     r"\bJob \d+ cancelled because SparkContext was shut down\b|\bCannot call methods on a stopped SparkContext\b"
 )
 _CANCELLED = re.compile(r"\[(?:SPARK_JOB_CANCELLED|OPERATION_CANCELED)\]|\bJob \d+ cancelled\b")
+_DENIED = re.compile(r"\(Permission denied\)|\bAccess(?:Control|Denied)Exception\b|\bMkdirs failed to create\b")
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
@@ -73,6 +74,11 @@ def is_disconnected(error: BaseException) -> bool:
     return text is None or _ENDED.search(text) is not None
 
 
+def is_denied(error: BaseException) -> bool:
+    """Tell whether an error means that Spark's user lacks a right on files, of which no name is passed on."""
+    return _DENIED.search(str(error)) is not None
+
+
 @contextlib.contextmanager
 def unless_disconnected() -> Iterator[None]:
     """Pass over an error of what need not be ended any more, as the JVM or the server has gone."""
@@ -105,6 +111,11 @@ def statement_error(error: BaseException, name: str) -> SqlanonError:
             f"{name}: executors of Spark lack the Python module {missing[1]}: install sqlanon[spark] in their Python,"
             " which PYSPARK_PYTHON names."
         )
+    if is_denied(error):
+        return AccessError(
+            f"{name}: this user may not read or write the files of a table (permission denied); have the owner of its"
+            " directory, or of the warehouse, give the right to them."
+        )
     if condition == "COLUMN_ALREADY_EXISTS":
         return PolicyError(
             f"Two columns have the name {_parameter(error, 'columnName')}, but for case, by which Spark does not tell"
@@ -114,7 +125,8 @@ def statement_error(error: BaseException, name: str) -> SqlanonError:
         return EngineError(f"{name}: {str(error).partition(chr(10))[0].strip()}")
     if condition == _OF_METASTORE:
         return AccessError(
-            "Spark can't use its metastore: it is not reached, or another process holds it, as Derby's lets in one."
+            "Spark can't use its metastore: it is not reached, this user may not write where it or its warehouse is, or"
+            " another process holds it, as Derby's lets in one."
         )
     kind = f"{type(error).__name__} {condition}".strip()
     return EngineError(f"{name}: Spark failed the statement ({kind}).")

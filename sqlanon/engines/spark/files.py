@@ -16,8 +16,8 @@ from markupsafe import Markup
 
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.engines.read_options import UTF_8, FileReading, ReadColumn, ReadOptions, type_named
-from sqlanon.engines.spark.errors import condition_of
-from sqlanon.errors import ConflictError, EngineError, PolicyError
+from sqlanon.engines.spark.errors import condition_of, is_denied
+from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
 from sqlanon.sql import Identifier, Relation, Text, short_hash
 
 if TYPE_CHECKING:
@@ -172,9 +172,12 @@ class FilesOfSpark:
         listed = [(Text(name), Text(value)) for name, value in (("path", self._path), *options)]
         try:
             self._engine.run_there("engine/view_files", view=view, format=Identifier(form), options=listed)
-        except EngineError as error:
-            if condition_of(error.__cause__ or error).startswith("PATH_NOT_FOUND"):
+        except SqlanonError as error:
+            cause = error.__cause__ or error
+            if condition_of(cause).startswith("PATH_NOT_FOUND"):
                 raise PolicyError(f"There is no file {self._path} where Spark is.") from None
+            if is_denied(cause):
+                raise AccessError(f"The file {self._path} can't be read where Spark is: permission denied.") from None
             raise
 
     def _columns(self, view: Relation) -> Columns:
