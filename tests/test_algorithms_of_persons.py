@@ -49,6 +49,7 @@ OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.variants(8)
 @pytest.mark.parametrize("name", sorted(OTHERS))
 @settings(max_examples=3, **CASES)
 @given(rows=changing_tables(), k=st.integers(2, 4), suppression=st.sampled_from([0, 0.3]))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sqlanon.engines.dialects import OWN, dialects
 from sqlanon.policy.algorithms import OWN_ALGORITHMS
+from tests.syntax import inner_statements
 
 PROGRAM = Path(__file__).parent.parent / "sqlanon"
 PAGE = (PROGRAM.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -30,9 +31,9 @@ def imported(tree: ast.AST, everywhere: bool) -> set[str]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "sqlanon":
             inside = [f"{node.module}.{alias.name}" for alias in node.names]
             found |= {name if is_module(name) else str(node.module) for name in inside}
-        is_for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        is_for_types = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         if not is_for_types and (everywhere or not isinstance(node, ast.FunctionDef)):
-            left += ast.iter_child_nodes(node)
+            left += inner_statements(node)
     return found - {"sqlanon"}
 
 

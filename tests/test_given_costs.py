@@ -186,6 +186,7 @@ def some_rows(rows: int) -> list[tuple[Any, ...]]:
     return [(n * 7 % 61, "mf"[n % 2], "aabcdefb"[(n * n + n // 9) % 8] if n % 13 else None, n) for n in range(rows)]
 
 
+@pytest.mark.variants(8)
 @pytest.mark.either_engine
 @pytest.mark.parametrize("distance", FIXED)
 @pytest.mark.parametrize("search", SEARCHES)

@@ -67,6 +67,7 @@ def persons_of(rows: list[Row], shown: list[Row], *, town: bool = True) -> dict[
     return classes
 
 
+@pytest.mark.variants(6)
 @pytest.mark.parametrize("name", sorted(SEARCHES))
 @settings(max_examples=4, **CASES)
 @given(rows=changing_tables(), k=st.integers(2, 4), suppression=st.sampled_from([0, 0.3]))

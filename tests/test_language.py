@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.syntax import statements
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("sqlanon", "tests", "benchmarks", "migrations", "docs", "examples")
 
@@ -81,7 +83,7 @@ def modules() -> dict[str, ast.Module]:
 def docstrings() -> Iterator[tuple[str, str]]:
     """Yield the place and the text of every docstring, with those of attributes."""
     for module, tree in modules().items():
-        for node in ast.walk(tree):
+        for node in statements(tree):
             match node:
                 case ast.Expr(ast.Constant(str(text))):
                     yield f"{module}:{node.lineno}", text.strip()

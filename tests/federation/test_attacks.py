@@ -37,6 +37,7 @@ def is_shares(sent: list[bytes]) -> bool:
     return len(set(sent)) == len(sent)
 
 
+@pytest.mark.variants(4)
 @pytest.mark.in_turns(4)
 @pytest.mark.parametrize("reveal", REVEALED)
 @pytest.mark.parametrize("last", ["shares", "ready", "commit", "published"])

@@ -42,6 +42,7 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("number", range(len(CASES)))
 def test_sites_release_what_one_database_would(number: int, tmp_path: Path, urls: dict[str, str]) -> None:
     """The levels, the rows and the verdict are the same; each site has those of its own rows."""
@@ -71,6 +72,7 @@ def test_no_release_where_one_database_would_have_none(tmp_path: Path, urls: dic
     sites.require_old()
 
 
+@pytest.mark.variants(3)
 @pytest.mark.in_turns(4)
 @pytest.mark.parametrize("reveal", ["counts", "decision"])
 @pytest.mark.parametrize("phase", ["plan", "encode", "search", "recode", "verify", "publish"])
