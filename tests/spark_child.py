@@ -87,7 +87,7 @@ class _Telling:
 
 
 def main(home: Path) -> None:
-    with open_spark(home, "spark+local-cluster://2,1,1024") as spark:
+    with open_spark(home, "spark+local-cluster://1,1,1024") as spark:
         spark.create(COLUMNS, ROWS, TABLE)
         run(policy_of(spark, 5))
         (home / "before.json").write_text(json.dumps(released(spark)))
