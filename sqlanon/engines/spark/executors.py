@@ -156,7 +156,7 @@ def _records(rows: Mapping[str, DataFrame], parts: int) -> tuple[DataFrame, list
         for (frame, columns), table in zip(selected, arriving, strict=True)
     ]
     united = reduce(lambda one, other: one.unionByName(other), frames)
-    divided = united.repartitionById(parts, f.col(PART)) if parts > 1 else united.repartition(1)
+    divided = united.repartitionById(parts, f.col(PART)) if parts > 1 else united.coalesce(1)  # which shuffles nothing
     return divided.drop(PART), arriving
 
 
