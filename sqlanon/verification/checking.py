@@ -25,6 +25,7 @@ from sqlanon.staging.recode import Recoding, cell_name, create_witness, end_name
 from sqlanon.staging.staging import Staged
 from sqlanon.staging.star import order_of_cells
 from sqlanon.values.expressions import exact, text_of
+from sqlanon.verification.covered_rows import CoveredRows
 from sqlanon.verification.limited import Checked, check_limits
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import (
@@ -33,7 +34,6 @@ from sqlanon.verification.release_checks import (
     classes_equal,
     columns_equal,
     multisets_equal,
-    regions_contain,
     rows_add_up,
 )
 from sqlanon.work.workspace import Workspace
@@ -56,7 +56,7 @@ def check_release(
     ladders = _ladders(engine, workspace, plan, recoding)
     limited = _limited(engine, plan, recoding)
     regions = _regions(plan, recoding, ladders, [one.limits for one in limited])
-    outside = regions_contain(engine, claims, regions) + _unseen(engine, recoding, seen)
+    outside = CoveredRows(claims, regions).with_rows(engine, int(seen)) + _unseen(engine, recoding, seen)
     outside += sum(one.violations for one in limited)
     checks["regions_contain"] = Check(outside, seen, sample=coded.witness_is_sample)
     if not coded.witness_is_sample:
