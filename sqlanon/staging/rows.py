@@ -30,6 +30,7 @@ _TEXT_TYPE = "VARCHAR"  # what DuckDB calls it
 ASIDE = Identifier("aside")  # the alias of kept values that are not coded
 MOST_TEXTS = 100_000  # a kept column with more distinct texts is sorted as text
 PARTS = 1_000_000  # so many are enough to be written out by several threads
+PARTS_OF_TASKS = 100_000  # the same by tasks, which get parts and not blocks of rows
 
 
 def stage(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staging: Relation) -> None:
@@ -45,8 +46,23 @@ def stage_columns(
         with _sorted(engine, workspace, recoding, columns) as (rows, counted):
             copied = [{"name": c.name, "stored": _sorted_name(n), "type": c.cast} for n, c in enumerate(columns)]
             engine.run("staging/stage_sorted_rows", staging=staging, sorted=rows, columns=copied, counted=counted)
+    elif rows_repeat(engine, recoding):
+        _stage_counted(engine, workspace, recoding, staging, _sources(engine, recoding, columns, None, renamed=True))
     else:
         engine.run("staging/stage_rows", staging=staging, **_sources(engine, recoding, columns, None), counted=False)
+
+
+def _stage_counted(
+    engine: Engine, workspace: Workspace, recoding: Recoding, staging: Relation, sources: dict[str, Any]
+) -> None:
+    """Create the table out of equal rows that were counted, in parts, so that no task gets most of the rows."""
+    counted, parts = workspace.table("counted"), workspace.table("parts")
+    engine.run("staging/count_rows", counted=counted, assigned=sources["assigned"], codes=sources["codes"])
+    most = max(1, recoding.coded.source_rows // PARTS_OF_TASKS)
+    names = [Identifier("leaf"), *(code["name"] for code in sources["codes"])]
+    engine.run("staging/divide_rows", parts=parts, sorted=counted, most=most, columns=names)
+    engine.run("staging/stage_counted_rows", staging=staging, **sources | {"assigned": parts}, counted=True)
+    workspace.drop(counted, parts)
 
 
 @contextlib.contextmanager
@@ -181,12 +197,18 @@ def _sorted_name(number: int) -> Identifier:
 _Texts = dict[tuple[Relation, Identifier], Identifier]
 
 
-def _sources(engine: Engine, recoding: Recoding, columns: list[ReleasedColumn], types: _Texts | None) -> dict[str, Any]:
-    """List the sources of the rows' select; with `types`, texts are enumerations of these, under own names."""
+def _sources(
+    engine: Engine, recoding: Recoding, columns: list[ReleasedColumn], types: _Texts | None, *, renamed: bool = False
+) -> dict[str, Any]:
+    """List the sources of the rows' select; with `types`, texts are enumerations of these.
+
+    renamed: whether columns have names of their own, as they have with `types`.
+    """
     coded, early = recoding.coded, _early(recoding.coded)
     named = [
         {
-            "name": column.name if types is None else _sorted_name(number),
+            "name": _sorted_name(number) if renamed or types is not None else column.name,
+            "released": column.name,
             "value": column.value,
             "cast": column.cast if types is None else None,
         }

@@ -182,6 +182,23 @@ def test_equal_rows_are_counted_before_they_are_sorted(tmp_path: Path, monkeypat
     assert len(found[0]) == 150_000
 
 
+def test_a_server_counts_equal_rows_before_it_sorts_them(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(i * 7919 % 50, i * 31 % 3, ("a", "b", None, "x'y")[i * 17 % 4]) for i in range(3_000)]
+    table = database.create({"n": "INTEGER", "times": "INTEGER", "copy": "VARCHAR(9)"}, rows)
+    roles = {"n": "quasi-identifier", "times": "insensitive", "copy": "sensitive"}
+    policy = database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 400}])
+    found: list[list[Row]] = []
+    for least in (recode.LEAST_REPEATED, 0):
+        monkeypatch.setattr(recode, "LEAST_REPEATED", least)
+        monkeypatch.setattr(released_rows, "PARTS_OF_TASKS", 300)
+        run = anonymize(policy, replace=True).run
+        counting = database.sql(f"SELECT name FROM sqlanon.steps WHERE run = '{run}' AND name = 'staging/divide_rows'")
+        assert bool(counting) == (least == 0)
+        found.append(database.sql(f"SELECT * FROM {table}_r"))
+    assert found[0] == found[1]
+    assert len(found[0]) == 3_000
+
+
 @pytest.mark.variants(1)
 @pytest.mark.parametrize("few", [recode.FEW_ROWS, 37_500])
 @pytest.mark.parametrize("ending", ["parquet", "csv"])

@@ -90,10 +90,32 @@ def test_a_table_too_large_for_a_task_is_measured_by_spark(
     one, other = (release_of(database, "patients", cases()["mondrian, hierarchies"]) for database in databases)
     assert one == other
     assert left_behind(databases[1]) == []
-    with open_database(databases[1].catalog) as catalog:
+    assert {"encoding/count_unique", "measures/measure_spread"} <= sent_by_the_last_run(databases[1])
+
+
+def test_equal_rows_are_counted_before_they_are_sorted(
+    databases: tuple[Database, SparkTables], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large release of few different rows: the same rows in the same order, by other statements."""
+    roles = dict.fromkeys(COLUMNS, "identifier") | {"age": "quasi-identifier", "disease": "sensitive"}
+    case = {
+        "subject": "none",
+        "attributes": {name: {"role": role} for name, role in roles.items()},
+        "privacy": [{"model": "k-anonymity", "k": 70}],
+    }
+    expected = release_of(databases[0], "patients", case)
+    assert len(set(expected["rows"])) * 10 < len(expected["rows"])
+    monkeypatch.setattr("sqlanon.staging.recode.LEAST_REPEATED", 0)
+    monkeypatch.setattr("sqlanon.staging.rows.PARTS_OF_TASKS", 200)
+    assert release_of(databases[1], "patients", case) == expected
+    assert "staging/stage_counted_rows" in sent_by_the_last_run(databases[1])
+
+
+def sent_by_the_last_run(spark: SparkTables) -> set[str]:
+    """The names of its statements."""
+    with open_database(spark.catalog) as catalog:
         (last,) = catalog.sql("SELECT max(run) FROM sqlanon.steps")[0]
-        sent = {name for (name,) in catalog.sql(f"SELECT name FROM sqlanon.steps WHERE run = '{last}'")}
-    assert {"encoding/count_unique", "measures/measure_spread"} <= sent
+        return {name for (name,) in catalog.sql(f"SELECT name FROM sqlanon.steps WHERE run = '{last}'")}
 
 
 def relations_of(spark: SparkTables) -> list[str]:
@@ -202,7 +224,7 @@ def test_labels_that_were_exchanged_at_home_are_found(
         return made
 
     monkeypatch.setattr("sqlanon.releases.generalized.create_regions", exchanged)
-    with pytest.raises(VerificationError):
+    with pytest.raises(VerificationError, match="regions_contain"):
         run(published, replace=True)
     assert spark.sql("SELECT * FROM patients_r") == before
 
