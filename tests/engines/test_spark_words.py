@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from sqlanon.engines import connect
 from sqlanon.engines.spark import session as sessions
 from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.errors import condition_of, opening_error, statement_error, unless_disconnected
 from sqlanon.engines.spark.session import in_one_job
 from sqlanon.engines.spark.urls import SparkAddress, address_of
@@ -366,3 +367,25 @@ def test_a_server_that_is_lost_is_not_asked_for_minutes() -> None:
     assert "Spark has ended, or is not reached any more" in done.stdout
     assert done.stderr == ""
     assert len(asked) <= 4  # the first setting, and what pyspark asks as it ends: each once more
+
+
+@pytest.mark.parametrize(
+    ("remote", "most", "by_spark"),
+    [("sc://host:15002/", 0, True), ("sc://host:15002/", 1_000, False), (None, 0, False)],
+)
+def test_tables_too_large_for_a_message_are_not_sent_in_one(
+    remote: str | None, most: int, by_spark: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect("duckdb:///:memory:") as home:
+        home.execute(Statement("create", "CREATE TEMP TABLE classes AS SELECT 1 AS leaf"))
+        engine = SparkEngine.__new__(SparkEngine)
+        engine._address = SparkAddress(None if remote else "local[1]", remote=remote)
+        tables = SimpleNamespace(home=home, bring=lambda *_: None, frame=lambda *_: None)
+        monkeypatch.setattr(engine, "_tables", tables, raising=False)
+        monkeypatch.setattr(engine, "_guarded", lambda _, work: work())
+        monkeypatch.setattr(engine, "tasks_for", lambda _: 0)
+        monkeypatch.setattr(engine, "_carry_out", lambda *_: ["there"])
+        monkeypatch.setattr("sqlanon.engines.spark.engine.MOST_OF_MESSAGE", most)
+        classes = home.temporary("classes")
+        measured = engine.measure_with_rows([classes], [classes], [], 1, lambda _: "by Spark")
+    assert measured == ("by Spark" if by_spark else "there")

@@ -42,10 +42,12 @@ from sqlanon.errors import AccessError, EngineError, PolicyError, SqlanonError
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, Text
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
 _T = TypeVar("_T")
 _DROPS = ("drop_table", "drop_tables")
+MOST_OF_MESSAGE = 64_000_000  # bytes of tables: a Connect server takes messages of 128 MB, with all that is around them
 
 
 @dataclass(frozen=True)
@@ -290,11 +292,17 @@ class SparkEngine(Engine):
         count: int,
         measure: Callable[[Engine], _T],
     ) -> _T:
-        """Measure rows in an executor, which gets these columns alone; too many for one task by statements of Spark."""
+        """Measure rows in an executor, which gets these columns alone; too many for one task by statements of Spark.
+
+        So are those that go with tables too large for one message to a Connect server: it gets other tables in parts.
+        """
         if self.tasks_for(count):
             return measure(self)
+        small = self._read_small(tables)
+        if self._address.remote is not None and sum(table.nbytes for table in small.values()) > MOST_OF_MESSAGE:
+            return measure(self)
         frames = {one.name: self._tables.frame(one.name, columns) for one in rows}
-        (value,) = self._carry_out(tables, frames, [measure], None)
+        (value,) = self._carry_out(small, frames, [measure], None)
         return value
 
     def tasks_for(self, rows: int) -> int:
@@ -315,19 +323,23 @@ class SparkEngine(Engine):
         """Carry out parts of a work, whose rows are in a table where there is a schema for it, else in executors."""
         schema = self._tables.schema
         made = None if schema is None else Relation(f"{rows[0].name}_carried", schema)
-        return self._carry_out(tables, {one.name: self._tables.frame(one.name) for one in rows}, works, made)
+        frames = {one.name: self._tables.frame(one.name) for one in rows}
+        return self._carry_out(self._read_small(tables), frames, works, made)
+
+    def _read_small(self, tables: Sequence[Relation]) -> dict[str, pyarrow.Table]:
+        """Read tables that are to go along with work."""
+        self._guarded("carry_out", lambda: self._tables.bring([one.name for one in tables], Place.HOME))
+        return {one.name: read_table(self._tables.home, one) for one in tables}
 
     def _carry_out(
         self,
-        tables: Sequence[Relation],
+        small: Mapping[str, pyarrow.Table],
         frames: Mapping[str, DataFrame],
         works: Sequence[Callable[[Engine], _T]],
         made: Relation | None,
     ) -> list[_T]:
         from sqlanon.engines.spark.executors import carry_out_in_parts, pickled
 
-        self._guarded("carry_out", lambda: self._tables.bring([one.name for one in tables], Place.HOME))
-        small = {one.name: read_table(self._tables.home, one) for one in tables}
         parts = [pickled(work) for work in works]
         outcomes = self._guarded("carry_out", lambda: carry_out_in_parts(self._session, frames, small, parts, made))
         for name in dict.fromkeys(name for outcome in outcomes for name in outcome.dropped):
