@@ -79,7 +79,10 @@ def test_the_release_shows_the_chosen_levels(database: Database, case: Case) -> 
 
 
 def _gcp(case: Case, node: Node) -> float:
-    """The mean penalty over all cells: the share of the hierarchy's leaves that a label covers, 1 where suppressed."""
+    """The mean penalty over all cells: the share of the hierarchy's leaves that a label covers, 1 where suppressed.
+
+    A group of one leaf costs nothing, as the value does not.
+    """
     out, penalty = Counter(case.suppressed_rows(node)), 0.0
     for row in case.rows:
         if out[row]:
@@ -87,9 +90,10 @@ def _gcp(case: Case, node: Node) -> float:
             penalty += len(node)
             continue
         for value, level, hierarchy in zip(row, node, case.hierarchies, strict=False):
-            label = hierarchy.label(value, level)
-            if level and label is not None:
-                penalty += hierarchy.share(label, level, len(hierarchy.paths))
+            label, leaves = hierarchy.label(value, level), len(hierarchy.paths)
+            share = hierarchy.share(label, level, leaves)
+            if level and label is not None and (level == hierarchy.height or share > 1 / leaves):
+                penalty += share
     return penalty / len(case.rows) / len(node)
 
 
