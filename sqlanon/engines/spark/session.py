@@ -234,4 +234,4 @@ def _end_java() -> None:
         process.wait(_END)
     except subprocess.TimeoutExpired:
         process.kill()
-    SparkContext._gateway = None  # by which another is started
+    SparkContext._gateway = SparkContext._jvm = None  # another is started; else the settings would ask the dead one
