@@ -182,7 +182,7 @@ def test_equal_rows_are_counted_before_they_are_sorted(tmp_path: Path, monkeypat
     assert len(found[0]) == 150_000
 
 
-def test_a_server_counts_equal_rows_before_it_sorts_them(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_counts_equal_rows_first(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(i * 7919 % 50, i * 31 % 3, ("a", "b", None, "x'y")[i * 17 % 4]) for i in range(3_000)]
     table = database.create({"n": "INTEGER", "times": "INTEGER", "copy": "VARCHAR(9)"}, rows)
     roles = {"n": "quasi-identifier", "times": "insensitive", "copy": "sensitive"}
