@@ -98,7 +98,7 @@ def patients(rows: int = 1200) -> list[Row]:
     ]
 
 
-def _case(quasi: Mapping[str, Any], *models: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+def policy_of(quasi: Mapping[str, Any], *models: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """A policy without its places: these quasi-identifiers, k = 5 and more models."""
     attributes: dict[str, Any] = {name: {"role": "insensitive"} for name in COLUMNS}
     attributes |= {"ssn": {"role": "identifier"}, "disease": {"role": "sensitive"}, "days": {"role": "sensitive"}}
@@ -159,40 +159,40 @@ def cases() -> dict[str, dict[str, Any]]:
     """All policies by name."""
     found: dict[str, dict[str, Any]] = {}
     for name, algorithm in TREES.items():
-        found[name] = _case(PLAIN, algorithm=algorithm)
-        found[f"{name}, hierarchies"] = _case(LEVELED, algorithm=algorithm)
+        found[name] = policy_of(PLAIN, algorithm=algorithm)
+        found[f"{name}, hierarchies"] = policy_of(LEVELED, algorithm=algorithm)
     for name, model in MODELS.items():
-        found[f"mondrian, {name}"] = _case(PLAIN, model)
-        found[f"optimal, {name}, star"] = _case(
+        found[f"mondrian, {name}"] = policy_of(PLAIN, model)
+        found[f"optimal, {name}, star"] = policy_of(
             LEVELED, model, algorithm={"name": "optimal"}, suppression=0.1, suppressed="star"
         )
-    found["sampled, recursive-l"] = _case(PLAIN, MODELS["recursive-l"], algorithm=SAMPLED)
-    found["gain, t-equal"] = _case(PLAIN, MODELS["t-equal"], algorithm=TREES["gain"])
+    found["sampled, recursive-l"] = policy_of(PLAIN, MODELS["recursive-l"], algorithm=SAMPLED)
+    found["gain, t-equal"] = policy_of(PLAIN, MODELS["t-equal"], algorithm=TREES["gain"])
     for name, algorithm in LATTICES.items():
         suppression = {} if algorithm["name"] == "top-down" else {"suppression": 0.05}
-        found[name] = _case(LEVELED, algorithm=algorithm, **suppression)
-    found["optimal, whole release"] = _case(LEVELED, algorithm={"name": "optimal"}, suppression=0.02) | {
+        found[name] = policy_of(LEVELED, algorithm=algorithm, **suppression)
+    found["optimal, whole release"] = policy_of(LEVELED, algorithm={"name": "optimal"}, suppression=0.02) | {
         "privacy": TABLE_MODELS
     }
     optimal = {"algorithm": {"name": "optimal"}, "suppression": 0.2}
-    found["optimal, recode"] = _case(LEVELED, remainder="recode", **optimal)
-    found["optimal, star unprotected"] = _case(LEVELED, suppressed={"star": "unprotected"}, **optimal)
+    found["optimal, recode"] = policy_of(LEVELED, remainder="recode", **optimal)
+    found["optimal, star unprotected"] = policy_of(LEVELED, suppressed={"star": "unprotected"}, **optimal)
     numbers = {"age": QUASI, "income": QUASI, "cost": QUASI, "admitted": QUASI}
     for show in ("bounds", "mean", "midpoint"):
         shown = {name: QUASI | {"show": show} for name in ("age", "income", "cost")}
-        found[f"show {show}"] = _case(shown)
-        found[f"show {show}, cuts"] = _case(shown, ranges="cuts")
-        found[f"show {show}, known"] = _case({name: one | {"nulls": "allow"} for name, one in shown.items()})
-    found["numbers"] = _case(numbers)
-    found["numbers, cuts"] = _case(numbers, ranges="cuts")
-    found["limits"] = _case(numbers | {"cost": QUASI | {"top": {"quantile": 0.99}}, "age": QUASI | {"bottom": 25}})
-    found["sets by range"] = _case({"zipcode": QUASI | {"sets": "range"}, "job": QUASI | {"sets": "auto"}})
-    found["sets"] = _case({"zipcode": QUASI, "job": QUASI, 'Ward "A"': QUASI})
-    found["suppressed column"] = _case(LEVELED | {"zipcode": QUASI | {"hierarchy": "suppress"}})
-    found["decimals in bands"] = _case({"cost": QUASI | {"hierarchy": {"intervals": [2.5, 10, 50]}}, "age": QUASI})
-    found["one row each"] = _case(PLAIN) | {"privacy": [{"model": "k-anonymity", "k": 1}]}
-    found["all in one"] = _case(PLAIN) | {"privacy": [{"model": "k-anonymity", "k": 700}]}
-    found["unmet"] = _case(PLAIN, {"model": "distinct-l-diversity", "attribute": "disease", "l": 6})
+        found[f"show {show}"] = policy_of(shown)
+        found[f"show {show}, cuts"] = policy_of(shown, ranges="cuts")
+        found[f"show {show}, known"] = policy_of({name: one | {"nulls": "allow"} for name, one in shown.items()})
+    found["numbers"] = policy_of(numbers)
+    found["numbers, cuts"] = policy_of(numbers, ranges="cuts")
+    found["limits"] = policy_of(numbers | {"cost": QUASI | {"top": {"quantile": 0.99}}, "age": QUASI | {"bottom": 25}})
+    found["sets by range"] = policy_of({"zipcode": QUASI | {"sets": "range"}, "job": QUASI | {"sets": "auto"}})
+    found["sets"] = policy_of({"zipcode": QUASI, "job": QUASI, 'Ward "A"': QUASI})
+    found["suppressed column"] = policy_of(LEVELED | {"zipcode": QUASI | {"hierarchy": "suppress"}})
+    found["decimals in bands"] = policy_of({"cost": QUASI | {"hierarchy": {"intervals": [2.5, 10, 50]}}, "age": QUASI})
+    found["one row each"] = policy_of(PLAIN) | {"privacy": [{"model": "k-anonymity", "k": 1}]}
+    found["all in one"] = policy_of(PLAIN) | {"privacy": [{"model": "k-anonymity", "k": 700}]}
+    found["unmet"] = policy_of(PLAIN, {"model": "distinct-l-diversity", "attribute": "disease", "l": 6})
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -11,11 +12,16 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
+from sqlanon.errors import PolicyError
 from sqlanon.policy import Quality
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.dry_run import DryRun, run_dry
-from tests.random_cases import many
+from tests.drawn_policies import drawn_policy, write_costs
+from tests.random_cases import many, turn
 from tests.run_support import OPTIONS, Database, anonymize, open_database
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+import frozen_releases
 
 pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
@@ -348,3 +354,33 @@ def test_a_dry_search_shows_few_of_many_checks(database: Database) -> None:
     policy = database.policy("people", attributes, algorithm={"name": "bottom-up"})
     names = [step.name for step in run_dry(policy, OPTIONS).steps if step.phase == "search"]
     assert max(names.count(name) for name in names) == 2
+
+
+@pytest.fixture
+def patients(database_url: str) -> Iterator[Database]:
+    with open_database(database_url) as opened:
+        opened.create(frozen_releases.COLUMNS, frozen_releases.patients(800), name="patients")
+        opened.sql("CREATE TABLE everybody AS SELECT * FROM patients")
+        yield opened
+
+
+def test_every_frozen_policy_has_a_dry_run(patients: Database) -> None:
+    """A policy that a run carries out is shown whole, and what a search would have found is made up without a fault."""
+    for name, case in frozen_releases.cases().items():
+        assert _wrong(run_dry(patients.policy("patients", **case), OPTIONS), patients.engine) == [], name
+    assert patients.leftovers() == []
+
+
+def test_every_drawn_policy_has_a_dry_run_or_a_refusal(patients: Database, tmp_path: Path) -> None:
+    write_costs(tmp_path)
+    shown = 0
+    for seed in range(turn() * 1000, turn() * 1000 + many(60)):
+        case = drawn_policy(seed, "everybody", tmp_path)
+        try:
+            dry = run_dry(patients.policy("patients", **case), OPTIONS)
+        except PolicyError:
+            continue
+        assert _wrong(dry, patients.engine) == [], f"seed {seed}: {case}"
+        shown += 1
+    assert shown >= many(60) // 3
+    assert patients.leftovers() == []
