@@ -92,7 +92,7 @@ def test_values_that_a_taxonomy_lacks_are_counted_not_named(engine: Engine) -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a;X;*\nb;Y\n", r"line 2 .*has 1 level where those before have 2"),
+        ("a;X;*\nb;Y\n", r"line 2 .*has 1 level where the first one has 2"),
         ('"a\nb";X;*\nb;Y\n', r"line 3 .*has 1 level"),
         ("a;X;*\nb;Y;*\na;Y;*\n", r"line 3 .*another path"),
         ("a;X;*\nb;;*\n", r"line 2 .*empty label"),

@@ -22,7 +22,7 @@ from sqlanon.plan.column_names import names_a_person
 from sqlanon.plan.connecting import connect_to_table, names_file, open_source, read_file_as
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.opening import open_table
-from sqlanon.plan.plan import Plan, check
+from sqlanon.plan.plan import Plan
 from sqlanon.plan.private import COUNT
 from sqlanon.plan.repeating import Repetition, find_repeating
 from sqlanon.plan.subject import identifying
@@ -33,6 +33,7 @@ from sqlanon.profile.facts import Profile
 from sqlanon.profile.profiling import profile
 from sqlanon.profile.tryout import try_draft
 from sqlanon.results.masking import Masking
+from sqlanon.runs.value_checks import check_values
 from sqlanon.sql import Relation
 from sqlanon.verification.release import attributes_of
 from sqlanon.verification.verdict import Verification
@@ -129,13 +130,13 @@ def _tried(engine: Engine, profile: Profile, url: str | None, options: EngineOpt
 
 
 def check_policy(policy: Policy, *, replace: bool = False, options: EngineOptions | None = None) -> Plan:
-    """Resolve a policy against its table, changing nothing.
+    """Resolve a policy against its table and the values there, changing nothing.
 
     An existing release is no problem; unless it is to be replaced (`replace`), a warning says that it is there.
     Raises PolicyError with every problem found, or AccessError.
     """
     with open_for_planning(policy, options) as (engine, target):
-        return check(policy, engine, target, replace=replace)
+        return check_values(policy, engine, target, replace)
 
 
 def check_table(

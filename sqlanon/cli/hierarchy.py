@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(help="Generalization hierarchies.", no_args_is_help=True)
     command(group, "show", limits=True)(show_command)
+    command(group, "missing", as_json=False, limits=True)(missing_command)
     command(group, "export", as_json=False, limits=True)(export_command)
     command(group, "import")(import_command)
     command(group, "list")(list_command)
@@ -103,6 +104,24 @@ def export_command(
         hierarchies.scratch_hierarchies(engine, source, spec) as built,
     ):
         _write(hierarchies.export_csv(engine, built[attribute]), output)
+
+
+def missing_command(
+    call: Call,
+    policy: PolicyFile,
+    attribute: Attribute,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write here; by default, and with -, to stdout.")
+    ] = None,
+) -> None:
+    """Write the values that a csv or mapping lacks, as lines `value;;...;*` to complete and add to it.
+
+    They are values of the policy's table: treat them like the data.
+    """
+    loaded = loading.load_policy(policy)
+    _spec(loaded, attribute)
+    with connecting.open_source(loaded, call.options) as (engine, source):
+        _write(hierarchies.missing_lines(engine, source, attribute, loaded.attributes[attribute]), output)
 
 
 def _recorded(catalog: Catalog, name: str) -> HierarchyRecord:

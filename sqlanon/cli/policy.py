@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -155,13 +156,19 @@ def check_command(
     if sql:
         _print_dry_run(call, loaded, replace, lattice_options.SearchOptions())
         return
-    plan, refusal = linking.check_run(loaded, replace=replace, options=call.options)
+    tell_missing = None if call.json else _tell_missing
+    plan, refusal = linking.check_run(loaded, replace=replace, options=call.options, tell_missing=tell_missing)
     if call.json:
         refusals = [] if refusal is None else [f"A run would be refused: {refusal}"]
         call.emit({**_plan_object(plan), "warnings": [*plan.warnings, *refusals]})
         return
     print(plans.plan_text(plan))
     call.note(_next_of_check(policy, refusal))
+
+
+def _tell_missing(column: str, values: Sequence[str]) -> None:
+    """List values that a hierarchy lacks, on the terminal of who may read the source; errors count them."""
+    print(f"The hierarchy of '{column}' lacks {', '.join(map(repr, values))}")
 
 
 def _next_of_check(policy: Path, refusal: str | None) -> str:

@@ -9,6 +9,7 @@ from sqlanon.encoding.fractions import Range
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind
 from sqlanon.hierarchies import build_hierarchy
+from sqlanon.hierarchies.limits import coded_value
 from sqlanon.hierarchies.open_ends import open_groups
 from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Role
@@ -118,16 +119,8 @@ def _create_values(
 
 
 def plain_value(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
-    """Write the value that equal values are coded by, in one form: PostgreSQL's decimals without scale, one zero.
-
-    Numbers beyond a limit are coded by it.
-    """
-    value = attribute.limits.coded(engine.render, value, attribute.column)
-    if attribute.column.type == "numeric":
-        return engine.render.macro("trim_scale", value)
-    if attribute.column.kind is Kind.FLOAT:
-        return macro("codes.signless", value, Markup(attribute.column.type))
-    return value
+    """Write the value that equal values are coded by (see `coded_value`)."""
+    return coded_value(engine.render, attribute.column, attribute.limits, value)
 
 
 def key_of(engine: Engine, attribute: Attribute, value: Markup) -> Markup:

@@ -97,6 +97,19 @@ def literal(number: Decimal, column: Column) -> Markup:
     return macro("values.cast", RedactedValue(shown), Markup(column.type))
 
 
+def coded_value(render: Renderer, column: Column, limits: Limits, value: Markup) -> Markup:
+    """Write the value that equal values are coded by, in one form: PostgreSQL's decimals without scale, one zero.
+
+    Numbers beyond a limit are coded by it.
+    """
+    value = limits.coded(render, value, column)
+    if column.type == "numeric":
+        return render.macro("trim_scale", value)
+    if column.kind is Kind.FLOAT:
+        return macro("codes.signless", value, Markup(column.type))
+    return value
+
+
 def limit_problem(number: Decimal, column: Column) -> str | None:
     """Say why a number is no value of a column; None if it is one."""
     if column.kind is Kind.INTEGER and number != number.to_integral_value():

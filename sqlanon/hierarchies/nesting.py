@@ -25,9 +25,16 @@ def count_torn(task: HierarchyTask, height: int, relation: Relation | None = Non
     return {int(level): int(torn) for level, torn in rows}
 
 
-def check_nesting(task: HierarchyTask, height: int, relation: Relation | None = None) -> None:
-    """Raise PolicyError that says at which level how many groups have more than one parent."""
+def nesting_problems(task: HierarchyTask, height: int, relation: Relation | None = None) -> list[str]:
+    """Say at which level how many groups have more than one parent."""
     torn = count_torn(task, height, relation)
-    if torn:
-        torn_text = "; ".join(f"{count} of level {level} in level {level + 1}" for level, count in torn.items())
-        raise task.error(f"the levels do not nest, groups have more than one parent: {torn_text}.")
+    if not torn:
+        return []
+    torn_text = "; ".join(f"{count} of level {level} in level {level + 1}" for level, count in torn.items())
+    return [f"the levels do not nest, groups have more than one parent: {torn_text}."]
+
+
+def check_nesting(task: HierarchyTask, height: int, relation: Relation | None = None) -> None:
+    """Raise PolicyError where groups of the drafted hierarchy have more than one parent."""
+    for problem in nesting_problems(task, height, relation):
+        raise task.error(problem)

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.columns import Column, Kind
+from sqlanon.engines.columns import Column
 from sqlanon.hierarchies.build import build_hierarchy
+from sqlanon.hierarchies.limits import NO_LIMITS, Limits, coded_value
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import Hierarchy, Policy
@@ -55,14 +56,15 @@ def hierarchies_of_models(
 
 def _build(engine: Engine, table: Relation, column: Column, spec: Hierarchy, place: int) -> HierarchyTable:
     values = engine.temporary(f"hierarchy_values_{place}")
-    _create_values(engine, values, table, column)
+    create_values(engine, values, table, column)
     return build_hierarchy(engine, spec, column, values, engine.temporary(f"hierarchy_{place}"))
 
 
-def _create_values(engine: Engine, values: Relation, table: Relation, column: Column) -> None:
-    trimmed = column.kind is Kind.DECIMAL and column.type == "numeric"
-    value = Markup(Identifier("v"))
-    value = engine.render.macro("trim_scale", value) if trimmed else value
+def create_values(
+    engine: Engine, values: Relation, table: Relation | Markup, column: Column, limits: Limits = NO_LIMITS
+) -> None:
+    """Make a table of the distinct values of a column as a run codes them, NULL left out."""
+    value = coded_value(engine.render, column, limits, Markup(Identifier("v")))
     engine.run(
         "encoding/create_values",
         values=values,

@@ -5,18 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
-from sqlanon.hierarchies.nesting import check_nesting
+from sqlanon.hierarchies.nesting import nesting_problems
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier
 from sqlanon.support.quantities import quantity
 
 ROOT = "*"
+MOST_PROBLEMS = 10  # of one taxonomy that are listed line by line
+_PLURALS = {"line": "lines", "entry": "entries"}
 _SEPARATORS = ";\t,"
 _QUOTED = re.compile(r'"[^"]*"')
 _MAX_FIELD = 1 << 30  # characters; the standard library's own limit is 131,072
@@ -30,45 +33,98 @@ class Line(NamedTuple):
     labels: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Taxonomy:
+    """The lines of a taxonomy, one a value, each with the root as its last label, and what is wrong with others."""
+
+    lines: list[Line]
+    problems: list[str]
+    blank: tuple[str, ...] = ()
+    """The labels of a line to complete, as the file or mapping has them: empty ones, and its root if it writes one."""
+
+    @property
+    def height(self) -> int:
+        """The levels above the values; of a taxonomy with ragged lines, those of its first line."""
+        return len(self.lines[0].labels)
+
+
 def draft_taxonomy(task: HierarchyTask) -> HierarchyDraft:
     """Match values with the lines of a taxonomy.
 
-    Raises PolicyError for what is wrong with these, and for values that they lack, with their number, unless the
+    Raises PolicyError for all that is wrong with these, and for values that they lack, with their number, unless the
     hierarchy has `unknown`.
     """
-    checked = read_taxonomy(task.spec, task.base_directory, task.error)
-    source = _source_of(task.spec)
-    height = len(checked[0].labels)
-    levels = range(1, height + 1)
+    taxonomy = scan_taxonomy(task.spec, task.base_directory, task.error)
+    problems, is_whole = list(taxonomy.problems), not taxonomy.problems
+    levels = range(1, (taxonomy.height if is_whole else 1) + 1)
+    match_values(task, taxonomy, levels)
+    if is_whole:
+        problems += nesting_problems(task, taxonomy.height, task.paths)
+    (missing,) = task.engine.query_one("hierarchies/count_unmatched", leaves=task.leaves)
+    if missing:
+        problems.append(
+            f"{_source_of(task.spec)} lacks {missing} of the distinct values in the data (sqlanon hierarchy missing"
+            ' writes them to complete it); add them, or write unknown: "*" to put them in a group of their own under'
+            " the root."
+        )
+    if problems:
+        raise _together(problems, task.error)
+    task.engine.run("hierarchies/group_paths", groups=task.groups, leaves=task.leaves, paths=task.paths, levels=levels)
+    return HierarchyDraft(height=taxonomy.height, keys=(Identifier("l1"),), lines=len(taxonomy.lines))
+
+
+def match_values(task: HierarchyTask, taxonomy: Taxonomy, levels: Sequence[int]) -> None:
+    """Write the lines as a work table with these levels, and the values each with its line; NULL for those they lack.
+
+    With one level, all lines are put under the root, so that values can be matched with ragged lines too.
+    """
+    lines, height = taxonomy.lines, len(levels)
+    labels = [line.labels if height > 1 else (ROOT,) for line in lines]
     task.engine.run("hierarchies/create_paths", paths=task.paths, levels=levels)
-    rows: list[tuple[int | str | None, ...]] = [(line.place, line.value, *line.labels) for line in checked]
+    rows: list[tuple[int | str | None, ...]] = [
+        (line.place, line.value, *own) for line, own in zip(lines, labels, strict=True)
+    ]
     if task.spec.unknown is not None:
         # the group of unknown values comes last; its missing value tells it from the file's lines
-        rows.append((checked[-1].place + 1, None, *(task.spec.unknown for _ in levels[:-1]), ROOT))
+        rows.append((lines[-1].place + 1, None, *(task.spec.unknown for _ in levels[:-1]), ROOT))
     task.engine.load(task.paths, ["line", *(f"l{level}" for level in range(height + 1))], rows)
-    check_nesting(task, height, task.paths)
     task.engine.run("hierarchies/match_paths", leaves=task.leaves, values=task.values, text=task.text, paths=task.paths)
-    _check_matches(task, source)
-    task.engine.run("hierarchies/group_paths", groups=task.groups, leaves=task.leaves, paths=task.paths, levels=levels)
-    return HierarchyDraft(height=height, keys=(Identifier("l1"),), lines=len(checked))
 
 
 def read_taxonomy(spec: Hierarchy, directory: Path | None, error: Callable[[str], PolicyError]) -> list[Line]:
-    """The lines of a taxonomy, each with the root as its last label.
+    """Read the lines of a taxonomy, each with the root as its last label.
 
     They are those of a file `leaf;level 1;...;*` (separator `;`, tab or `,`; UTF-8; quotes as in CSV), or of a mapping
-    from value to label, or to the labels from level 1 up. Raises PolicyError, with the line, for ragged lines, empty
+    from value to label, or to the labels from level 1 up. Raises PolicyError, with the lines, for ragged lines, empty
     labels and leaves with two paths.
+    """
+    taxonomy = scan_taxonomy(spec, directory, error)
+    if taxonomy.problems:
+        raise _together(taxonomy.problems, error)
+    return taxonomy.lines
+
+
+def scan_taxonomy(spec: Hierarchy, directory: Path | None, error: Callable[[str], PolicyError]) -> Taxonomy:
+    """Read the lines of a taxonomy as `read_taxonomy` does, and list the problems of all lines.
+
+    Raises PolicyError for a file that can't be read as lines, and for one without any.
     """
     source = _source_of(spec)
     if spec.csv is not None:
         path = (directory or Path()) / Path(spec.csv).expanduser()
-        checked = _rooted(list(_checked(read_lines(path, spec.csv, error), "line", source, error)))
+        lines, problems = _checked(read_lines(path, spec.csv, error), "line", source)
     else:
-        checked = _rooted(list(_checked(_lines_of(spec.mapping or {}), "entry", source, error)))
-    if not checked:
-        raise error(f"{source} is empty.")
-    return checked
+        lines, problems = _checked(_lines_of(spec.mapping or {}), "entry", source)
+    if not lines:
+        raise _together(problems or [f"{source} is empty."], error)
+    writes_root = _writes_root(lines)
+    first = lines[0].labels
+    blank = ("",) * (len(first) - writes_root) + first[-1:] * writes_root
+    return Taxonomy(_rooted(lines, writes_root), problems, blank)
+
+
+def _together(problems: Sequence[str], error: Callable[[str], PolicyError]) -> PolicyError:
+    return PolicyError([str(error(problem)) for problem in problems])
 
 
 def _source_of(spec: Hierarchy) -> str:
@@ -80,40 +136,44 @@ def _lines_of(mapping: Mapping[str, str | tuple[str, ...]]) -> Iterator[Line]:
         yield Line(place, value, (labels,) if isinstance(labels, str) else tuple(labels))
 
 
-def _check_matches(task: HierarchyTask, source: str) -> None:
-    (missing,) = task.engine.query_one("hierarchies/count_unmatched", leaves=task.leaves)
-    if missing:
-        raise task.error(
-            f'{source} lacks {missing} of the distinct values in the data; add them, or write unknown: "*" '
-            "to put them in a group of their own under the root."
-        )
-
-
-def _checked(lines: Iterable[Line], unit: str, source: str, error: Callable[[str], PolicyError]) -> Iterator[Line]:
-    """The lines without repetitions."""
-    seen: dict[str, tuple[str, ...]] = {}
-    depth: int | None = None
+def _checked(lines: Iterable[Line], unit: str, source: str) -> tuple[list[Line], list[str]]:
+    """Keep the first line of each value, and list the problems of lines: a few by their place, the others counted."""
+    kept: dict[str, Line] = {}
+    problems: list[str] = []
     for line in lines:
-        where = f"{unit} {line.place} of {source}"
-        depth = len(line.labels) if depth is None else depth
-        if len(line.labels) != depth:
-            raise error(f"{where} has {quantity(len(line.labels), 'level')} where those before have {depth}.")
-        if not all(line.labels):
-            raise error(f"{where} has an empty label.")
-        if "\x00" in line.value or any("\x00" in label for label in line.labels):
-            raise error(f"{where} holds a NUL character.")
-        if line.value not in seen:
-            seen[line.value] = line.labels
-            yield line
-        elif seen[line.value] != line.labels:
-            raise error(f"{where} gives a value another path than a {unit} before.")
+        first = next(iter(kept.values()), line)
+        wrong = _problem_of(line, len(first.labels), kept.get(line.value), unit)
+        if wrong is not None:
+            problems.append(f"{unit} {line.place} of {source} {wrong}")
+        if "\x00" not in line.value:  # which no database holds
+            kept.setdefault(line.value, line)
+    if (others := len(problems) - MOST_PROBLEMS) > 0:
+        problems[MOST_PROBLEMS:] = [f"{others:,} more of its {_PLURALS[unit]} are wrong."]
+    return list(kept.values()), problems
 
 
-def _rooted(lines: list[Line]) -> list[Line]:
-    """The lines with the root as last label: the last level itself where it has one group, a level more elsewhere."""
-    tops = {line.labels[-1] if line.labels else line.value for line in lines}
-    kept = -1 if lines and lines[0].labels and len(tops) == 1 else None
+def _problem_of(line: Line, depth: int, earlier: Line | None, unit: str) -> str | None:
+    """Say what is wrong with a line; None for nothing. `earlier` is the first line of the same value."""
+    if len(line.labels) != depth:
+        return f"has {quantity(len(line.labels), 'level')} where the first one has {depth}."
+    if not all(line.labels):
+        return "has an empty label."
+    if "\x00" in line.value or any("\x00" in label for label in line.labels):
+        return "holds a NUL character."
+    if earlier is not None and earlier.labels != line.labels:
+        return f"gives a value another path than {unit} {earlier.place}."
+    return None
+
+
+def _rooted(lines: list[Line], writes_root: bool) -> list[Line]:
+    """The lines with the root as last label: in place of the last label that all have, a level more elsewhere."""
+    kept = -1 if writes_root else None
     return [Line(line.place, line.value, (*line.labels[:kept], ROOT)) for line in lines]
+
+
+def _writes_root(lines: list[Line]) -> bool:
+    """Tell whether the last level of lines is one group."""
+    return bool(lines[0].labels) and len({line.labels[-1] if line.labels else line.value for line in lines}) == 1
 
 
 def read_lines(path: Path, shown: str, error: Callable[[str], PolicyError]) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -142,6 +142,10 @@ class Plan:
         return next(a for a in self.attributes if a.name == name)
 
 
+FurtherProblems = Callable[[PlanSubject, Engine, Relation], Iterable[str]]
+"""Lists problems of a policy with the values of its source."""
+
+
 def resolve(
     policy: Policy,
     engine: Engine,
@@ -150,12 +154,14 @@ def resolve(
     release_engine: Engine | None = None,
     pinned: Origin | None = None,
     is_part: bool = False,
+    further: FurtherProblems | None = None,
 ) -> Plan:
     """Resolve a policy against the source's database, changing nothing; a source file is read into the session.
 
     `replace` allows an existing release. `release_engine` is connected to the release's database where that is
     another one; without it, a release in another database is not looked at here. `pinned` is what a source table has
     to be. `is_part`: others hold further rows of the same release, and models are not judged by the number of rows.
+    `further` looks for problems that a run would find only later.
 
     Raises one PolicyError with every problem found, or AccessError if the source may not be read.
     """
@@ -173,17 +179,25 @@ def resolve(
     wrong = [*problems(subject), *subject_problems(subject), *_losses(subject, engine, source)]
     wrong += climb_problems(subject)
     wrong += wildcard_problems(subject, engine, source) if not wrong else []
+    wrong = list(dict.fromkeys([*wrong, *(further(subject, engine, source) if further is not None else ())]))
     if wrong or refused:
         raise _together(wrong, refused)
     return _plan(subject, source, release, reading)
 
 
-def check(policy: Policy, engine: Engine, release_engine: Engine | None, *, replace: bool) -> Plan:
+def check(
+    policy: Policy,
+    engine: Engine,
+    release_engine: Engine | None,
+    *,
+    replace: bool,
+    further: FurtherProblems | None = None,
+) -> Plan:
     """Resolve a policy as `resolve` does, where an existing release is no problem.
 
     Unless it is to be replaced (`replace`), a warning says that it is there.
     """
-    plan = resolve(policy, engine, replace=True, release_engine=release_engine)
+    plan = resolve(policy, engine, replace=True, release_engine=release_engine, further=further)
     return plan if replace else with_word_of_release(plan, engine, release_engine)
 
 

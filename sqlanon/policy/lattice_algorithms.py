@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import PlainSerializer, WrapValidator, model_validator
@@ -80,6 +80,16 @@ class _FullDomain(AlgorithmParameters):
     recoding: Literal["full-domain", "attribute-suppression"] = "full-domain"
     """`full-domain` shows a quasi-identifier at any level of its hierarchy; `attribute-suppression` as it is (level 0)
     or as `*` (level 1), with nothing between."""
+
+    def limit_problems(self, heights: Mapping[str, int]) -> Iterator[str]:
+        """Say which limits are beyond the levels that hierarchies have on a table: `heights` has the topmost ones."""
+        for name, (low, high) in self.limits.items():
+            height = heights.get(name, high)
+            if high > height:
+                yield (
+                    f"{path_text(('algorithm', 'limits', name))}: its hierarchy has levels 0 to {height} on this table,"
+                    f" not {low} to {high}; name levels up to {height}, or leave the limits out."
+                )
 
     def problems(self, quasi: Sequence[str]) -> Iterator[str]:
         for key in ("limits", "weights"):

@@ -14,9 +14,10 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.drawn_plan import DrawnPlan
-from sqlanon.plan.plan import Plan, check
+from sqlanon.plan.plan import Plan
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.policy import Policy
+from sqlanon.runs.value_checks import TellMissing, check_values
 from sqlanon.work.session import open_existing_catalog, open_for_planning
 
 AnyPlan = TypeVar("AnyPlan", bound=Plan | DrawnPlan)
@@ -58,13 +59,20 @@ def check_earlier_releases(
 
 
 def check_run(
-    policy: Policy, *, replace: bool = False, options: EngineOptions | None = None
+    policy: Policy,
+    *,
+    replace: bool = False,
+    options: EngineOptions | None = None,
+    tell_missing: TellMissing | None = None,
 ) -> tuple[Plan, str | None]:
-    """Check a policy against its table (see `plan.check`), and find why a run would be refused all the same.
+    """Check a policy against its table and the values there, and find why a run would be refused all the same.
 
     The second is None where no earlier release of the source refuses a run. Nothing is changed.
+    `tell_missing` gets the values that hierarchies lack. Raises PolicyError with every problem found.
     """
-    return plan_and_refusal(policy, options, lambda engine, target: check(policy, engine, target, replace=replace))
+    return plan_and_refusal(
+        policy, options, lambda engine, target: check_values(policy, engine, target, replace, tell_missing)
+    )
 
 
 def plan_and_refusal(

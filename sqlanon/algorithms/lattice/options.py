@@ -59,6 +59,29 @@ def on_lattice(policy: Policy) -> Policy:
     return policy.model_copy(update={"algorithm": Optimal(name="optimal")})
 
 
+def lattice_within(algorithm: FullDomain, heights: Mapping[str, int]) -> Lattice:
+    """Lay out the lattice of hierarchies, by their topmost levels, within the limits of the policy.
+
+    Raises PolicyError for limits beyond a hierarchy.
+    """
+    if beyond := list(algorithm.limit_problems(heights)):
+        raise PolicyError(beyond)
+    limits = [algorithm.limits.get(name, (0, height)) for name, height in heights.items()]
+    bottom, top = tuple(low for low, _ in limits), tuple(high for _, high in limits)
+    return Lattice(tuple(heights), tuple(heights.values()), bottom, top)
+
+
+def require_affordable(lattice: Lattice, policy: Policy, search_options: SearchOptions) -> None:
+    """Raise PolicyError if the policy's search of a lattice may not end, unless the options let it go on or stop it."""
+    algorithm = full_domain(policy)
+    if search_options.levels is None and algorithm.exhaustive:
+        require_size(lattice, algorithm.name, search_options.any_size)
+    if search_options.levels is None and algorithm.stops_early:
+        require_end(lattice, algorithm.name, search_options)
+    if policy.remainder == "recode":  # which searches what is above the first pass as `optimal` does
+        require_end(lattice, "remainder: recode", search_options)
+
+
 def require_size(lattice: Lattice, what: str, any_size: bool) -> None:
     """Raise PolicyError if `what`, which looks at every generalization, would have to look at very many."""
     if lattice.size > LARGEST and not any_size:

@@ -13,7 +13,7 @@ from sqlanon.algorithms.lattice.datafly import datafly
 from sqlanon.algorithms.lattice.frequency.base import create_base
 from sqlanon.algorithms.lattice.incognito import incognito
 from sqlanon.algorithms.lattice.optimal import optimal
-from sqlanon.algorithms.lattice.options import SearchOptions, full_domain, node_of, require_end, require_size
+from sqlanon.algorithms.lattice.options import SearchOptions, full_domain, lattice_within, node_of, require_affordable
 from sqlanon.algorithms.lattice.problem import Findings, Problem, lattice_facts
 from sqlanon.algorithms.lattice.quality.qualities import quality_of
 from sqlanon.algorithms.lattice.record import record
@@ -28,7 +28,6 @@ from sqlanon.encoding.frequency.lattice import Lattice, Node
 from sqlanon.encoding.frequency.task import LatticeTask
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.policy import FullDomain, Policy
-from sqlanon.policy.document import path_text
 from sqlanon.releases.recoding import Generalization, recode_node
 
 _ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
@@ -61,12 +60,7 @@ def lattice_problem(request: SearchRequest) -> Problem:
     if not budget:
         require_attainable(engine, coded.source_rows, request.models, sensitive)
     lattice = lattice_of(coded, algorithm)
-    if options.levels is None and algorithm.exhaustive:
-        require_size(lattice, algorithm.name, options.any_size)
-    if options.levels is None and algorithm.stops_early:
-        require_end(lattice, algorithm.name, options)
-    if policy.remainder == "recode":  # which searches what is above the first pass as `optimal` does
-        require_end(lattice, "remainder: recode", options)
+    require_affordable(lattice, policy, options)
     sets = create_base(engine, request.workspace, coded, request.tuples, task, algorithm.suppresses_attributes)
     _require_members(sets, policy)
     deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
@@ -89,18 +83,8 @@ def _require_members(sets: FrequencySets, policy: Policy) -> None:
 def lattice_of(coded: CodedTable, algorithm: FullDomain) -> Lattice:
     """The lattice within the policy's limits; raises PolicyError for those beyond a hierarchy."""
     fields = coded.quasi_identifiers
-    names = tuple(field.attribute.name for field in fields)
-    heights = tuple(len(steps_of(field, algorithm.suppresses_attributes)) - 1 for field in fields)
-    limits = [algorithm.limits.get(name, (0, height)) for name, height in zip(names, heights, strict=True)]
-    beyond = [
-        f"{path_text(('algorithm', 'limits', name))}: its hierarchy has levels 0 to {height} on this table, "
-        f"not {low} to {high}; name levels up to {height}, or leave the limits out."
-        for name, height, (low, high) in zip(names, heights, limits, strict=True)
-        if high > height
-    ]
-    if beyond:
-        raise PolicyError(beyond)
-    return Lattice(names, heights, tuple(low for low, _ in limits), tuple(high for _, high in limits))
+    heights = {field.attribute.name: len(steps_of(field, algorithm.suppresses_attributes)) - 1 for field in fields}
+    return lattice_within(algorithm, heights)
 
 
 def solve(problem: Problem, policy: Policy, search_options: SearchOptions) -> Findings:

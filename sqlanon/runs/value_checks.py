@@ -1,0 +1,138 @@
+"""Hierarchies held against the values of their columns by a check: a run would refuse them once it has begun."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from markupsafe import Markup
+
+from sqlanon.algorithms.lattice.options import SearchOptions, full_domain, lattice_within, require_affordable
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
+from sqlanon.errors import PolicyError
+from sqlanon.hierarchies.ambiguity import require_one_meaning
+from sqlanon.hierarchies.build import build_hierarchy, hierarchy_problems
+from sqlanon.hierarchies.limits import limits_in
+from sqlanon.hierarchies.missing import list_missing
+from sqlanon.hierarchies.scratch import create_values
+from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.plan.plan import Plan, check
+from sqlanon.plan.subject import PlanSubject
+from sqlanon.plan.trust import hold_trusted
+from sqlanon.policy import AttributeSection, Hierarchy, Policy, Recodes, Role
+from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.support.environment import Expanded
+
+MOST_LISTED = 20
+"""The most values that a check lists of those that a hierarchy lacks."""
+
+TellMissing = Callable[[str, Sequence[str]], None]
+"""Takes a column and the first values that its hierarchy lacks; for the eyes of who may read the source."""
+
+
+@dataclass
+class ValueChecks:
+    """Checks of a policy against the distinct values of its table's columns.
+
+    tell_missing: gets the values that hierarchies lack; nobody else does, as errors name no value.
+    warnings: the refusals that an option of `sqlanon run` avoids, once `problems` has run.
+    """
+
+    tell_missing: TellMissing | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def problems(self, subject: PlanSubject, engine: Engine, source: Relation) -> Iterator[str]:
+        """Say which hierarchies do not fit their values, and which limits of levels no hierarchy has.
+
+        Each hierarchy is built of the distinct values of its column, in a transaction that is undone.
+        """
+        heights: dict[str, int] = {}
+        with engine.undone():
+            hold_trusted(subject.policy, engine, source)
+            for place, (column, attribute, spec) in enumerate(_hierarchies(subject)):
+                values = engine.temporary(f"hierarchy_values_{place}")
+                try:
+                    _create_values(subject, engine, source, (column, attribute), values)
+                    built = _build(subject, engine, (column, attribute), spec, values)
+                    heights[column.name] = built.height
+                except PolicyError as error:
+                    yield from error.problems
+                    self._tell(engine, column, spec, values)
+        yield from self._level_problems(subject.policy, heights)
+
+    def _tell(self, engine: Engine, column: Column, spec: Hierarchy, values: Relation) -> None:
+        if self.tell_missing is None or spec.kind not in ("csv", "mapping"):
+            return
+        missing = list_missing(engine, spec, column, values, MOST_LISTED)
+        if missing:
+            self.tell_missing(column.name, missing)
+
+    def _level_problems(self, policy: Policy, heights: dict[str, int]) -> Iterator[str]:
+        if policy.algorithm.recodes is not Recodes.LEVELS:
+            return
+        algorithm = full_domain(policy)
+        if algorithm.suppresses_attributes:
+            heights = dict.fromkeys(heights, 1)
+        if problems := list(algorithm.limit_problems(heights)):
+            yield from problems
+            return
+        try:
+            require_affordable(lattice_within(algorithm, heights), policy, SearchOptions())
+        except PolicyError as refusal:
+            self.warnings.append(f"A run would be refused: {refusal}")
+
+
+def check_values(
+    policy: Policy,
+    engine: Engine,
+    release_engine: Engine | None,
+    replace: bool,
+    tell_missing: TellMissing | None = None,
+) -> Plan:
+    """Resolve a policy as `plan.check` does, and hold its hierarchies against the values of their columns."""
+    checks = ValueChecks(tell_missing)
+    plan = check(policy, engine, release_engine, replace=replace, further=checks.problems)
+    return dataclasses.replace(plan, warnings=(*plan.warnings, *checks.warnings))
+
+
+def _hierarchies(subject: PlanSubject) -> Iterator[tuple[Column, AttributeSection, Hierarchy]]:
+    """List the hierarchies that fit their columns by type, and whose files are there."""
+    for column, attribute in subject.attributes:
+        spec = subject.policy.algorithm.hierarchy_of(attribute)
+        if spec is None or hierarchy_problems(spec, column):
+            continue
+        if spec.csv is None or (not isinstance(spec.csv, Expanded) and Path(spec.csv).expanduser().is_file()):
+            yield column, attribute, spec
+
+
+def _create_values(
+    subject: PlanSubject, engine: Engine, source: Relation, coded: tuple[Column, AttributeSection], values: Relation
+) -> None:
+    """Write the distinct values that a run would code, those of a population that models look at among them."""
+    column, attribute = coded
+    rows: Relation | Markup = source
+    if _population(subject, attribute) is not None:
+        rows = macro("relations.both", source, _population(subject, attribute), Identifier(column.name))
+    create_values(engine, values, rows, column, limits_in(engine, source, column, attribute))
+
+
+def _build(
+    subject: PlanSubject,
+    engine: Engine,
+    coded: tuple[Column, AttributeSection],
+    spec: Hierarchy,
+    values: Relation,
+) -> HierarchyTable:
+    column, attribute = coded
+    built = build_hierarchy(engine, spec, column, values, values.sibling(f"{values.name}_built"))
+    if _population(subject, attribute) is not None:
+        require_one_meaning(engine, column.name, built)
+    return built
+
+
+def _population(subject: PlanSubject, attribute: AttributeSection) -> Relation | None:
+    is_quasi = attribute.role is Role.QUASI_IDENTIFIER
+    return subject.population.table if is_quasi and subject.population is not None else None

@@ -1,0 +1,135 @@
+"""`check` holds hierarchies against the values of their columns, and lists every problem that a run would find."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlanon.errors import PolicyError
+from sqlanon.policy.loading import build_policy
+from sqlanon.runs.linking import check_run
+from tests.cli.support import call_main
+from tests.run_support import Database, anonymize
+
+QUASI = {"role": "quasi-identifier"}
+COLUMNS = {"age": "INTEGER", "zip": "VARCHAR(5)", "job": "VARCHAR(9)", "weight": "DECIMAL(6,2)", "ward": "VARCHAR(3)"}
+ROWS = [
+    (20 + n % 9, f"{13000 + n % 7}", ["nurse", "clerk", "o'hara; x", None][n % 4], n % 5 + 0.25, "ab"[n % 2])
+    for n in range(40)
+]
+FIT: dict[str, Any] = {
+    "age": QUASI | {"hierarchy": {"intervals": [5, 10]}},
+    "zip": QUASI | {"hierarchy": {"mask": "right", "length": 5}},
+    "job": QUASI | {"hierarchy": {"mapping": {"nurse": "health", "clerk": "office", "o'hara; x": "office"}}},
+    "weight": {"role": "insensitive"},
+    "ward": {"role": "sensitive"},
+}
+LONG = "".join(f"v{number};a;*\n" if number % 2 else f"v{number};a\n" for number in range(60))
+
+WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "incomplete": ({"job": {"mapping": {"nurse": "health"}}}, {}, "lacks 2 of the distinct values"),
+    "doubled": (
+        {"job": {"csv": 'nurse;a;*\nclerk;b;*\nnurse;b;*\n"o\'hara; x";b;*\n'}},
+        {},
+        "line 3 .* another path than line 1",
+    ),
+    "ragged": ({"job": {"csv": "nurse;a;*\nclerk;b\n"}}, {}, "line 2 .* has 1 level"),
+    "many wrong lines": ({"job": {"csv": LONG}}, {}, "20 more of its lines are wrong"),
+    "empty label": ({"job": {"csv": "nurse;a;*\nclerk;;*\n"}}, {}, "line 2 .* has an empty label"),
+    "torn": ({"job": {"csv": 'nurse;a;p;*\nclerk;a;q;*\n"o\'hara; x";b;q;*\n'}}, {}, "1 of level 1 in level 2"),
+    "short mask": ({"zip": {"mask": "right", "length": 3}}, {}, "a value has 5 characters"),
+    "limits": ({}, {"limits": {"age": [1, 7], "zip": [0, 9]}}, "algorithm.limits.age: its hierarchy has levels 0 to 3"),
+    "crossed quantiles": (
+        {"age": {"intervals": [5]}},
+        {"attributes": {"age": {"bottom": {"quantile": 0.9}, "top": {"quantile": 0.1}}}},
+        "its bottom is not below its top",
+    ),
+}
+"""Hierarchies by column, more of the policy, and what is said of them."""
+
+
+def policy_of(
+    database: Database, table: str, hierarchies: Mapping[str, Any], more: Mapping[str, Any], home: Path
+) -> dict[str, Any]:
+    """Build a policy with other hierarchies than those that fit; texts of `csv` are written as files."""
+    attributes = {name: dict(one) for name, one in FIT.items()}
+    for name, spec in hierarchies.items():
+        if "csv" in spec:
+            (home / f"{name}.csv").write_text(spec["csv"])
+            spec = {"csv": str(home / f"{name}.csv")}
+        attributes[name]["hierarchy"] = spec
+    for name, keys in more.get("attributes", {}).items():
+        attributes[name] |= keys
+    return {
+        "source": {"url": database.url, "table": table},
+        "release": {"table": f"{table}_r"},
+        "attributes": attributes,
+        "privacy": [{"model": "k-anonymity", "k": 2}],
+        "algorithm": {"name": "optimal"} | ({"limits": more["limits"]} if "limits" in more else {}),
+    }
+
+
+def test_a_check_finds_what_a_run_would_refuse(database: Database, tmp_path: Path) -> None:
+    """Each hierarchy that a run refuses is refused by a check, in the words of the run, and what fits passes."""
+    table = database.create(COLUMNS, ROWS)
+    check_run(build_policy(policy_of(database, table, {}, {}, tmp_path)))
+    for name, (hierarchies, more, expected) in WRONG.items():
+        policy = build_policy(policy_of(database, table, hierarchies, more, tmp_path))
+        with pytest.raises(PolicyError, match=expected) as checked:
+            check_run(policy)
+        with pytest.raises(PolicyError) as refused:
+            anonymize(policy)
+        assert set(refused.value.problems) <= set(checked.value.problems), name
+    assert database.leftovers() == []
+
+
+def test_problems_of_all_columns_come_together(database: Database, tmp_path: Path) -> None:
+    table = database.create(COLUMNS, ROWS)
+    hierarchies = {"job": {"csv": "nurse;a;*\nclerk;b\n"}, "zip": {"mask": "right", "length": 3}}
+    document = policy_of(database, table, hierarchies, {"limits": {"age": [0, 5]}}, tmp_path)
+    document["attributes"]["nobody"] = {"role": "insensitive"}
+    missing: dict[str, Any] = {}
+    with pytest.raises(PolicyError) as caught:
+        check_run(build_policy(document), tell_missing=missing.__setitem__)
+    text = "\n".join(caught.value.problems)
+    for part in ("nobody", "line 2", "lacks 1 of the distinct", "a value has 5 characters", "algorithm.limits.age"):
+        assert part in text
+    assert missing == {"job": ["o'hara; x"]}
+    assert "o'hara" not in text
+
+
+def test_the_terminal_lists_what_a_hierarchy_lacks_and_a_file_completes_it(
+    database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = database.create(COLUMNS, ROWS)
+    document = policy_of(database, table, {"job": {"csv": "nurse;health;*\n"}}, {}, tmp_path)
+    file = tmp_path / "policy.yml"
+    file.write_text(json.dumps(document))  # which YAML is too
+    code, out, err = call_main(capsys, "check", file)
+    assert (code, out) == (2, """The hierarchy of 'job' lacks 'clerk', "o'hara; x"\n""")
+    assert "clerk" not in err
+    assert "clerk" not in "".join(call_main(capsys, "check", file, "--json")[1:])
+    _, listed, _ = call_main(capsys, "hierarchy", "missing", file, "job")
+    assert list(csv.reader(listed.splitlines(), delimiter=";")) == [["clerk", "", "*"], ["o'hara; x", "", "*"]]
+    (tmp_path / "job.csv").write_text("nurse;health;*\n" + listed.replace(";;", ";office;"))
+    assert call_main(capsys, "check", file)[0] == 0
+    assert call_main(capsys, "hierarchy", "missing", file, "job")[:2] == (0, "")
+    assert "has a mask hierarchy" in call_main(capsys, "hierarchy", "missing", file, "zip")[2]
+
+
+def test_a_check_says_when_a_lattice_is_too_large_to_search(database: Database, tmp_path: Path) -> None:
+    columns = {f"q{number}": "VARCHAR(20)" for number in range(6)}
+    table = database.create(columns, [("x" * 20,) * 6] * 4)
+    document = policy_of(database, table, {}, {}, tmp_path)
+    document["attributes"] = dict.fromkeys(columns, QUASI | {"hierarchy": {"mask": "right"}})
+    document["algorithm"] = {"name": "incognito"}
+    plan, _ = check_run(build_policy(document))
+    assert any("--any-size" in one for one in plan.warnings)
+    document["algorithm"]["limits"] = {name: [0, 1] for name in columns}
+    plan, _ = check_run(build_policy(document))
+    assert not any("--any-size" in one for one in plan.warnings)
