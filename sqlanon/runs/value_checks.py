@@ -15,7 +15,7 @@ from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.ambiguity import require_one_meaning
 from sqlanon.hierarchies.build import build_hierarchy, hierarchy_problems
-from sqlanon.hierarchies.limits import limits_in
+from sqlanon.hierarchies.limits import coded_value, limits_in
 from sqlanon.hierarchies.missing import list_missing
 from sqlanon.hierarchies.scratch import create_values
 from sqlanon.hierarchies.table import HierarchyTable
@@ -61,6 +61,7 @@ class ValueChecks:
                 except PolicyError as error:
                     yield from error.problems
                     self._tell(engine, column, spec, values)
+            yield from _member_problems(subject, engine, source)
         yield from self._level_problems(subject.policy, heights)
 
     def _tell(self, engine: Engine, column: Column, spec: Hierarchy, values: Relation) -> None:
@@ -131,6 +132,24 @@ def _build(
     if _population(subject, attribute) is not None:
         require_one_meaning(engine, column.name, built)
     return built
+
+
+def _member_problems(subject: PlanSubject, engine: Engine, source: Relation) -> Iterator[str]:
+    """Say how many rows are of people whom the population that models look at lacks, by their values as coded."""
+    if subject.population is None:
+        return
+    quasi = [(column, one) for column, one in subject.attributes if one.role is Role.QUASI_IDENTIFIER]
+    values = [
+        coded_value(engine.render, column, limits_in(engine, source, column, one), Markup(Identifier(column.name)))
+        for column, one in quasi
+    ]
+    tables = {"source": source, "population": subject.population.table}
+    (absent,) = engine.query_one("plan/count_absent_members", values=values, **tables)
+    if absent:
+        yield (
+            f"privacy: the population {subject.policy.population} has no row with {int(absent):,} of the combinations"
+            " of quasi-identifiers in the source: all who could be in the release must be in it, with the same values."
+        )
 
 
 def _population(subject: PlanSubject, attribute: AttributeSection) -> Relation | None:

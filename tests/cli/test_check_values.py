@@ -133,3 +133,20 @@ def test_a_check_says_when_a_lattice_is_too_large_to_search(database: Database, 
     document["algorithm"]["limits"] = {name: [0, 1] for name in columns}
     plan, _ = check_run(build_policy(document))
     assert not any("--any-size" in one for one in plan.warnings)
+
+
+def test_a_check_counts_people_whom_the_population_lacks(database: Database, tmp_path: Path) -> None:
+    table = database.create(COLUMNS, ROWS)
+    database.sql(f"CREATE TABLE everybody AS SELECT * FROM {table} WHERE age > 21")
+    document = policy_of(database, table, {}, {}, tmp_path)
+    document["privacy"] = [{"model": "k-map", "population": "everybody", "k": 2}]
+    document["attributes"] |= {"weight": QUASI | {"hierarchy": {"intervals": [1]}}, "job": {"role": "insensitive"}}
+    policy = build_policy(document)
+    lacking = len({(row[0], row[1], row[3]) for row in ROWS if row[0] <= 21})
+    with pytest.raises(PolicyError, match=f"has no row with {lacking} of the combinations"):
+        check_run(policy)
+    with pytest.raises(PolicyError, match="the population everybody lacks"):
+        anonymize(policy)
+    database.sql("DROP TABLE everybody")
+    database.sql(f"CREATE TABLE everybody AS SELECT * FROM {table}")
+    check_run(policy)
