@@ -12,7 +12,7 @@ THOUSANDS = (".", ",", "'", "\u2019", *_BLANKS)
 
 
 @dataclass(frozen=True)
-class Marks:
+class NumberMarks:
     """The decimal mark of numbers, and the mark between groups of three digits; None where digits are not grouped."""
 
     decimal: str = "."
@@ -49,20 +49,20 @@ class Marks:
         return " and ".join([*parts, *([f"thousands: {_shown(self.thousands)}"] if self.thousands else [])])
 
 
-PLAIN = Marks()
+PLAIN = NumberMarks()
 CUSTOMARY = tuple(
-    Marks(decimal, thousands)
+    NumberMarks(decimal, thousands)
     for decimal in reversed(DECIMALS)
     for thousands in (None, *THOUSANDS)
     if thousands != decimal and (decimal, thousands) != (".", None)
 )
-"""Marks that columns of texts are tried with, so that people are told what to write."""
+"""The marks that columns of texts are tried with, so that people are told what to write."""
 
 
-def fewest(fitting: Sequence[Marks]) -> list[Marks]:
+def fewest(candidates: Sequence[NumberMarks]) -> list[NumberMarks]:
     """Those of the marks that each do without another: no mark of thousands where none is needed, else a point."""
-    without = [one for one in fitting if one.thousands is None or Marks(one.decimal) not in fitting]
-    return [one for one in without if one.decimal == "." or Marks(".", one.thousands) not in without]
+    without = [one for one in candidates if one.thousands is None or NumberMarks(one.decimal) not in candidates]
+    return [one for one in without if one.decimal == "." or NumberMarks(".", one.thousands) not in without]
 
 
 def _shown(mark: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from sqlanon.engines.number_marks import PLAIN, Marks
+from sqlanon.engines.number_marks import PLAIN, NumberMarks
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
 
@@ -48,7 +48,7 @@ def is_text_encoding(name: str) -> bool:
 
 
 _VALUES = frozenset({"null", "types", "dates", "decimal", "thousands"})
-_SAID_BY_NONE = ("null", "header")  # an empty list, and false, say something
+_MAY_BE_EMPTY = ("null", "header")  # an empty list, and false, say something
 _EFFECTIVE = {  # what can be said of each format of files; of delimited text everything
     "xlsx": (_VALUES | {"header", "names"}, "a spreadsheet, whose cells are apart"),
     "json": (_VALUES, "JSON: UTF-8, whose objects name their values"),
@@ -67,7 +67,7 @@ class ReadOptions:
     dates: formats (of strptime) of columns that hold dates or moments.
     header: whether the first line holds the names of the columns; None where this is not said.
     names: the names of the columns, in place of those in the first line, or of none.
-    decimal, thousands: the marks within numbers; see `Marks`.
+    decimal, thousands: the marks within numbers; see `NumberMarks`.
     """
 
     delimiter: str | None = None
@@ -81,14 +81,14 @@ class ReadOptions:
     thousands: str | None = None
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> NumberMarks:
         """The marks within numbers."""
-        return Marks(self.decimal or PLAIN.decimal, self.thousands)
+        return NumberMarks(self.decimal or PLAIN.decimal, self.thousands)
 
     def given(self) -> dict[str, Any]:
         """The options that say something, by their names in policies."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {key: value for key, value in values.items() if value is not None and (value or key in _SAID_BY_NONE)}
+        return {key: value for key, value in values.items() if value is not None and (value or key in _MAY_BE_EMPTY)}
 
     def problems(self) -> list[str]:
         """List what is wrong with the options, whatever the file; each is said of `source`."""
@@ -126,7 +126,7 @@ class Fits:
     """The ways to read all values of a column that stays text: formats of dates, marks of numbers, a type."""
 
     dates: tuple[str, ...] = ()
-    marks: tuple[Marks, ...] = ()
+    marks: tuple[NumberMarks, ...] = ()
     type: str | None = None
 
 

@@ -64,8 +64,8 @@ class Source(Location):
     dates: tuple[str, ...] = ()
     """The format of dates or moments, or a list of formats, such as `%d/%m/%Y`: a column whose values all have one of
     them is read by it. Without it only `2024-12-31` and `2024-12-31 23:59:59` are dates and moments."""
-    decimal: Literal[".", ","] | None = None
-    """The decimal mark of numbers; a point by default. Numbers that have a comma are kept with a point."""
+    decimal: str | None = None
+    """The decimal mark of numbers, a point (by default) or a comma; they are kept with a point."""
     thousands: str | None = None
     """The mark between groups of three digits: `.`, `,`, a straight or curly apostrophe, a blank, or a no-break, narrow
     no-break or thin space. By default digits are not grouped. Grouped numbers are kept without the mark."""

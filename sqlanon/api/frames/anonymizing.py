@@ -64,7 +64,7 @@ def anonymize(
     memory, url = duckdb.connect(name), url_of_file(name)
     try:
         with _source(data, kind, table, memory, url) as source:
-            placed = _placed(policy, source, url, kind)
+            placed = _placed(policy, source, url, keeps_catalog=kind is DataKind.SQLALCHEMY)
             result = run(placed, options=options, observer=observer, levels=levels, time_limit=time_limit)
         memory.execute(f"DROP TABLE IF EXISTS {SOURCE}")
         return Anonymized(result, placed, memory, url, data if kind is DataKind.PANDAS else None)
@@ -107,16 +107,17 @@ def _placed(
     policy: Policy | Mapping[str, Any] | str | os.PathLike[str],
     source: Mapping[str, Any],
     url: str,
-    kind: DataKind,
+    *,
+    keeps_catalog: bool,
 ) -> Policy:
-    """The policy for this source, with a release in memory, and its catalog there unless the data's own keeps it."""
+    """The policy for this source, with a release in memory, and its catalog there unless it keeps its own."""
     document, base = _document(policy)
     if not isinstance(document.data, dict):
         raise PolicyError("The policy must be a mapping with the keys attributes and privacy.")
     places: dict[str, Any] = {"source": dict(source), "release": {"url": url, "table": RELEASED}}
-    if kind is DataKind.FILE:
+    if "file" in source:
         places["source"] |= _reading_of(document.data.get("source"))
-    if kind is not DataKind.SQLALCHEMY:
+    if not keeps_catalog:
         places["catalog"] = {"url": url}
     for part in places.values():
         for key in part.keys() & {"url", "file"}:

@@ -12,7 +12,7 @@ from itertools import islice
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.number_marks import CUSTOMARY, PLAIN, Marks, fewest
+from sqlanon.engines.number_marks import CUSTOMARY, PLAIN, NumberMarks, fewest
 from sqlanon.engines.read_options import Fits, ReadColumn, ReadOptions, type_named
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Relation, Text
@@ -70,7 +70,7 @@ class _Test:
     kind: str
     type: str | None = None
     format: str | None = None
-    marks: Marks = PLAIN
+    marks: NumberMarks = PLAIN
 
     def arguments(self) -> dict[str, object]:
         pattern = _lossless(self.type) if self.kind == "casts" and self.type is not None else None
@@ -86,7 +86,7 @@ class _Test:
         }
 
 
-def marks_of(marks: Marks, type_: str | None) -> dict[str, object] | None:
+def marks_of(marks: NumberMarks, type_: str | None) -> dict[str, object] | None:
     """The marks of numbers of a type as templates take them; None for those of databases, and for other types."""
     if marks.are_plain or not (type_ or "").startswith(_NUMBERS):
         return None
@@ -113,14 +113,14 @@ def decide_types(engine: Engine, texts: Relation, names: Sequence[str], options:
 
 def _with_marks(engine: Engine, texts: Relation, columns: list[ReadColumn]) -> list[ReadColumn]:
     """Note the marks with which numbers that are read with a point would be numbers too."""
-    told: dict[str, Fits] = {}
+    measured: dict[str, Fits] = {}
     for one in columns:
         if one.is_fraction:
             tests = [_Test(one.name, "number", marks=marks) for marks in CUSTOMARY]
             present, *counts = _count(engine, texts, [_Test(one.name, "present"), *tests]).values()
             fit = tuple(marks for marks, count in zip(CUSTOMARY, counts, strict=True) if count == present)
-            told[one.name] = Fits(marks=fit)
-    return [replace(one, fits=told.get(one.name, one.fits)) for one in columns]
+            measured[one.name] = Fits(marks=fit)
+    return [replace(one, fits=measured.get(one.name, one.fits)) for one in columns]
 
 
 class _TypeDecision:

@@ -112,10 +112,10 @@ class FilesOfSpark:
 
     def _refuse_options(self, options: ReadOptions) -> None:
         """Refuse to read text in ways that Spark has not."""
-        told = options.given()
-        idle = [key for key in ("dates", "decimal", "thousands") if key in told]
+        given = options.given()
+        idle = [key for key in ("dates", "decimal", "thousands") if key in given]
         idle += ["encoding"] if (options.encoding or UTF_8).lower().replace("-", "") != "utf8" else []
-        idle += ["null"] if told.get("null", ("",)) != ("",) else []
+        idle += ["null"] if given.get("null", ("",)) != ("",) else []
         if idle:
             raise PolicyError(
                 f"{self._path}: Spark reads text of UTF-8 in which NULL is a field with nothing in it, days are as"
