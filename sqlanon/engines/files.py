@@ -30,6 +30,11 @@ def is_delimited(name: str) -> bool:
     return format_of(name) == "csv"
 
 
+def takes_types(name: str) -> bool:
+    """Tell whether a policy can name types of a file's columns: of text and of spreadsheets, which have none."""
+    return is_data_file(name) and Path(name).suffix.lower() != ".parquet"
+
+
 @dataclass(frozen=True)
 class SourceFile:
     """The format of a source (csv, json, parquet or xlsx), and the files that hold it: one, or those of a pattern."""

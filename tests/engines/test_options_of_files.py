@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.api.calls import draft
+from sqlanon.api.calls import check_policy, draft
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.read_options import ReadOptions
 from sqlanon.errors import PolicyError, SqlanonError
@@ -136,3 +136,17 @@ def test_advice_names_what_the_file_takes(memory: DuckDBEngine, tmp_path: Path) 
     with pytest.raises(SqlanonError) as refused:
         rows_of(memory, tmp_path / "a.json")
     assert "encoding" not in str(refused.value)
+
+
+def test_advice_on_types_is_for_files_that_take_them(tmp_path: Path) -> None:
+    with DuckDBEngine.connect("duckdb:///:memory:", OPTIONS) as engine:
+        engine.execute(Statement("test", f"COPY (SELECT INTERVAL 1 DAY AS x) TO '{tmp_path}/a.parquet'"))
+    policy = {
+        "source": {"file": str(tmp_path / "a.parquet")},
+        "release": {"file": str(tmp_path / "out.parquet")},
+        "attributes": {"x": {"role": "quasi-identifier"}},
+        "privacy": [{"model": "k-anonymity", "k": 1}],
+    }
+    with pytest.raises(PolicyError, match="write it into the file as numbers") as refused:
+        check_policy(build_policy(policy), options=OPTIONS)
+    assert "source.types" not in str(refused.value)
