@@ -150,3 +150,27 @@ def test_advice_on_types_is_for_files_that_take_them(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="write it into the file as numbers") as refused:
         check_policy(build_policy(policy), options=OPTIONS)
     assert "source.types" not in str(refused.value)
+
+
+def test_rules_are_applied_to_files_of_another_kind(tmp_path: Path) -> None:
+    """The rules of a text file go to a Parquet file, whose NULLs are its own, and to a text file that is read alike."""
+    (tmp_path / "in.csv").write_text("30;NA\n31;1,5\n32;2,5\n33;NA\n")
+    policy = {
+        "source": {"file": "in.csv", "header": False, "names": ["age", "x"], "null": ["NA"], "decimal": ","},
+        "release": {"file": "out.csv"},
+        "catalog": {"url": f"duckdb:///{tmp_path}/catalog.duckdb"},
+        "attributes": {"age": {"role": "quasi-identifier"}, "x": {"role": "insensitive"}},
+        "privacy": [{"model": "k-anonymity", "k": 2}],
+    }
+    (tmp_path / "p.json").write_text(json.dumps(policy))
+    published = call("run", tmp_path / "p.json", "--json")
+    identity = json.loads(published.stdout)["run"]
+    with DuckDBEngine.connect("duckdb:///:memory:", OPTIONS) as engine:
+        rows = "(VALUES (30, 3.5), (31, NULL)) AS t(age, x)"
+        engine.execute(Statement("test", f"COPY (SELECT age, x::DOUBLE AS x FROM {rows}) TO '{tmp_path}/new.parquet'"))
+    (tmp_path / "new.csv").write_text("30;4,5\n31;NA\n")
+    for name, value in (("new.parquet", "3.5"), ("new.csv", "4.5")):
+        out = tmp_path / f"{name}.out.csv"
+        applied = call("apply", identity, "--to", tmp_path / name, "--out", out, "--policy", tmp_path / "p.json")
+        assert applied.exit_code == 0, applied.stderr
+        assert sorted(line.rpartition(",")[2] for line in out.read_text().splitlines()) == ["", value, "x"]
