@@ -19,7 +19,7 @@ from sqlanon.measures.masking.compared import compare
 from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.column_names import names_a_person
-from sqlanon.plan.connecting import connect_to_table, names_file, open_source, read_file_as
+from sqlanon.plan.connecting import connect_to_table, names_file, open_source, read_file_as, read_to_draft
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.opening import open_table
 from sqlanon.plan.plan import Plan
@@ -28,7 +28,7 @@ from sqlanon.plan.repeating import Repetition, find_repeating
 from sqlanon.plan.subject import identifying
 from sqlanon.policy import Policy
 from sqlanon.profile.costs import DraftCosts
-from sqlanon.profile.draft import Draft, propose_policy
+from sqlanon.profile.draft import Draft, propose_policy, shown_by_file
 from sqlanon.profile.facts import Profile
 from sqlanon.profile.profiling import profile
 from sqlanon.profile.tryout import try_draft
@@ -86,7 +86,7 @@ def draft(
     """Draft a policy with a proposal for every column of a table, or of a file; see `profile_table`.
 
     relative_to: the directory the policy is to be in, which the name of a file is written relative to.
-    reading: how a file is read; the draft says the same.
+    reading: how a file is read; the draft says the same, and what the file shows of it by itself.
     trying: whether the draft is tried on a sample, in temporary tables, so that it says what its parts cost.
     trusts_owner: as in `profile_table`; the draft says the same.
     """
@@ -95,7 +95,8 @@ def draft(
     is_here = names_file(url, table) and table != STANDARD_INPUT and "://" not in table and not os.path.isabs(table)
     if is_here and relative_to is not None:
         table = os.path.relpath(table, relative_to)
-    return Draft(propose_policy(facts, url, table, reading, costs), facts, costs)
+    text = propose_policy(facts, url, table, reading, costs)
+    return Draft(text, facts, costs, tuple(shown_by_file(facts, reading)))
 
 
 @contextlib.contextmanager
@@ -105,7 +106,7 @@ def _profiled(
     """The profile of a table or file, and the session that made it, which is for reading only."""
     with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
         if names_file(url, table):
-            read = read_file_as(engine, table, reading)
+            read = read_to_draft(engine, table, reading or ReadOptions())
             yield engine, replace(profile(engine, read.relation), reading=read)
         elif reading is not None:
             raise PolicyError("How a file is read was given, and a table has its types.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,10 +67,16 @@ def init_command(
         typer.Option("--try/--no-try", help="Search a sample by the draft, and say what each part of it costs."),
     ] = True,
     trust_owner: TrustOwner = False,
-    encoding: Annotated[str, _of_file("Its encoding, such as latin-1.")] = "utf-8",
+    encoding: Annotated[str | None, _of_file("Its encoding, such as latin-1; utf-8 by default.")] = None,
     delimiter: Annotated[str | None, _of_file("Its delimiter of fields: a character, or tab.")] = None,
     null: Annotated[list[str] | None, _of_file("A field that stands for NULL; may be repeated.")] = None,
     dates: Annotated[list[str] | None, _of_file("A format of its dates, such as %d/%m/%Y; may be repeated.")] = None,
+    header: Annotated[
+        bool | None, _of_file("Whether its first line holds names of columns, or data.", "--header/--no-header")
+    ] = None,
+    names: Annotated[str | None, _of_file("The names of its columns, divided by commas.")] = None,
+    decimal: Annotated[str | None, _of_file("The decimal mark of its numbers: a point or a comma.")] = None,
+    thousands: Annotated[str | None, _of_file("The mark between groups of three digits.")] = None,
 ) -> None:
     """Profile a table and draft a policy for it.
 
@@ -81,8 +88,9 @@ def init_command(
     output = None if output is None or str(output) == STDOUT else output
     if output is not None and output.exists() and not force:
         raise PolicyError(f"{output} exists; choose another name, or allow it to be overwritten (--force).")
-    given = {"encoding": encoding, "delimiter": delimiter, "null": null, "dates": dates}
-    reading = {name: value for name, value in given.items() if value}
+    given = {"encoding": encoding, "delimiter": delimiter, "null": null, "dates": dates, "header": header}
+    given |= {"names": None if names is None else _split(names), "decimal": decimal, "thousands": thousands}
+    reading = {name: value for name, value in given.items() if value is not None and value != []}
     drafted = _draft(source, table, output, reading, trying, trust_owner, call)
     if output is not None:
         write(output, drafted.text)
@@ -90,6 +98,8 @@ def init_command(
         call.emit(drafted.as_json())
     elif output is None:
         print(drafted.text, end="")
+    for sentence in drafted.shown:
+        call.note(sentence)
     if drafted.costs is not None:
         call.note(_costs_text(drafted.costs))
     if output is not None:
@@ -104,9 +114,14 @@ def _costs_text(costs: DraftCosts) -> str:
     )
 
 
-def _of_file(help: str) -> Any:
-    """An option that says how a file of text is read."""
-    return typer.Option(help=help, rich_help_panel="How a file of text is read")
+def _of_file(help: str, *flags: str) -> Any:
+    """An option that says how a file is read."""
+    return typer.Option(*flags, help=help, rich_help_panel="How a file is read")
+
+
+def _split(names: str) -> list[str]:
+    """Names that are divided by commas; one with a comma is in quotes, as in a line of CSV."""
+    return next(csv.reader([names]), [])
 
 
 def _draft(
@@ -125,8 +140,8 @@ def _draft(
         raise PolicyError("A table is missing: sqlanon init URL TABLE.")
     table = table or source
     if not connecting.names_file(url, table):
-        if reading.keys() - {"encoding"}:
-            raise PolicyError(f"--{min(reading.keys() - {'encoding'})} is about a file; a table has its types.")
+        if reading:
+            raise PolicyError(f"--{min(reading)} is about a file; a table has its types.")
         return api.draft(url, table, call.options, trying=trying, trusts_owner=trusts_owner)
     if trusts_owner:
         raise PolicyError("--trust-owner is about a table of PostgreSQL; a file runs nobody's code.")

@@ -262,7 +262,9 @@ def _metavar(part: inspect.Parameter) -> str:
 def _spelled(part: inspect.Parameter) -> str:
     given = (_info(part).default, *(_info(part).param_decls or ()))  # Typer takes the first name for a default
     names = [name for name in given if isinstance(name, str)] or [f"--{part.name.replace('_', '-')}"]
-    return ", ".join(names) + ("" if isinstance(part.default, bool) else f" {_value(part.annotation.__origin__)}")
+    kind = part.annotation.__origin__
+    is_flag = isinstance(part.default, bool) or bool in get_args(kind)
+    return ", ".join(names) + ("" if is_flag else f" {_value(kind)}")
 
 
 def _value(kind: Any) -> str:

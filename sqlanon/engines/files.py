@@ -25,6 +25,16 @@ def is_data_file(name: str) -> bool:
     return name == STANDARD_INPUT or Path(name).suffix.lower() in (*_FORMATS, *_COMPRESSED)
 
 
+def is_delimited(name: str) -> bool:
+    """Tell whether a name stands for delimited text."""
+    return format_of(name) == "csv"
+
+
+def takes_types(name: str) -> bool:
+    """Tell whether a policy can name types of a file's columns: of text and of spreadsheets, which have none."""
+    return is_data_file(name) and Path(name).suffix.lower() != ".parquet"
+
+
 @dataclass(frozen=True)
 class SourceFile:
     """The format of a source (csv, json, parquet or xlsx), and the files that hold it: one, or those of a pattern."""
@@ -42,7 +52,7 @@ def source_file(path: str) -> SourceFile:
     """Describe the file `path`; refuse a missing, unreadable or unknown kind of file."""
     if path == STANDARD_INPUT:
         return SourceFile("csv", (path,))
-    form = _format_of(path)
+    form = format_of(path)
     paths = _matches(path) if form == "parquet" else [path]
     for one in paths:
         if not Path(one).is_file():
@@ -52,7 +62,10 @@ def source_file(path: str) -> SourceFile:
     return SourceFile(form, tuple(paths))
 
 
-def _format_of(path: str) -> str:
+def format_of(path: str) -> str:
+    """The format of a file (csv, json, parquet or xlsx) by its ending; raises PolicyError for an unknown one."""
+    if path == STANDARD_INPUT:
+        return "csv"
     if Path(path).is_dir():
         return "parquet"
     suffixes = [suffix.lower() for suffix in Path(path).suffixes[-2:]]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from sqlanon.engines.number_marks import PLAIN, NumberMarks
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
 
@@ -19,6 +20,7 @@ _NAMED = {
     "boolean": "BOOLEAN",
     "date": "DATE",
     "timestamp": "TIMESTAMP",
+    "timestamptz": "TIMESTAMPTZ",
     "time": "TIME",
 }
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.IGNORECASE)
@@ -45,21 +47,87 @@ def is_text_encoding(name: str) -> bool:
     return True
 
 
+_VALUES = frozenset({"null", "types", "dates", "decimal", "thousands"})
+_MAY_BE_EMPTY = ("null", "header")  # an empty list, and false, say something
+_EFFECTIVE = {  # what can be said of each format of files; of delimited text everything
+    "xlsx": (_VALUES | {"header", "names"}, "a spreadsheet, whose cells are apart"),
+    "json": (_VALUES, "JSON: UTF-8, whose objects name their values"),
+    "parquet": (frozenset[str](), "Parquet, which has names, types and NULLs of its own"),
+}
+
+
 @dataclass(frozen=True)
 class ReadOptions:
-    """The policy's options for its source file.
+    """The policy's options for its source file; None and nothing stand for what the file shows by itself.
 
-    delimiter: between fields; None for the one that the header shows.
-    null: fields without quotes that stand for NULL.
+    delimiter: between fields; by default the one that the first line shows.
+    encoding: of the text; UTF-8 by default.
+    null: fields without quotes that stand for NULL, by default the empty one; of JSON and spreadsheets, texts that do.
     types: columns and the type of each, as policies name types; other columns are judged by their values.
     dates: formats (of strptime) of columns that hold dates or moments.
+    header: whether the first line holds the names of the columns; None where this is not said.
+    names: the names of the columns, in place of those in the first line, or of none.
+    decimal, thousands: the marks within numbers; see `NumberMarks`.
     """
 
     delimiter: str | None = None
-    encoding: str = UTF_8
-    null: tuple[str, ...] = ("",)
+    encoding: str | None = None
+    null: tuple[str, ...] | None = None
     types: Mapping[str, str] = field(default_factory=dict)
     dates: tuple[str, ...] = ()
+    header: bool | None = None
+    names: tuple[str, ...] = ()
+    decimal: str | None = None
+    thousands: str | None = None
+
+    @property
+    def marks(self) -> NumberMarks:
+        """The marks within numbers."""
+        return NumberMarks(self.decimal or PLAIN.decimal, self.thousands)
+
+    def given(self) -> dict[str, Any]:
+        """The options that say something, by their names in policies."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {key: value for key, value in values.items() if value is not None and (value or key in _MAY_BE_EMPTY)}
+
+    def problems(self) -> list[str]:
+        """List what is wrong with the options, whatever the file; each is said of `source`."""
+        problems = self.marks.problems()
+        folded = [name.casefold() for name in self.names]
+        if self.names and self.header is None:
+            problems.append(
+                "has names, and must say what the first line holds: header: false for data; header: true for names"
+                " that these are to replace."
+            )
+        if not all(folded) or len(set(folded)) < len(folded):
+            problems.append("has names of which one is empty, or there twice; case does not tell names apart.")
+        return problems
+
+    def ineffective(self, format_: str) -> dict[str, Any]:
+        """The options that do nothing for a format of files."""
+        effective, _ = _EFFECTIVE.get(format_, (frozenset(self.given()), ""))
+        return {key: value for key, value in self.given().items() if key not in effective}
+
+    def require_effective(self, format_: str, path: str) -> None:
+        """Refuse wrong options, and those that do nothing for a file of this format. Raises PolicyError."""
+        problems = [f"source {problem}" for problem in self.problems()]
+        if idle := list(self.ineffective(format_)):
+            effective, kind = _EFFECTIVE[format_]
+            rest = f"; it takes {', '.join(sorted(effective))}" if effective else ""
+            problems.append(
+                f"source: {' and '.join(idle)} can't be said of {path}, as it is {kind}; leave this out{rest}."
+            )
+        if problems:
+            raise PolicyError(problems)
+
+
+@dataclass(frozen=True)
+class Fits:
+    """The ways to read all values of a column that stays text: formats of dates, marks of numbers, a type."""
+
+    dates: tuple[str, ...] = ()
+    marks: tuple[NumberMarks, ...] = ()
+    type: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +135,8 @@ class ReadColumn:
     """The decision on a column of a file: its type, the format of its dates, and the reason, in words.
 
     are_numbers: the column stays text, though all its values are numbers.
+    hint: what the policy can say of a column that stays text, for it to be more; None for nothing.
+    fits: what would read all values of such a column; of fractions, the marks that would fit them too.
     """
 
     name: str
@@ -75,6 +145,13 @@ class ReadColumn:
     format: str | None = None
     remarkable: bool = False  # whether people should look at it
     are_numbers: bool = False
+    hint: str | None = None
+    fits: Fits = Fits()
+
+    @property
+    def is_fraction(self) -> bool:
+        """Tell whether the column was read as numbers with a decimal mark."""
+        return self.type == "DOUBLE" or self.type.startswith("DECIMAL")
 
 
 @dataclass(frozen=True)
@@ -82,6 +159,7 @@ class FileReading:
     """A file as a relation of the session, and how it was read. Nothing is decided of a Parquet file.
 
     delimiter, encoding, null: of delimited text.
+    options: those by which it was read.
     """
 
     relation: Relation
@@ -90,12 +168,18 @@ class FileReading:
     delimiter: str | None = None
     encoding: str | None = None
     null: tuple[str, ...] = ()
+    options: ReadOptions = field(default_factory=ReadOptions)
 
     def as_json(self) -> dict[str, Any]:
         """The public form, with what there is to tell."""
-        given = {"delimiter": self.delimiter, "encoding": self.encoding, "null": list(self.null) or None}
+        given: dict[str, Any] = {"delimiter": self.delimiter, "encoding": self.encoding, "null": list(self.null)}
+        given |= {key: getattr(self.options, key) for key in ("header", "decimal", "thousands")}
         columns = [{"name": one.name, "type": one.type, "reason": one.reason} for one in self.columns]
-        return {"format": self.format, **{key: value for key, value in given.items() if value}, "columns": columns}
+        return {
+            "format": self.format,
+            **{key: it for key, it in given.items() if it not in (None, [])},
+            "columns": columns,
+        }
 
     def lines(self) -> list[str]:
         """The same for people: a line on the file, and a line for each column that is worth a look."""
@@ -106,4 +190,6 @@ class FileReading:
             shown = _DELIMITERS.get(self.delimiter, f"'{self.delimiter}'")
             nulls = " or ".join("nothing" if text == "" else text for text in self.null)
             head += f", {self.encoding}, fields divided by {shown}, NULL where a field without quotes is {nulls or '-'}"
+        if self.options.header is False:
+            head += ", no names in its first line"
         return [head, *(f"{one.name}: {one.reason}" for one in self.columns if one.remarkable)]

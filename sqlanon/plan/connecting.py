@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.embedded import MEMORY_URL
-from sqlanon.engines.files import is_data_file
+from sqlanon.engines.files import is_data_file, is_delimited
+from sqlanon.engines.first_line import UndecidedHeader
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.engines.suggested_options import suggested
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.lookup import call_by_file
@@ -45,10 +48,7 @@ def open_release(
     read_only = file is None and not makes_tables
     with connect(url, options, read_only=read_only) as engine:
         if file is not None:
-            yield (
-                engine,
-                view_file(engine, table or file, ReadOptions(delimiter=",", types=dict.fromkeys(as_text, "text"))),
-            )
+            yield engine, view_file(engine, table or file, reading_of_release(table or file, as_text, table is None))
         else:
             with open_release_table(engine, policy, table, keeps=keeps) as release:
                 yield engine, release
@@ -65,6 +65,16 @@ def open_source(
         else:
             with open_source_table(engine, policy) as source:
                 yield engine, source
+
+
+def reading_of_release(file: str, as_text: Sequence[str] = (), is_own: bool = False) -> ReadOptions:
+    """The options by which a release is read that is a file; as_text: columns of delimited text that stay text.
+
+    is_own: whether it is that of the policy, whose first line holds names.
+    """
+    if not is_delimited(file):
+        return ReadOptions()
+    return ReadOptions(delimiter=",", types=dict.fromkeys(as_text, "text"), header=True if is_own else None)
 
 
 def _makes_tables(model: PrivacyModel) -> bool:
@@ -134,6 +144,23 @@ def names_file(url: str | None, table: str) -> bool:
     if url is None or dialect is None or not dialect.names_files:
         return url is None
     return '"' not in table and ("/" in table or is_data_file(table))
+
+
+def read_to_draft(engine: Engine, path: str, options: ReadOptions) -> FileReading:
+    """Read a file by the options given and by those that it shows; the reading has them all.
+
+    A first line that reads like data is read as such. Each reading leaves fewer columns as texts, and the last one none
+    that the file shows how to read.
+    """
+    try:
+        reading = read_file_as(engine, path, options)
+    except UndecidedHeader:
+        reading = read_file_as(engine, path, replace(options, header=False))
+    shown = suggested(reading)
+    while replace(shown, names=reading.options.names) != reading.options:
+        reading = read_file_as(engine, path, shown)
+        shown = suggested(reading)
+    return replace(reading, options=shown)
 
 
 def view_file(engine: Engine, path: str, options: ReadOptions | None = None) -> Relation:

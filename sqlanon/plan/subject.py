@@ -11,6 +11,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect, find_dialect
 from sqlanon.engines.embedded import EMBEDDED
+from sqlanon.engines.files import takes_types
 from sqlanon.models import models_of
 from sqlanon.plan.clustered import Strata, Uncountable, measure_strata, measure_uncountable
 from sqlanon.plan.column_names import names_a_person
@@ -88,9 +89,11 @@ class PlanSubject:
     @property
     def recast(self) -> str:
         """The way in which a column gets another type."""
-        if self.policy.source.file is None:
+        file = self.policy.source.file
+        if file is None:
             return "cast the column in a view"
-        return "write it into the file as numbers, texts, dates or times, or name its type (source.types)"
+        named = ", or name its type (source.types)" if takes_types(file) else ""
+        return f"write it into the file as numbers, texts, dates or times{named}"
 
     def recast_of(self, column: Column) -> str:
         """The way in which values get a column of another type: of nested types, a field of theirs."""

@@ -217,8 +217,8 @@ def _begun(sentence: str) -> str:
 
 
 def _put_in_full(source: dict[str, Any]) -> None:
-    """Make a list of each key that may have one value or many; write whole numbers that stand for NULL as text."""
-    for key in ("null", "dates"):
+    """Make a list of each key that may have one value or many; write whole numbers there as text."""
+    for key in ("null", "dates", "names"):
         if key in source:
             given = source[key] if isinstance(source[key], list) else [source[key]]
             source[key] = [str(value) if _is_whole(value) else value for value in given]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from sqlanon.engines.dialects import find_dialect
-from sqlanon.engines.read_options import UTF_8, ReadOptions, is_text_encoding, type_named
+from sqlanon.engines.read_options import ReadOptions, is_text_encoding, type_named
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError
 from sqlanon.policy.part import Part, Reference, broken
@@ -42,25 +43,37 @@ class Source(Location):
     """
     delimiter: str | None = None
     """The delimiter of the fields of a line: a character, or `tab`. By default the one of comma, semicolon, tab and bar
-    that the first line, which holds the names of the columns, has most of.
-    """
-    encoding: str = UTF_8
-    """The encoding of the text, such as `latin-1`, `windows-1252` or `utf-16`."""
-    null: tuple[str, ...] = ("",)
+    that the first line has most of; commas between digits don't count where there is another."""
+    encoding: str | None = None
+    """The encoding of the text, such as `latin-1`, `windows-1252` or `utf-16`; `utf-8` by default."""
+    header: bool | None = None
+    """The first line holds the names of the columns (`true`), or data (`false`). By default it holds names, and a file
+    whose first line reads like data is refused until this is said."""
+    names: tuple[str, ...] = ()
+    """The names of the columns: with `header: false` in place of `column0`, `column1` and so on, with `header: true` in
+    place of those in the first line."""
+    null: tuple[str, ...] | None = None
     """The fields that stand for NULL where they are not in quotes, one or a list: by default the empty field. A field
-    in quotes is never NULL."""
+    in quotes is never NULL. Of JSON and spreadsheets, which have no quotes in this sense, the texts that stand for NULL
+    beside what is NULL there."""
     types: dict[str, str] = Field(default_factory=dict)
     """Columns and the types that they are read as: `text`, `integer`, `hugeint`, `double`, `decimal(p,s)`, `boolean`,
-    `date`, `timestamp` or `time`. The type of any other column is one that each of its values survives byte for byte,
-    cast and cast back; where there is none (`00123`, `yes`, `1.50` beside `1.5`), the column stays text."""
+    `date`, `timestamp`, `timestamptz` (moments with their offset from UTC) or `time`. The type of any other column is
+    one that each of its values survives byte for byte, cast and cast back; where there is none (`00123`, `yes`, `1.50`
+    beside `1.5`), the column stays text."""
     dates: tuple[str, ...] = ()
     """The format of dates or moments, or a list of formats, such as `%d/%m/%Y`: a column whose values all have one of
     them is read by it. Without it only `2024-12-31` and `2024-12-31 23:59:59` are dates and moments."""
+    decimal: str | None = None
+    """The decimal mark of numbers, a point (by default) or a comma; they are kept with a point."""
+    thousands: str | None = None
+    """The mark between groups of three digits: `.`, `,`, a straight or curly apostrophe, a blank, or a no-break, narrow
+    no-break or thin space. By default digits are not grouped. Grouped numbers are kept without the mark."""
 
     @property
     def reading(self) -> ReadOptions:
         """The options by which the file is read."""
-        return ReadOptions(self.delimiter, self.encoding, self.null, self.types, self.dates)
+        return ReadOptions(**{one.name: getattr(self, one.name) for one in fields(ReadOptions)})
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -69,7 +82,8 @@ class Source(Location):
         if self.file is not None and self.url is not None and not _names_files(self.url):
             raise broken("must hold either url and table, or file; url and file together are for Spark.")
         if self.file is None and self.reading != ReadOptions():
-            raise broken("must not say how text is read, as it is a table: delimiter and the like are for a file.")
+            idle = " and ".join(self.reading.given())
+            raise broken(f"must not hold {idle}, as it is a table: this says how a file is read.")
         _check_table(self.table)
         _check_reading(self.reading)
         return self
@@ -122,7 +136,7 @@ def _check_reading(reading: ReadOptions) -> None:
     delimiter = reading.delimiter
     if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n\0'):
         raise broken("has a wrong delimiter: it is one character such as ; or |, or the word tab.")
-    if not is_text_encoding(reading.encoding):
+    if reading.encoding is not None and not is_text_encoding(reading.encoding):
         raise broken(
             f"has an unknown encoding, '{reading.encoding}'; there are utf-8, latin-1, windows-1252 and others."
         )
@@ -133,6 +147,8 @@ def _check_reading(reading: ReadOptions) -> None:
             raise broken(f"has a wrong type: {error}") from None
     if not all("%" in form for form in reading.dates):
         raise broken("has a wrong format of dates; write it like %d/%m/%Y.")
+    for problem in reading.problems():
+        raise broken(problem)
 
 
 def _check_table(text: str | None) -> None:

@@ -94,7 +94,7 @@ def _allow_short_forms(parts: dict[str, Any]) -> None:
     hierarchy["unknown"]["anyOf"] = [_TEXT, {"type": "null"}]
     attribute = parts["AttributeSection"]["properties"]["hierarchy"]
     attribute["anyOf"].insert(0, {"const": "suppress"})
-    for key in ("null", "dates"):
+    for key in ("null", "dates", "names"):
         source[key] = {**{k: v for k, v in source[key].items() if k not in ("type", "items")}, **label}
     parts["Source"]["oneOf"] = [{"required": ["url", "table"]}, {"required": ["file"]}]
     parts["ReleaseSection"]["oneOf"] = [{"required": ["table"]}, {"required": ["file"]}]

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.files import STANDARD_INPUT
-from sqlanon.engines.read_options import ReadOptions
+from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.policy import Role
 from sqlanon.profile import remarks
@@ -40,11 +40,15 @@ _WORDS_OF_YAML = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
 @dataclass(frozen=True)
 class Draft:
-    """A drafted policy: its text, what it rests on, and what it cost when it was tried; None where it was not."""
+    """A drafted policy: its text, what it rests on, and what it cost when it was tried; None where it was not.
+
+    shown: what the draft says of the reading of a file that nobody gave, in sentences.
+    """
 
     text: str
     profile: Profile
     costs: DraftCosts | None
+    shown: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """One object of plain values."""
@@ -56,6 +60,7 @@ class Draft:
             "columns": [_column(profile, facts) for facts in profile.columns],
             "dependences": [asdict(one) for one in profile.dependences],
             "trial": None if self.costs is None else self.costs.as_json(),
+            **({} if profile.reading is None else {"reading": profile.reading.as_json()}),
         }
 
 
@@ -87,7 +92,7 @@ def propose_policy(
     is_file = source_url is None or profile.reading is not None
     sections = [
         _heading(profile, table),
-        _read(profile) + _places(source_url, table, options or ReadOptions(), is_file=is_file) + _trust(profile),
+        _read(profile, options) + _places(source_url, table, profile.reading, is_file=is_file) + _trust(profile),
         _subject(profile),
         "attributes:\n" + "\n".join(_attribute(profile, facts, costs) for facts in profile.columns),
         remarks.combinations(profile),
@@ -117,14 +122,28 @@ def _heading(profile: Profile, table: str) -> str:
     )
 
 
-def _read(profile: Profile) -> str:
+def shown_by_file(profile: Profile, options: ReadOptions | None) -> list[str]:
+    """List what is drafted of the reading of a file beyond the options given, in sentences."""
+    if profile.reading is None:
+        return []
+    given, drafted = (options or ReadOptions()).given(), profile.reading.options.given()
+    more = [key for key in drafted if key not in ("header", "names") and drafted[key] != given.get(key)]
+    sentences = []
+    if "header" in drafted and "header" not in given:
+        sentences.append("The first line reads like data, so that header is false: give the columns names.")
+    if more:
+        sentences.append(f"The file shows {' and '.join(more)} (source): look whether it is right.")
+    return sentences
+
+
+def _read(profile: Profile, options: ReadOptions | None) -> str:
     """Describe the reading of the file, as comments."""
-    lines = profile.reading.lines() if profile.reading is not None else []
+    lines = [*profile.reading.lines(), *shown_by_file(profile, options)] if profile.reading is not None else []
     more = "# Columns that are not named here were read as they are: in the type given beside each, or as text.\n"
     return "".join(f"# {comment(line)}\n" for line in lines) + (more if len(lines) > 1 else "")
 
 
-def _places(source_url: str | None, table: str, options: ReadOptions, *, is_file: bool) -> str:
+def _places(source_url: str | None, table: str, reading: FileReading | None, *, is_file: bool) -> str:
     place, note, dialect = "", "", None
     if source_url is not None:
         url, dialect = source_url.replace("$", "$$"), find_dialect(source_url)
@@ -135,7 +154,7 @@ def _places(source_url: str | None, table: str, options: ReadOptions, *, is_file
     if not is_file:
         release = f"table: {quoted(_released(table))}"
         return f"source:  {{{place}table: {quoted(table)}}}{note}\nrelease: {{{release}}}{catalog}"
-    given = {key: value for key, value in asdict(options).items() if value != asdict(ReadOptions())[key]}
+    given = {} if reading is None else reading.options.given()
     how = "".join(f", {key}: {json.dumps(value)}" for key, value in given.items())
     is_directory = dialect is not None and dialect.writes_directories
     release = f"file: {_quoted_path(_released_file(table, is_directory))}"
@@ -219,8 +238,15 @@ def _attribute(profile: Profile, facts: ColumnFacts, costs: DraftCosts | None) -
     line = f"  {_key(facts.name)}: {{role: {proposal.role.value}{hierarchy}}}"
     outliers = _outliers(facts) if _limits(facts) else ""
     forms = other_forms(facts) if hierarchy else ""
-    remark = f"{_facts(facts)}; {proposal.reason}{doubt}{outliers}{forms}{remarks.column(costs, facts.name)}"
+    read = _as_read(profile, facts.name)
+    remark = f"{_facts(facts)}; {proposal.reason}{doubt}{read}{outliers}{forms}{remarks.column(costs, facts.name)}"
     return f"{line}    # {remark}"
+
+
+def _as_read(profile: Profile, name: str) -> str:
+    """Say of a column of a file that it is text for lack of a hint."""
+    columns = profile.reading.columns if profile.reading is not None else ()
+    return next((f"; read as {comment(one.hint)}" for one in columns if one.name == name and one.hint is not None), "")
 
 
 def _facts(facts: ColumnFacts) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlanon.catalog import Run
 from sqlanon.engines.dialects import dialect_of_url
-from sqlanon.engines.files import STANDARD_INPUT, is_data_file
+from sqlanon.engines.files import STANDARD_INPUT, format_of, is_data_file
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.plan.connecting import names_file
@@ -98,7 +98,9 @@ def _file_source(file: str, stored: Source, url: str | None) -> Source:
     kept = file == STANDARD_INPUT or isinstance(file, Expanded)
     path = file if kept else _absolute(file)
     if stored.file is not None:
-        return stored.model_copy(update={"file": path, "url": url})
+        idle = stored.reading.ineffective(format_of(file)) if url is None else {}
+        plain = {key: Source.model_fields[key].get_default(call_default_factory=True) for key in idle}
+        return stored.model_copy(update={"file": path, "url": url, **plain})
     reads_files = url is not None and dialect_of_url(url).names_files
     return Source(file=path, url=url if reads_files else None)
 

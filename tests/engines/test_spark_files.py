@@ -16,6 +16,7 @@ import pytest
 
 from sqlanon.engines import connect
 from sqlanon.engines.embedded import MEMORY_URL
+from sqlanon.engines.first_line import UndecidedHeader
 from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.urls import SparkAddress
@@ -84,6 +85,34 @@ def test_text_stays_as_it_is(spark: SparkEngine, tmp_path: Path) -> None:
 def test_malformed_lines_are_refused(spark: SparkEngine, tmp_path: Path, text: str | bytes) -> None:
     with pytest.raises(PolicyError, match=r"lines (with more or fewer|that are not UTF-8).*: [12][.;]"):
         rows(spark, write(tmp_path / "people.csv", text))
+
+
+def test_the_first_line_is_names_or_data_as_the_policy_says(spark: SparkEngine, tmp_path: Path) -> None:
+    path = write(tmp_path / "people.csv", "30,M,7\n41,F,7\n52,M,7\n")
+    with pytest.raises(UndecidedHeader):
+        rows(spark, path)
+    assert rows(spark, path, ReadOptions(header=False)) == [("30", "M", "7"), ("41", "F", "7"), ("52", "M", "7")]
+    named = ReadOptions(header=False, names=("age", "sex", "n"), types={"age": "integer"})
+    assert rows(spark, path, named)[0] == (30, "M", "7")
+    assert [column.name for column in spark.columns(READ)] == ["age", "sex", "n"]
+    write(path, "a,b\n2,M\n")
+    assert rows(spark, path, ReadOptions(header=True, names=("x", "y"), types={"x": "integer"})) == [(2, "M")]
+    with pytest.raises(PolicyError, match="3 names, and 2 fields"):
+        rows(spark, path, ReadOptions(header=True, names=("x", "y", "z")))
+
+
+@pytest.mark.parametrize(
+    "options", [{"decimal": ","}, {"decimal": ",", "thousands": "."}, {"dates": ("%d",)}, {"null": ()}]
+)
+def test_what_spark_does_not_take_is_refused_by_name(
+    spark: SparkEngine, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    path = write(tmp_path / "people.csv", "a,b\n1,2\n")
+    with pytest.raises(PolicyError, match=f"leave out .*{list(options)[-1]}"):
+        rows(spark, path, ReadOptions(**options))
+    files = write_parquet(spark, tmp_path / "people.parquet", "SELECT 1 AS a")
+    with pytest.raises(PolicyError, match=f"{next(iter(options))}.* can't be said of"):
+        rows(spark, files, ReadOptions(**options))
 
 
 def test_a_long_field_is_no_trouble_to_the_pattern_of_lines(spark: SparkEngine, tmp_path: Path) -> None:

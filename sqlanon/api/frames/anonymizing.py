@@ -7,6 +7,7 @@ import copy
 import os
 import secrets
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sqlanon.api.frames.result import RELEASED, Anonymized
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.duckdb.lending import lent
 from sqlanon.engines.embedded import url_of_file
+from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
@@ -47,7 +49,7 @@ def anonymize(
     data: a pandas or polars DataFrame, an Arrow table, the path of a data file, or, with `table`, a DuckDB connection
         or an SQLAlchemy engine, whose database does the work.
     policy: a `Policy`, a mapping of the same grammar, the path of a policy file, or a policy as YAML text. What it says
-        of source and release does not count.
+        of source and release does not count, but for the reading of a data file: `header`, `decimal` and the like.
     table: the table of a connection or an engine, as SQL writes it.
     options, observer, levels, time_limit: see `run`.
 
@@ -113,6 +115,8 @@ def _placed(
     if not isinstance(document.data, dict):
         raise PolicyError("The policy must be a mapping with the keys attributes and privacy.")
     places: dict[str, Any] = {"source": dict(source), "release": {"url": url, "table": RELEASED}}
+    if "file" in source:
+        places["source"] |= _reading_of(document.data.get("source"))
     if not keeps_catalog:
         places["catalog"] = {"url": url}
     for part in places.values():
@@ -120,6 +124,12 @@ def _placed(
             part[key] = part[key].replace("$", "$$")  # it is no reference to the environment
     document.data = {**document.data, **places}
     return build_document(document, base)
+
+
+def _reading_of(source: Any) -> dict[str, Any]:
+    """The options of a policy's source by which a file is read."""
+    keys = {one.name for one in fields(ReadOptions)}
+    return {key: value for key, value in source.items() if key in keys} if isinstance(source, dict) else {}
 
 
 def _document(policy: Policy | Mapping[str, Any] | str | os.PathLike[str]) -> tuple[Document, Path | None]:

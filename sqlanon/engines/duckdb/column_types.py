@@ -6,13 +6,14 @@ The database looks at all values: at some rows with every test, at more, and the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.read_options import ReadColumn, ReadOptions, type_named
+from sqlanon.engines.number_marks import CUSTOMARY, PLAIN, NumberMarks, fewest
+from sqlanon.engines.read_options import Fits, ReadColumn, ReadOptions, type_named
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Relation, Text
 
@@ -20,27 +21,43 @@ _FEW_ROWS = 50
 _FIRST_ROWS = 2_000
 _COLUMNS_A_STATEMENT = 50
 _FINITE = ("DOUBLE", "DATE", "TIMESTAMP")
+_DAY = r"\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_CLOCK = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6}0*)?)?"
 _LOSSLESS = {  # texts that the type takes without rounding, and that mean one thing only
     "BIGINT": r"\s*[-+]?[0-9]+\s*",
     "HUGEINT": r"\s*[-+]?[0-9]+\s*",
-    "DATE": r"\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\s*",
-    "TIMESTAMP": r"\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T].*)?",
+    "DATE": rf"{_DAY}\s*",
+    "TIMESTAMP": rf"{_DAY}([ T]{_CLOCK}\s*(Z|UTC|[-+]00(:?00)?)?)?",
+    "TIMESTAMPTZ": rf"{_DAY}[ T]{_CLOCK}(Z|[-+][0-9]{{2}}(:?[0-9]{{2}})?)",
+    "TIME": rf"\s*{_CLOCK}\s*",
 }
+_NUMBERS = ("BIGINT", "HUGEINT", "DOUBLE", "DECIMAL")
 _TYPES = ("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP", "TIME")  # the first that all values survive
-_TIME_PARTS = ("%H", "%I", "%M", "%S")
+_OF_POLICY = {  # types that columns of texts are tried with, so that people are told what to write
+    "DATE": "date",
+    "TIMESTAMPTZ": "timestamptz",
+    "TIMESTAMP": "timestamp",
+    "TIME": "time",
+}
+_TAKEN_BY = {  # the types of formats by which a column is read that the policy gives a type, or none
+    None: ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIME"),
+    "DATE": ("DATE",),
+    "TIMESTAMP": ("DATE", "TIMESTAMP"),
+    "TIMESTAMPTZ": ("TIMESTAMPTZ",),
+    "TIME": ("TIME",),
+}
+_TIME_PARTS = ("%H", "%I", "%M", "%S", "%c", "%X")
+_DAY_PARTS = ("%Y", "%y", "%d", "%j", "%m", "%b", "%B", "%c", "%x", "%G")
+_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+_DAYS = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
+_SHORT_DAYS = ("%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%m-%y")
+_WITH_NAMES = ("%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y")
+_MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%m-%Y")
 USUAL_DATES = (
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%d.%m.%Y",
-    "%d-%m-%Y",
-    "%m-%d-%Y",
-    "%Y/%m/%d",
-    "%d/%m/%y",
-    "%m/%d/%y",
-    "%Y-%m-%dT%H:%M:%S",
-    "%Y-%m-%dT%H:%M:%SZ",
-    "%d/%m/%Y %H:%M",
-    "%m/%d/%Y %H:%M",
+    *(day + clock for clock in _CLOCKS for day in _DAYS),
+    *_SHORT_DAYS,
+    *_WITH_NAMES,
+    *_MONTHS,
 )
 """Formats of dates that a text column is tried with, so that people are told what to write."""
 
@@ -53,6 +70,7 @@ class _Test:
     kind: str
     type: str | None = None
     format: str | None = None
+    marks: NumberMarks = PLAIN
 
     def arguments(self) -> dict[str, object]:
         pattern = _lossless(self.type) if self.kind == "casts" and self.type is not None else None
@@ -62,8 +80,18 @@ class _Test:
             "type": None if self.type is None else Markup(self.type),
             "format": None if self.format is None else Text(self.format),
             "finite": self.type in _FINITE,
+            "has_year": self.format is not None and "%Y" in self.format,
+            "marks": marks_of(self.marks, self.type or "DOUBLE"),
             "pattern": None if pattern is None else Text(pattern),
         }
+
+
+def marks_of(marks: NumberMarks, type_: str | None) -> dict[str, object] | None:
+    """The marks of numbers of a type as templates take them; None for those of databases, and for other types."""
+    if marks.are_plain or not (type_ or "").startswith(_NUMBERS):
+        return None
+    thousands = None if marks.thousands is None else Text(marks.thousands)
+    return {"form": Text(marks.form), "thousands": thousands, "decimal": Text(marks.decimal)}
 
 
 def decide_types(engine: Engine, texts: Relation, names: Sequence[str], options: ReadOptions) -> list[ReadColumn]:
@@ -79,7 +107,20 @@ def decide_types(engine: Engine, texts: Relation, names: Sequence[str], options:
     problems = [problem for one in decisions if (problem := one.problem()) is not None]
     if problems:
         raise PolicyError(problems)
-    return [one.decision() for one in decisions]
+    columns = [one.decision() for one in decisions]
+    return _with_marks(engine, texts, columns) if any(one.fits.marks for one in columns) else columns
+
+
+def _with_marks(engine: Engine, texts: Relation, columns: list[ReadColumn]) -> list[ReadColumn]:
+    """Note the marks with which numbers that are read with a point would be numbers too."""
+    measured: dict[str, Fits] = {}
+    for one in columns:
+        if one.is_fraction:
+            tests = [_Test(one.name, "number", marks=marks) for marks in CUSTOMARY]
+            present, *counts = _count(engine, texts, [_Test(one.name, "present"), *tests]).values()
+            fit = tuple(marks for marks, count in zip(CUSTOMARY, counts, strict=True) if count == present)
+            measured[one.name] = Fits(marks=fit)
+    return [replace(one, fits=measured.get(one.name, one.fits)) for one in columns]
 
 
 class _TypeDecision:
@@ -88,57 +129,74 @@ class _TypeDecision:
     def __init__(self, name: str, options: ReadOptions) -> None:
         self._name = name
         self._dates = options.dates
+        self._marks = options.marks
         wanted = options.types.get(name)
         self._wanted = None if wanted is None else type_named(wanted)
         self.counts: Mapping[_Test, int | None] = {}
 
     def _test(self, kind: str, type_: str | None = None, format_: str | None = None) -> _Test:
-        return _Test(self._name, kind, type_, format_)
+        is_of_numbers = kind in ("number", "scale") or (type_ or "").startswith(_NUMBERS)
+        return _Test(self._name, kind, type_, format_, self._marks if is_of_numbers else PLAIN)
 
     @property
     def _present(self) -> _Test:
         return self._test("present")
 
-    @property
-    def _takes_dates(self) -> bool:
-        return self._wanted in (None, "DATE", "TIMESTAMP")
-
     def _by_format(self, formats: Sequence[str]) -> list[_Test]:
-        return [self._test("parses", _type_of(form), form) for form in formats] if self._takes_dates else []
+        tests = [self._test("parses", type_of_format(form), form) for form in formats]
+        return [test for test in tests if test.type in _TAKEN_BY.get(self._wanted, ())]
+
+    def _of_marks(self) -> list[_Test]:
+        """The tests for numbers with other marks than those that are given."""
+        given = [one for one in CUSTOMARY if self._marks.are_plain or one.decimal == self._marks.decimal]
+        return [_Test(self._name, "number", marks=one) for one in (PLAIN, *given) if one != self._marks]
 
     def first_tests(self) -> list[_Test]:
         """All tests, for some rows."""
         if self._wanted is not None:
             return [self._present]
         survives = [self._test("survives", type_) for type_ in _TYPES]
-        hints = [self._test("number"), self._test("dated")]
+        hints = [self._test("number"), self._test("dated"), self._test("punctuated")]
         return [self._present, *self._by_format(self._dates), *survives, self._test("scale"), *hints]
 
     def more_tests(self, few: Mapping[_Test, int | None]) -> list[_Test]:
         """Those that few rows have passed, those that measure, and formats of dates where texts look like dates."""
-        measures = (self._present, self._test("scale"), self._test("number"))
+        measures = [self._present, *(self._test(kind) for kind in ("scale", "number", "punctuated"))]
         passed = [test for test in self.first_tests() if test in measures or few[test] == few[self._present]]
-        return [*passed, *(self._by_format(USUAL_DATES) if self._test("dated") in passed else [])]
+        dated = [*self._by_format(USUAL_DATES), *self._of_types()]
+        return [*passed, *(dated if self._test("dated") in passed else [])]
 
     def tests_of_all(self, first: Mapping[_Test, int | None]) -> list[_Test]:
         """Those that are left for all rows."""
         if self._wanted is not None:
             more = [] if self._wanted == "VARCHAR" else [self._test("casts", self._wanted)]
-            return [self._present, *self._by_format(self._dates), *more, self._test("survives", self._wanted)]
+            unchanged = self._kept(self._test("survives", self._wanted))
+            return [self._present, *self._by_format(self._dates), *more, unchanged]
         kept = [*self._by_format(self._dates), *(self._test("survives", type_) for type_ in _TYPES)]
         passed = [test for test in kept if first[test] == first[self._present]]
         scale = first[self._test("scale")]
         decimals = [] if scale is None or not 0 < scale <= 18 else [f"DECIMAL({width},{scale})" for width in (18, 38)]
-        return [self._present, *passed, *(self._test("survives", type_) for type_ in decimals)]
+        every = [self._present, *passed, *(self._test("survives", type_) for type_ in decimals)]
+        return list(dict.fromkeys([*every, *(self._kept(one) for one in every)]))
+
+    def _kept(self, test: _Test) -> _Test:
+        """The test of a type by which texts are written back with their marks too."""
+        return replace(test, kind="kept") if test.kind == "survives" and not test.marks.are_plain else test
 
     def tests_for_hints(self, first: Mapping[_Test, int | None], every: Mapping[_Test, int | None]) -> list[_Test]:
         """List the tests whose results people are told for a column that stays text."""
         present = first.get(self._present)
         if self._wanted is not None or not present or self._chosen(every) is not None:
             return []
-        number = self._test("number")
-        dates = [test for test in self._by_format(USUAL_DATES) if first.get(test) == present]
-        return [*([number] if 2 * (first[number] or 0) > present else []), *dates]
+        number, punctuated = self._test("number"), self._test("punctuated")
+        tried = [*self._by_format(USUAL_DATES), *self._of_types()]
+        dates = [test for test in tried if first.get(test) == present]
+        if 2 * max(first[number] or 0, first[punctuated] or 0) <= present:
+            return dates
+        return [number, self._test("casts", "BIGINT"), *self._of_marks(), *dates]
+
+    def _of_types(self) -> list[_Test]:
+        return [self._test("casts", type_) for type_ in _OF_POLICY]
 
     def _chosen(self, counts: Mapping[_Test, int | None]) -> _Test | None:
         """The first test of a type that all values pass; None where there is none, or no value."""
@@ -160,9 +218,13 @@ class _TypeDecision:
         passed = max(self.counts[test] or 0 for test in self.counts if self._is_cast(test))
         return (
             f"source.types: {present - passed:,} of the {present:,} values of {Identifier(self._name)} are no"
-            f" {self._wanted}; name another type, the format of its dates (source.dates), or what stands for NULL"
-            " (source.null)."
+            f" {self._wanted}; name another type, {self._remedy()}, or what stands for NULL (source.null)."
         )
+
+    def _remedy(self) -> str:
+        if (self._wanted or "").startswith(_NUMBERS):
+            return "the marks of its numbers (source.decimal, source.thousands)"
+        return "the format of its dates (source.dates)"
 
     def _is_cast(self, test: _Test) -> bool:
         return test.column == self._name and test.kind in ("casts", "parses")
@@ -173,38 +235,73 @@ class _TypeDecision:
         if self._wanted is not None:
             return self._as_wanted(present, chosen)
         if chosen is None or chosen.type is None:
-            hint = self._hint(present)
-            are_numbers = present > 0 and self.counts.get(self._test("number")) == present
-            return ReadColumn(
-                self._name, "VARCHAR", hint or "text", remarkable=hint is not None, are_numbers=are_numbers
-            )
+            return self._as_text(present)
         if chosen.format is not None:
             reason = f"{chosen.type} by the format {chosen.format}; written as ISO 8601"
             return ReadColumn(self._name, chosen.type, reason, chosen.format, remarkable=True)
-        return ReadColumn(self._name, chosen.type, f"{chosen.type}: all values are written back as they are")
+        if self.counts[self._kept(chosen)] == present:
+            return ReadColumn(self._name, chosen.type, f"{chosen.type}: all values are written back as they are")
+        reason = f"{chosen.type}: numbers with {chosen.marks}; written with a point and without marks of thousands"
+        return ReadColumn(self._name, chosen.type, reason, remarkable=True)
+
+    def _as_text(self, present: int) -> ReadColumn:
+        fits, are_numbers = self._fits(present), present > 0 and self.counts.get(self._test("number")) == present
+        hint = self._hint(present, fits)
+        return ReadColumn(
+            self._name,
+            "VARCHAR",
+            hint or "text",
+            remarkable=hint is not None,
+            are_numbers=are_numbers,
+            hint=hint,
+            fits=fits,
+        )
 
     def _as_wanted(self, present: int, chosen: _Test | None) -> ReadColumn:
         type_ = self._wanted or "VARCHAR"
-        otherwise = present - (self.counts[self._test("survives", type_)] or 0)
+        otherwise = present - (self.counts[self._kept(self._test("survives", type_))] or 0)
         reason = f"{type_}, as the policy says"
         if otherwise and type_ != "VARCHAR":
             reason += f"; {otherwise:,} of its {present:,} values are written otherwise than in the file"
         return ReadColumn(self._name, type_, reason, None if chosen is None else chosen.format, remarkable=True)
 
-    def _hint(self, present: int) -> str | None:
+    def _fits(self, present: int) -> Fits:
+        """List what would read all values of a column that stays text."""
+        passed = {test for test, count in self.counts.items() if test.column == self._name and count == present}
+        if not present:
+            return Fits()
+        if self._test("casts", "BIGINT") in passed and self._test("number") in passed:
+            return Fits(type="integer")
+        if self._test("number") in passed:
+            return Fits(type=None if self._marks.are_plain else "double")
+        types = [name for type_, name in _OF_POLICY.items() if self._test("casts", type_) in passed]
+        if types:
+            return Fits(type=types[0])
+        dates = [test.format for test in self._by_format(USUAL_DATES) if test in passed and test.format is not None]
+        marks = [test.marks for test in self._of_marks() if test in passed]
+        return Fits(tuple(dates), tuple(marks))
+
+    def _hint(self, present: int, fits: Fits) -> str | None:
         """Suggest what to write for a column that stays text, where it need not."""
-        numbers = self.counts.get(self._test("number"))
-        dates = [test.format for test in self._by_format(USUAL_DATES) if self.counts.get(test) == present]
-        if dates:
-            return f"text; its values fit the dates {' and '.join(map(str, dates))}: source.dates reads them as dates"
-        if numbers == present and present:
+        if fits.type is not None:
+            return f"text, as its values would be written otherwise; source.types ({fits.type}) reads them"
+        if fits.dates:
+            return f"text; its values fit the dates {' and '.join(fits.dates)}: source.dates reads them as dates"
+        if fits.marks:
+            return f"text; its values are numbers with {' or '.join(map(str, fewest(fits.marks)))}: say it in source"
+        counts = {test: count for test, count in self.counts.items() if test == self._test("number")}
+        counts |= {test: self.counts[test] for test in self._of_marks() if test in self.counts}
+        best = max(counts, key=lambda test: counts[test] or 0, default=None)
+        numbers = 0 if best is None else counts[best] or 0
+        if best is None or 2 * numbers <= present:
+            return None
+        if numbers == present:
             return "text, as its numbers would be written otherwise; source.types (double) reads them as numbers"
-        if numbers:
-            return (
-                f"text, as {present - numbers:,} of its {present:,} values are no numbers; if they stand for NULL, name"
-                " them in source.null"
-            )
-        return None
+        with_marks = "" if best.marks == self._marks else f" with {best.marks}"
+        return (
+            f"text, as {present - numbers:,} of its {present:,} values are no numbers{with_marks}; if they stand for"
+            " NULL, name them in source.null"
+        )
 
 
 def _count(
@@ -223,8 +320,13 @@ def _parts(decisions: Sequence[_TypeDecision]) -> Iterator[list[_TypeDecision]]:
         yield part
 
 
-def _type_of(format_: str) -> str:
-    return "TIMESTAMP" if any(part in format_ for part in _TIME_PARTS) else "DATE"
+def type_of_format(format_: str) -> str:
+    """The type of values with a format of dates, moments or times."""
+    if "%z" in format_:
+        return "TIMESTAMPTZ"
+    if not any(part in format_ for part in _TIME_PARTS):
+        return "DATE"
+    return "TIMESTAMP" if any(part in format_ for part in _DAY_PARTS) else "TIME"
 
 
 def _lossless(type_: str) -> str | None:

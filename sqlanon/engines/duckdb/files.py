@@ -9,16 +9,18 @@ import duckdb
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.duckdb.column_types import decide_types
+from sqlanon.engines.duckdb.column_types import decide_types, marks_of
 from sqlanon.engines.duckdb.text_files import (
-    column_names,
     delimiter_of,
+    fields_of,
     first_lines,
     header_of,
     is_well_formed,
     prepare_file,
 )
+from sqlanon.engines.field_names import column_names
 from sqlanon.engines.files import STANDARD_INPUT, SourceFile, literal_pattern
+from sqlanon.engines.first_line import UndecidedHeader, reads_like_data
 from sqlanon.engines.read_options import UTF_8, FileReading, ReadColumn, ReadOptions
 from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Text
@@ -38,7 +40,12 @@ class FileReader:
         self._directory = directory
 
     def read(self, relation: Relation) -> FileReading:
-        """Make `relation` a view or a temporary table with the rows of the file."""
+        """Make `relation` a view or a temporary table with the rows of the file.
+
+        Raises PolicyError for options that do nothing for such a file, `UndecidedHeader` for a first line that reads
+        like data.
+        """
+        self._options.require_effective(self._file.format, self._path)
         try:
             if self._file.format == "parquet":
                 return self._view_parquet(relation)
@@ -59,44 +66,76 @@ class FileReader:
         (path,) = self._file.patterns
         names = [row[0] for row in self._engine.query("engine/list_json_columns", path=path)]
         texts = relation.sibling(f"{relation.name}_texts")
-        self._engine.run("engine/read_json_text", table=texts, path=path, names=[Text(name) for name in names])
-        return FileReading(relation, "json", self._typed(relation, texts, names))
+        null = [Text(text) for text in self._options.null or ()]
+        listed = [{"key": Text(name), "name": Identifier(name)} for name in names]
+        self._engine.run("engine/read_json_text", table=texts, path=path, columns=listed, null=null)
+        return FileReading(relation, "json", self._typed(relation, texts, names), options=self._options)
 
     def _read_text(self, relation: Relation) -> FileReading:
         local = prepare_file(self._file, self._options, self._directory)
         path = Text(literal_pattern(str(local)))
-        header = self._header(local, path)
-        delimiter = self._delimiter(header)
-        names = column_names(header, delimiter, self._path)
-        texts, null = relation.sibling(f"{relation.name}_texts"), self._options.null
+        first = self._first_line(local, path)
+        delimiter = self._delimiter(first)
+        fields = fields_of(first, delimiter, self._path)
+        texts = relation.sibling(f"{relation.name}_texts")
+        places = [f"column{place}" for place in range(len(fields))]
+        try:
+            names = column_names(fields, self._options, self._path)
+        except PolicyError:  # names may be there twice as they are no names
+            self._read_texts(texts, path, places, delimiter)
+            self._require_header(texts, places, fields)
+            raise
+        self._read_texts(texts, path, names, delimiter)
+        self._require_header(texts, names, fields)
+        columns = self._typed(relation, texts, names)
+        encoding = self._options.encoding or UTF_8
+        return FileReading(relation, self._file.format, columns, delimiter, encoding, self._null(), self._options)
+
+    def _read_texts(self, texts: Relation, path: Text, names: list[str], delimiter: str) -> None:
         self._engine.run(
             "engine/read_delimited_text",
             table=texts,
             path=path,
             names=[Text(name) for name in names],
+            has_header=self._options.header is not False,
             delimiter=Text(delimiter),
-            null=[Text(text) for text in null] or [Text("\x01")],
+            null=[Text(text) for text in self._null()] or [Text("\x01")],
         )
-        columns = self._typed(relation, texts, names)
-        return FileReading(relation, self._file.format, columns, delimiter, self._options.encoding, null)
 
-    def _header(self, local: Path, path: Text) -> str:
+    def _null(self) -> tuple[str, ...]:
+        """The fields without quotes that stand for NULL; in the copy of a spreadsheet they are empty."""
+        given = self._options.null
+        return ("",) if given is None or self._file.format == "xlsx" else given
+
+    def _require_header(self, texts: Relation, names: list[str], fields: list[str]) -> None:
+        """Refuse a first line that reads like data, where nobody said what it holds."""
+        if self._options.header is not None:
+            return
+        null = self._options.null or ()
+        first = {name: field for name, field in zip(names, fields, strict=True) if field not in null}
+        if reads_like_data(self._engine.query_one, texts, first):
+            self._engine.run("engine/drop_table", table=texts)
+            raise UndecidedHeader(self._path)
+
+    def _first_line(self, local: Path, path: Text) -> str:
         """The first record of the file. DuckDB is asked where it alone can decompress it."""
         lines = first_lines(local)
         if lines is None:
             lines = [line or "" for (line,) in self._engine.query("engine/read_first_lines", path=path)]
-        header = header_of(lines)
-        if not header:
+        first = header_of(lines)
+        if not first and any(lines):
+            raise PolicyError(f"{self._path} begins with a blank line; take it out.")
+        if not first:
             raise PolicyError(f"{self._path} is empty; its first line must hold the names of the columns.")
-        if not is_well_formed(header):
-            raise PolicyError(f"Line 1 of {self._path} is not {UTF_8}: name its encoding ({_REMEDY}).")
-        return header
+        if not is_well_formed(first):
+            raise PolicyError(f"Line 1 of {self._path} is not {UTF_8}: {self._remedy()}.")
+        return first
 
-    def _delimiter(self, header: str) -> str:
+    def _delimiter(self, first: str) -> str:
         if self._options.delimiter is not None and self._file.format != "xlsx":
             return self._options.delimiter
         names = [name.lower() for name in self._file.paths]
-        return "\t" if ".tsv" in names[0][-8:] else "," if self._file.format == "xlsx" else delimiter_of(header)
+        return "\t" if ".tsv" in names[0][-8:] else "," if self._file.format == "xlsx" else delimiter_of(first)
 
     def _typed(self, relation: Relation, texts: Relation, names: list[str]) -> tuple[ReadColumn, ...]:
         """Cast the columns to the types that their values survive, or that the policy names."""
@@ -109,6 +148,7 @@ class FileReader:
                 "name": Identifier(column.name),
                 "type": None if column.type == "VARCHAR" else Markup(column.type),
                 "format": None if column.format is None else Text(column.format),
+                "marks": marks_of(self._options.marks, column.type),
             }
             for column in columns
         ]
@@ -124,14 +164,18 @@ class FileReader:
         if not isinstance(cause, duckdb.Error) or isinstance(cause, duckdb.InterruptException):
             return error
         if "Invalid unicode" in message or "not utf-8" in message or "byte sequence" in message:
-            return PolicyError(f"{where[0].upper()}{where[1:]} is not {UTF_8}: name its encoding ({_REMEDY}).")
+            return PolicyError(f"{where[0].upper()}{where[1:]} is not {UTF_8}: {self._remedy()}.")
         if widths := _WIDTHS.search(message):
-            return PolicyError(f"{where[0].upper()}{where[1:]} has {widths[2]} fields, and the header {widths[1]}.")
+            first = "first line" if self._options.header is False else "header"
+            return PolicyError(f"{where[0].upper()}{where[1:]} has {widths[2]} fields, and the {first} {widths[1]}.")
         if "unterminated quote" in message or "invalid state" in message:
             return PolicyError(
                 f"{where[0].upper()}{where[1:]} has a quote within or after a field, or an odd line end."
             )
         return AccessError(f"The file {self._path} can't be read as {self._file.format}: {error}")
 
-
-_REMEDY = "source: {encoding: latin-1}, windows-1252, utf-16 or another; for init: --encoding"
+    def _remedy(self) -> str:
+        """The way to have text of another encoding read."""
+        if self._file.format != "csv":
+            return "convert the file"
+        return "name its encoding (source: {encoding: latin-1}, windows-1252, utf-16 or another; for init: --encoding)"

@@ -19,6 +19,7 @@ from sqlanon.engines.read_options import UTF_8, ReadOptions
 from sqlanon.errors import AccessError, PolicyError
 
 _DELIMITERS = ",;\t|"
+_DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _CHUNK = 1 << 20  # bytes
 _MOST_LINES = 100  # of a header
@@ -30,14 +31,24 @@ def is_utf_8(encoding: str) -> bool:
 
 
 def prepare_file(file: SourceFile, options: ReadOptions, directory: Path) -> Path:
-    """The file itself, or a copy of it as delimited text in UTF-8, in `directory` (which is private)."""
+    """The file itself, or a copy of it as delimited text in UTF-8, in `directory` (which is private).
+
+    There is one copy at a time: what was read before is in a table.
+    """
     (name,) = file.paths
     path = spool_standard_input() if name == STANDARD_INPUT else Path(name)
     if file.format == "xlsx":
-        return _copy_sheet(path, directory / "sheet.csv")
-    if is_utf_8(options.encoding):
+        return _copy_sheet(path, _place(directory / "sheet.csv"), options.null or ())
+    if options.encoding is None or is_utf_8(options.encoding):
         return path
-    return _copy_decoded(path, options.encoding, directory / ("text" + Path(path.name.lower()).with_suffix("").suffix))
+    ending = Path(path.name.lower()).with_suffix("").suffix
+    return _copy_decoded(path, options.encoding, _place(directory / f"text{ending}"))
+
+
+def _place(copy: Path) -> Path:
+    """The place of a copy, with no earlier one there."""
+    copy.unlink(missing_ok=True)
+    return copy
 
 
 def first_lines(path: Path) -> list[str] | None:
@@ -67,23 +78,23 @@ def is_well_formed(text: str) -> bool:
 
 
 def delimiter_of(header: str) -> str:
-    """The one of comma, semicolon, tab and bar that is in the header most often, outside of quotes."""
+    """The one of comma, semicolon, tab and bar that is in the first line most often, outside of quotes.
+
+    Commas between digits are decimal marks where there is another of these: `1,05;2,50`.
+    """
     plain = _QUOTED.sub("", header)
+    if any(mark in plain for mark in _DELIMITERS[1:]):
+        plain = _DECIMAL_COMMA.sub("", plain)
     return max(_DELIMITERS, key=plain.count)  # the first of those as frequent
 
 
-def column_names(header: str, delimiter: str, path: str) -> list[str]:
-    """The names in a header; a column without one is called by its place. Raises PolicyError for a name given twice."""
+def fields_of(line: str, delimiter: str, path: str) -> list[str]:
+    """The fields of the first line of a file. Raises PolicyError where it has none."""
     try:
-        (fields,) = csv.reader(io.StringIO(header, newline=""), delimiter=delimiter, strict=True)
+        (fields,) = csv.reader(io.StringIO(line, newline=""), delimiter=delimiter, strict=True)
     except (csv.Error, ValueError):
         raise PolicyError(f"The first line of {path} is no header: it must hold the names of the columns.") from None
-    names = [field or f"column{place}" for place, field in enumerate(fields)]
-    folded = [name.casefold() for name in names]
-    twice = sorted({name for name, low in zip(names, folded, strict=True) if folded.count(low) > 1})
-    if twice:
-        raise PolicyError(f"Columns of {path} have the same name: {', '.join(twice)}. Rename them in its first line.")
-    return names
+    return fields
 
 
 def _copy_decoded(path: Path, encoding: str, copy: Path) -> Path:
@@ -112,8 +123,8 @@ def _opened(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
-def _copy_sheet(path: Path, copy: Path) -> Path:
-    """Copy the first sheet of a spreadsheet as delimited text."""
+def _copy_sheet(path: Path, copy: Path, null: Sequence[str]) -> Path:
+    """Copy the first sheet of a spreadsheet as delimited text; cells with a text of `null` are left empty."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
@@ -123,14 +134,13 @@ def _copy_sheet(path: Path, copy: Path) -> Path:
     except (CalamineError, OSError, ValueError, IndexError):
         raise AccessError(f"{path} can't be read as a spreadsheet.") from None
     with copy.open("x", encoding=UTF_8, newline="") as target:
-        target.writelines(_line_of(row) for row in rows)
+        target.writelines(_line_of(row, ("", *null)) for row in rows)
     return copy
 
 
-def _line_of(row: Sequence[Any]) -> str:
-    return (
-        ",".join("" if cell in ("", None) else '"' + _cell_text(cell).replace('"', '""') + '"' for cell in row) + "\n"
-    )
+def _line_of(row: Sequence[Any], null: Sequence[str]) -> str:
+    texts = ["" if cell is None else _cell_text(cell) for cell in row]
+    return ",".join("" if text in null else '"' + text.replace('"', '""') + '"' for text in texts) + "\n"
 
 
 def _cell_text(cell: Any) -> str:

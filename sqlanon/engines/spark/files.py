@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from sqlanon.engines.field_names import column_names
 from sqlanon.engines.files import STANDARD_INPUT
+from sqlanon.engines.first_line import UndecidedHeader, reads_like_data
 from sqlanon.engines.read_options import UTF_8, FileReading, ReadColumn, ReadOptions, type_named
 from sqlanon.engines.spark.errors import condition_of, is_denied
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
@@ -37,13 +39,12 @@ _FORMS = {
     "boolean": r"(?i)true|false",
     "date": r"\d{4}-\d\d-\d\d",
     "timestamp": r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?",
+    "timestamptz": r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[-+]\d\d(:?\d\d)?)",
 }
 """The form that texts have which are read as a type: Spark would take `1d` for a number and `2024` for a day."""
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _READING = (
-    ("header", "true"),
     ("inferSchema", "false"),
-    ("enforceSchema", "false"),
     ("mode", "FAILFAST"),
     ("columnPruning", "false"),
     ("quote", '"'),
@@ -64,6 +65,7 @@ class FilesOfSpark:
 
         Raises PolicyError for files that are missing, of another kind, or not as `options` say.
         """
+        options.require_effective("csv" if _is_csv(self._path) else "parquet", self._path)
         if _is_csv(self._path):
             return self._read_csv(relation, options)
         if self._path == STANDARD_INPUT or self._path.lower().endswith(_OTHERS):
@@ -83,23 +85,51 @@ class FilesOfSpark:
         return tuple(map(int, version))
 
     def _read_csv(self, relation: Relation, options: ReadOptions) -> FileReading:
-        if options.encoding.lower().replace("-", "") != "utf8" or options.null != ("",) or options.dates:
-            raise PolicyError(
-                f"{self._path}: Spark reads text of UTF-8 in which NULL is a field with nothing in it, and days as"
-                " 2024-12-31; leave out encoding, null and dates, and convert the file where it is otherwise."
-            )
+        self._refuse_options(options)
         delimiter, texts = options.delimiter or ",", self._name_view("texts")
-        self._view(texts, "csv", (*_READING, ("sep", delimiter)))
-        names = [name for name, _ in self._columns(texts)]
-        self._check_lines(len(names), delimiter)
-        self._check_names(texts, names)
+        has_header = options.header is not False
+        form = (*_READING, ("header", str(has_header).lower()), ("sep", delimiter))
+        self._view(texts, "csv", (*form, ("enforceSchema", "false")))
+        own = [name for name, _ in self._columns(texts)]
+        self._check_lines(len(own), delimiter)
+        if options.header is None:
+            self._require_header(own, form)
+        if has_header:
+            self._check_names(texts, own)
+        names = column_names(
+            ["" if name == f"_c{place}" else name for place, name in enumerate(own)], options, self._path
+        )
         if unknown := [name for name in options.types if name not in names]:
             raise PolicyError(f"{self._path} has no column {Identifier(unknown[0])} (source.types).")
-        self._check_types(texts, options)
-        columns = [_column_as_read(name, options.types.get(name)) for name in names]
-        listed = [{"name": Identifier(one.name), "type": _cast(options.types.get(one.name))} for one in columns]
+        listed = [
+            {"name": Identifier(name), "text": Identifier(text), "type": _cast(options.types.get(name))}
+            for name, text in zip(names, own, strict=True)
+        ]
+        self._check_types(texts, listed, options)
         self._engine.run_there("engine/view_texts", view=relation, texts=texts, columns=listed, empty=Text(_EMPTY))
-        return FileReading(relation, "csv", tuple(columns), delimiter, UTF_8, ("",))
+        columns = tuple(_column_as_read(name, options.types.get(name)) for name in names)
+        return FileReading(relation, "csv", columns, delimiter, UTF_8, ("",), options)
+
+    def _refuse_options(self, options: ReadOptions) -> None:
+        """Refuse to read text in ways that Spark has not."""
+        given = options.given()
+        idle = [key for key in ("dates", "decimal", "thousands") if key in given]
+        idle += ["encoding"] if (options.encoding or UTF_8).lower().replace("-", "") != "utf8" else []
+        idle += ["null"] if given.get("null", ("",)) != ("",) else []
+        if idle:
+            raise PolicyError(
+                f"{self._path}: Spark reads text of UTF-8 in which NULL is a field with nothing in it, days are as"
+                f" 2024-12-31 and numbers as 1234.5; leave out {', '.join(idle)}, and convert the file where it is"
+                " otherwise."
+            )
+
+    def _require_header(self, names: Sequence[str], form: Sequence[tuple[str, str]]) -> None:
+        """Refuse a first line that reads like data, where nobody said what it holds; its names are not checked yet."""
+        texts = self._name_view("first")
+        self._view(texts, "csv", form)
+        first = {name: "" if name == f"_c{place}" else name for place, name in enumerate(names)}
+        if reads_like_data(lambda name, **kwargs: self._engine.query_there(name, **kwargs)[0], texts, first):
+            raise UndecidedHeader(self._path)
 
     def _check_lines(self, fields: int, delimiter: str) -> None:
         lines = self._name_view("lines")
@@ -131,18 +161,17 @@ class FilesOfSpark:
             several = ["the files do not have the same columns in the same order, by the names in their headers."]
             raise PolicyError([f"{self._path}: {problem}" for problem in problems or several]) from None
 
-    def _check_types(self, texts: Relation, options: ReadOptions) -> None:
-        casts = {name: cast for name, kind in options.types.items() if (cast := _cast(kind))}
-        if not casts:
-            return
-        columns = [
-            {"name": Identifier(name), "form": Text(_form_of_type(options.types[name])), "type": cast}
-            for name, cast in casts.items()
+    def _check_types(self, texts: Relation, listed: Sequence[dict[str, Any]], options: ReadOptions) -> None:
+        kinds = options.types
+        typed = [
+            one | {"form": Text(_form_of_type(kinds[one["name"].name]))} for one in listed if one["type"] is not None
         ]
-        (counts,) = self._engine.query_there("engine/count_mistyped_values", texts=texts, columns=columns)
+        if not typed:
+            return
+        (counts,) = self._engine.query_there("engine/count_mistyped_values", texts=texts, columns=typed)
         wrong = [
-            f"{self._path}: {count:,} values of column {Identifier(name)} are no {options.types[name]} (source.types)."
-            for name, count in zip(casts, counts, strict=True)
+            f"{self._path}: {count:,} values of column {one['name']} are no {kinds[one['name'].name]} (source.types)."
+            for one, count in zip(typed, counts, strict=True)
             if count
         ]
         if wrong:
@@ -240,7 +269,9 @@ def _cast(kind: str | None) -> Markup | None:
     named = type_named(kind)
     if named == "TIME":
         raise PolicyError("source.types: Spark reads no time of day; leave such a column text.")
-    return Markup({"TIMESTAMP": "TIMESTAMP_NTZ", "HUGEINT": "DECIMAL(38,0)"}.get(named, named))
+    return Markup(
+        {"TIMESTAMP": "TIMESTAMP_NTZ", "TIMESTAMPTZ": "TIMESTAMP", "HUGEINT": "DECIMAL(38,0)"}.get(named, named)
+    )
 
 
 def _column_as_read(name: str, kind: str | None) -> ReadColumn:

@@ -11,9 +11,9 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.embedded import MEMORY_URL
-from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.plan.checks import released_names
+from sqlanon.plan.connecting import reading_of_release
 from sqlanon.plan.opening import open_release_table
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy, Role, Show
@@ -70,7 +70,12 @@ def open_published(
                 yield reader, release
         else:
             file = table or policy.release.file
-            yield reader, reader.read_file(Relation("audited_file"), file, ReadOptions(delimiter=",")).relation
+            yield (
+                reader,
+                reader.read_file(
+                    Relation("audited_file"), file, reading_of_release(file, is_own=table is None)
+                ).relation,
+            )
 
 
 @contextlib.contextmanager

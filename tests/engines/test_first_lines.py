@@ -1,0 +1,198 @@
+"""The first line of a text file: names, or the first person, who must not become the header of a release."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlanon import anonymize
+from sqlanon.api.calls import check_policy, draft, table_loss
+from sqlanon.api.risk import table_risk
+from sqlanon.engines.duckdb.engine import DuckDBEngine
+from sqlanon.engines.first_line import UndecidedHeader
+from sqlanon.engines.read_options import FileReading, ReadOptions
+from sqlanon.errors import PolicyError
+from sqlanon.policy.loading import build_policy, parse_policy
+from sqlanon.runs.runner import run
+from sqlanon.sql import Relation, Statement
+from tests.cli.support import call
+from tests.engines.sheets import write_sheet
+from tests.run_support import OPTIONS
+
+pytestmark = pytest.mark.in_turns(2)
+
+ADULT = "39, State-gov, 77516, Bachelors\n50, Self-emp, 83311, Masters\n38, State-gov, 215646, HS-grad\n\n"
+
+
+def read(path: Path | str, **options: Any) -> tuple[FileReading, list[tuple[Any, ...]]]:
+    with DuckDBEngine.connect("duckdb:///:memory:", OPTIONS) as engine:
+        reading = engine.read_file(Relation("t"), str(path), ReadOptions(**options))
+        return reading, engine.fetch(Statement("test", f"SELECT * FROM {reading.relation}"))
+
+
+def file_of(directory: Path, text: str, name: str = "people.csv") -> Path:
+    path = directory / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ADULT,
+        "Ann,Berlin\nBob,Paris\nEve,Berlin\n",
+        "30,M\n41,F\n",
+        "30\n41\n",
+        "0,0,7\n1,2,8\n",
+        "2019,5\n2020,6\n",
+        "00123;x\n00456;y\n",
+        "1,05;4.210,50\n2,10;3,50\n",
+        "2020-01-01,x\n2021-03-04,y\n",
+        "2020-01-01T10:00:00Z|a\n2020-01-02T10:00:00Z|b\n",
+        "Ann\t030-12345\nBob\t040-2345\n",
+        "true,a\nfalse,b\ntrue,c\n",
+        "ann@x.org,Ann\nbob@y.org,Bob\n",
+        "?,State,40\n50,Self,41\n38,State,42\n",
+        ",State\n50,Self\n38,State\n",
+        "NA,1.5\n3,2.5\n4,3.5\n",
+        "39,x\n",
+        "Ann,Berlin\n" + "".join(f"{'ab'[n % 2] * n},x\n" for n in range(1, 2_500)) + "c,Berlin\n",
+    ],
+)
+def test_a_first_line_that_reads_like_data_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UndecidedHeader, match=r"header: false, with names.* or header: true") as refused:
+        read(file_of(tmp_path, text))
+    assert "Berlin" not in str(refused.value)
+    assert len(read(tmp_path / "people.csv", header=False)[1]) == len(text.rstrip().splitlines())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "age,work\n39,State\n50,Self\n",
+        "name,city\nAnn,Berlin\nBob,Paris\n",
+        "name,city\n",
+        "name,2019\n",
+        "country,2019,2020\nDE,5,7\nFR,6,8\n",
+        "id,2019,2020\n1,2019,7\n2,6,8\n",
+        "country,1/22/20,1/23/20\nDE,1,2\nFR,2,3\n",
+        "q1,q2,q3\n1,2,3\n2,3,4\n",
+        "id,comment\n1,comment\n2,x\n",
+        "name,address1\nAnn,12 Main St\nBob,3 High St\n",
+        "marital-status,native-country\nNever-married,United-States\nEver-married,Viet-Nam\n",
+        ",age\n0,40\n1,50\n",
+        "day,moment\n2020-01-01,2020-01-01 10:00\n",
+        "smoker,x\ntrue,1\nfalse,2\n",
+    ],
+)
+def test_names_are_taken_for_names(tmp_path: Path, text: str) -> None:
+    assert len(read(file_of(tmp_path, text))[1]) == len(text.splitlines()) - 1
+
+
+def test_columns_without_names_go_by_their_places_or_as_the_policy_calls_them(tmp_path: Path) -> None:
+    path = file_of(tmp_path, ADULT)
+    reading, rows = read(path, header=False)
+    assert [one.name for one in reading.columns] == ["column0", "column1", "column2", "column3"]
+    assert rows[0] == (39, " State-gov", " 77516", " Bachelors")
+    assert "no names in its first line" in reading.lines()[0]
+    assert reading.as_json()["header"] is False
+    reading, rows = read(path, header=False, names=("age", "work", "weight", "school"), types={"weight": "integer"})
+    assert ([one.name for one in reading.columns], rows[0][2]) == (["age", "work", "weight", "school"], 77516)
+    with pytest.raises(PolicyError, match="there are 2 names, and 4 fields in the first line"):
+        read(path, header=False, names=("a", "b"))
+
+
+def test_names_of_a_policy_replace_those_of_the_file(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "a,A\n1,x\n2,y\n")
+    with pytest.raises(PolicyError, match=r"same name: A, a.*names: \[...\]"):
+        read(path)
+    reading, rows = read(path, header=True, names=("n", "text"))
+    assert ([one.name for one in reading.columns], rows) == (["n", "text"], [(1, "x"), (2, "y")])
+    for names, header, problem in [
+        (("n", "N"), True, "there twice"),
+        (("n", ""), False, "empty"),
+        (("n",), None, "hold"),
+    ]:
+        with pytest.raises(PolicyError, match=f"source has names.*{problem}"):
+            read(path, names=names, header=header)
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.csv.gz", "people.tsv", "people.csv.zst", "-", "people.xlsx"])
+def test_every_form_of_delimited_text(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path: Path | str = tmp_path / name
+    if name == "-":
+        path = name
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"30,M\n41,F\n")))
+    elif name.endswith(".xlsx"):
+        pytest.importorskip("python_calamine")
+        write_sheet(Path(path), [(30, "M"), (41, "F")])
+    elif name.endswith(".zst"):
+        with DuckDBEngine.connect("duckdb:///:memory:", OPTIONS) as engine:
+            rows = "(VALUES (30, 'M'), (41, 'F'))"
+            engine.execute(Statement("test", f"COPY {rows} TO '{path}' (FORMAT csv, HEADER false, COMPRESSION zstd)"))
+    else:
+        file_of(tmp_path, "30\tM\n41\tF\n" if ".tsv" in name else "30,M\n41,F\n", name)
+    with pytest.raises(UndecidedHeader):
+        read(path)
+    assert read(path, header=False, names=("age", "sex"))[1] == [(30, "M"), (41, "F")]
+
+
+def policy_of(directory: Path, **source: Any) -> dict[str, Any]:
+    return {
+        "source": {"file": str(directory / "people.csv"), **source},
+        "release": {"file": str(directory / "out.csv")},
+        "catalog": {"url": f"duckdb:///{directory}/catalog.duckdb"},
+        "attributes": {"age": {"role": "quasi-identifier"}, "sex": {"role": "insensitive"}},
+        "privacy": [{"model": "k-anonymity", "k": 2}],
+    }
+
+
+def test_nothing_reads_the_first_person_as_names(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "30,M\n41,F\n30,F\n41,M\n")
+    undecided = build_policy(policy_of(tmp_path))
+    for reads in (
+        lambda: check_policy(undecided),
+        lambda: run(undecided, options=OPTIONS),
+        lambda: anonymize(path, policy_of(tmp_path)),
+        lambda: table_risk(None, str(path), ["30"]),
+        lambda: table_loss(None, str(path), str(path)),
+    ):
+        with pytest.raises(UndecidedHeader):
+            reads()
+    said = policy_of(tmp_path, header=False, names=["age", "sex"])
+    assert anonymize(path, said).result.source.rows == 4
+    result = run(build_policy(said), options=OPTIONS)
+    assert (tmp_path / "out.csv").read_text().splitlines()[0] == "age,sex"
+    assert result.source.rows == 4
+
+
+def test_a_draft_says_what_the_first_line_is(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "30,M\n41,F\n30,F\n41,M\n")
+    drafted = draft(None, str(path), OPTIONS, trying=False)
+    assert 'header: false, names: ["column0", "column1"]' in drafted.text
+    assert drafted.shown == ("The first line reads like data, so that header is false: give the columns names.",)
+    assert f"# {drafted.shown[0]}" in drafted.text
+    policy = parse_policy(drafted.text)
+    assert list(policy.attributes) == ["column0", "column1"]
+    assert check_policy(policy).rows == 4
+    given = draft(None, str(path), OPTIONS, trying=False, reading=ReadOptions(header=True))
+    assert (given.shown, "header: true" in given.text) == ((), True)
+
+
+def test_the_command_line_says_it(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "30,M\n41,F\n30,F\n41,M\n")
+    drafted = call("init", path, "--no-try", "-o", tmp_path / "p.yml")
+    assert (drafted.exit_code, "reads like data" in drafted.stderr) == (0, True)
+    named = call("init", path, "--no-try", "--no-header", "--names", 'age,"s,x"')
+    assert 'names: ["age", "s,x"]' in named.stdout
+    assert call("init", path, "--no-try", "--names", "age,sex").exit_code == 2
+    text = (tmp_path / "p.yml").read_text().replace('header: false, names: ["column0", "column1"]', "delimiter: ','")
+    (tmp_path / "q.yml").write_text(text)
+    for command in ("check", "run"):
+        refused = call(command, tmp_path / "q.yml")
+        assert (refused.exit_code, "--no-header" in refused.stderr) == (2, True)
