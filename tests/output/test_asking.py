@@ -403,7 +403,7 @@ def test_bad_questions_are_refused_before_anything_is_read(database: Database) -
         "sum(income) where age = 30.5": "without a fraction",
         "sum(income) where age = 12345678901234567890": "at most 18 digits",
         "sum(income) where job = 3": "in single quotes",
-        "sum(income) where seen = '2000-01-01'": "ask of a view",
+        "sum(income) where seen = '2000-01-01'": "let questions be about a table",
     }.items():
         with pytest.raises(PolicyError, match=words):
             ask(policy, text, OPTIONS)
