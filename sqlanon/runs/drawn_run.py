@@ -42,7 +42,7 @@ class DrawnRun:
     observer: Observer
     replace: bool
 
-    told_phase: ClassVar[str | None] = None  # what others see in place of the phases of a run under way
+    shown_phase: ClassVar[str | None] = None  # what others see in place of the phases of a run under way
 
     def __post_init__(self) -> None:
         self.journal = Journal(self.observer)
@@ -76,7 +76,7 @@ class DrawnRun:
         with (
             release_lock(self.engine, plan.release, keeper=keeper),
             Workspace(self.engine, self.session.catalog, run, home) as workspace,
-            Control(self.session.catalog.channel(run), self.journal, self.engine, phase=self.told_phase) as control,
+            Control(self.session.catalog.channel(run), self.journal, self.engine, phase=self.shown_phase) as control,
         ):
             self.engine.listener = _both(self.engine.listener, listener)
             yield workspace, control

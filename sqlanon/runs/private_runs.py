@@ -79,7 +79,7 @@ class PrivateRun(DrawnRun):
     account: Account
     mechanisms: Mechanisms
 
-    told_phase: ClassVar[str | None] = "private"
+    shown_phase: ClassVar[str | None] = "private"
 
     def __post_init__(self) -> None:
         super().__post_init__()
