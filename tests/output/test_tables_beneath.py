@@ -12,6 +12,7 @@ from sqlanon.plan.beneath import table_beneath
 from sqlanon.policy import Policy
 from sqlanon.runs.asking import ask
 from sqlanon.sql import Relation
+from tests.postgres_server import PostgresServer
 from tests.run_support import OPTIONS, Database, duckdb_url, open_database
 
 pytestmark = pytest.mark.in_turns(4)
@@ -189,6 +190,35 @@ def test_a_file_of_duckdb_is_one_by_whatever_path(tmp_path: Path, monkeypatch: p
         policy = policy.model_copy(update={"source": policy.source.model_copy(update={"url": f"duckdb:///{path}"})})
         asked.append(answer(policy, f"sum(income) where age <= {29 + last}"))
     assert [one is None for one in asked] == [False, True, True, False]  # three persons more are enough
+
+
+def test_a_role_that_may_read_the_view_alone_has_the_tables_history(
+    postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    """The table is held against the columns that the role could read at first; questions on others are not answered."""
+    with open_database(postgres_url) as owner:
+        owner.create(COLUMNS, ROWS, name="people")
+        owner.sql("CREATE VIEW shown AS SELECT income AS pay, age AS years FROM people")
+        ((name,),) = owner.sql("SELECT quote_ident(current_database())")
+        owner.sql("CREATE ROLE viewer LOGIN")
+        for granted in (f"CREATE ON DATABASE {name}", "SELECT ON shown"):
+            owner.sql(f"GRANT {granted} TO viewer")
+        viewer = Database(postgres_url.replace("//postgres@", "//viewer@"), None, "")
+        seen = policy_of(viewer, "shown", {"years": "quasi-identifier", "pay": "sensitive"})
+        assert answer(seen, "sum(pay) where years <= 29") == str(sum(row[2] for row in ROWS[:10]))
+        assert answer(seen, "sum(pay) where years <= 30") is None
+        owner.sql("GRANT SELECT ON people TO viewer")
+        assert answer(policy_of(viewer, "people"), "sum(income) where age <= 30") is None
+        assert answer(policy_of(viewer, "people"), "sum(income) where age <= 29") is not None
+        with pytest.raises(ProtectionError, match="could not read job"):
+            ask(policy_of(viewer, "people"), "count(*) where job = 'cook'", OPTIONS)
+        owner.sql("UPDATE people SET job = 'smith'")
+        assert answer(policy_of(viewer, "people"), "sum(income) where age <= 29") is not None
+        owner.sql("UPDATE people SET income = 0 WHERE age = 20")
+        with pytest.raises(ProtectionError, match="no longer what"):
+            ask(seen, "sum(pay) where years <= 29", OPTIONS)
+        owner.sql("DROP OWNED BY viewer CASCADE")
+    postgres_server.run("DROP ROLE viewer")
 
 
 @pytest.mark.parametrize(

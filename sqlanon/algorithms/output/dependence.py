@@ -47,6 +47,7 @@ def related_columns(table: AskedTable, columns: Sequence[Column]) -> dict[str, f
     rows = table.engine.query(
         "output/sample_rows",
         source=table.source,
+        columns=[Identifier(one.name) for one in columns],
         keys=[hashable(table.engine, one, Markup(Identifier(one.name))) for one in columns],
         values=[text_of(table.engine.render, Markup(Identifier(one.name)), one.kind, one.type) for one in read],
         most=max(_ROWS, _ROWS_OF_COLUMN * len(read)),
