@@ -18,6 +18,7 @@ from sqlanon.catalog.access import Access
 from sqlanon.catalog.location import database_of
 from sqlanon.catalog.transaction import Transaction
 from sqlanon.errors import ConflictError, ProtectionError
+from sqlanon.sql import Relation
 
 _WAIT = 60.0  # seconds: a question is decided in about one
 _BUSY = "Other questions have been decided for a minute: ask again when they have ended."
@@ -62,6 +63,17 @@ class Histories(Access):
             ProtectionError: questions are missing, so that nothing more can be answered.
         """
         return self._connection.do("be read", lambda transaction: _history(transaction, sources))
+
+    def asked_tables(self) -> list[Relation]:
+        """The tables of this database that questions were answered of, by the names that they had."""
+        end = f" of {self._database}"
+        owners = self._connection.do("be read", _owners)
+        names = [
+            one.removeprefix("table ").removesuffix(end)
+            for one in owners
+            if one.startswith("table ") and one.endswith(end)
+        ]
+        return [Relation.parse(name) for name in names]
 
     def write_question(
         self, sources: Sequence[str], digest: str, question: str, adds: Sequence[str | None]

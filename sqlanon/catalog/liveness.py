@@ -95,7 +95,8 @@ class Liveness(RunRecords):
             return live.LiveRun(**facts, state={}, seconds=row["age"], silent=None, alive=bool(holder))
         alive = row["silent"] < live.SILENT and process.is_alive(row["process"])
         state = json.loads(row["state"])
-        return live.LiveRun(**facts, state=state, seconds=row["seconds"], silent=row["silent"], alive=alive)
+        seconds = row["seconds"] or row["age"]  # a private run does not tell its time
+        return live.LiveRun(**facts, state=state, seconds=seconds, silent=row["silent"], alive=alive)
 
     def ask_to_end(self, run: str) -> bool:
         """Ask a run to end (PostgreSQL): the program's own by its row, a procedure by cancelling its query.

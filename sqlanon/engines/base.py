@@ -206,6 +206,16 @@ class Engine(Statements):
     def reads(self, relation: Relation, table: Relation) -> bool:
         """Tell whether the rows of `relation` come from `table`: it is that table, or a view over it, however far."""
 
+    def definition_of(self, relation: Relation) -> str | None:
+        """The query of a resolved view, as the database writes it; None for what is no view."""
+        del relation
+        return None
+
+    def parent_of(self, relation: Relation) -> Relation | None:
+        """The table whose rows include those of a resolved one, its partition or heir; None where none does."""
+        del relation
+        return None
+
     def prepare_work(self, schema: str) -> None:
         """Make the schema of work tables if there is none.
 

@@ -61,6 +61,11 @@ class Column:
     field: str = ""
 
     @property
+    def is_padded(self) -> bool:
+        """Tell whether blanks at the end of a value are none of it, as in PostgreSQL's CHAR(n)."""
+        return self.kind is Kind.TEXT and re.match(r"character\(|character$|bpchar", self.type) is not None
+
+    @property
     def decimals(self) -> int | None:
         """The digits after the point that a decimal type declares, as in DECIMAL(10,2); None where it declares none."""
         match = re.search(r"\(\s*\d+\s*,\s*(\d+)\s*\)", self.type) if self.kind is Kind.DECIMAL else None

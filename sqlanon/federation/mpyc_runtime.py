@@ -11,8 +11,10 @@ import asyncio
 import importlib
 import os
 import ssl
+import struct
 import sys
 from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +24,8 @@ from sqlanon.federation.federation_plan import FederationPlan
 
 _PARTS = ("sectypes", "asyncoro", "mpctools", "seclists", "secpols", "secgroups", "random", "statistics")
 _GRACE = 5.0  # seconds for messages of the others, where a site has left after it had sent its own
+_NAME = 2  # bytes by which a site that connects names itself
+_HEAD = struct.Struct("<qI")  # the number of a message and its length
 _RETRY = 0.1  # seconds between attempts to reach a site that does not listen yet
 
 
@@ -42,8 +46,28 @@ mpyc = _load()
 asyncoro = importlib.import_module("mpyc.asyncoro")
 
 
+@dataclass(frozen=True)
+class _Expected:
+    """A message that is waited for: its number, the most bytes that it may have, and where it goes."""
+
+    number: int
+    most: int
+    message: asyncio.Future[bytes]
+
+
 class Exchanger(asyncoro.MessageExchanger):  # type: ignore[misc, name-defined]
-    """A connection with one other site, whose certificate says which one it is."""
+    """A connection with one other site, whose certificate says which one it is.
+
+    Sites are in step: what a site sends before it is waited for stays with the network, and of a message that is longer
+    than may be nothing but the head is read.
+    """
+
+    def __init__(self, runtime: SiteRuntime, peer: int | None = None) -> None:
+        """peer: the site that this one connects to; None of a connection that another site makes."""
+        super().__init__(runtime, peer)
+        self.site: int | None = None
+        self._held = bytearray()
+        self._expected: _Expected | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Refuse whoever shows no site's certificate, or is connected already."""
@@ -58,17 +82,56 @@ class Exchanger(asyncoro.MessageExchanger):  # type: ignore[misc, name-defined]
         self.site = site
         self.runtime.arrived.add(site)
         super().connection_made(transport)
+        self._take()
 
     def data_received(self, data: bytes) -> None:
-        """Take a message; of a site that has connected, the first names it, and must name the right one."""
+        """Take what belongs to the message that is waited for; nothing is read until one is."""
         if self.site is None:
             return
-        claimed = bytes(self.bytes[:2]) + data[: max(0, 2 - len(self.bytes))]
-        is_first = self.peer_pid is None and len(claimed) == 2
-        if is_first and int.from_bytes(claimed, "little") != self.site:
+        self._held.extend(data)
+        if self.peer_pid is None:
+            self._greet()
+        self._take()
+
+    def expect(self, number: int, most: int) -> asyncio.Future[bytes]:
+        """Let the message of a number come, of so many bytes at most."""
+        self._expected = _Expected(number, most, self.runtime._loop.create_future())
+        message = self._expected.message
+        self._take()
+        return message
+
+    def _greet(self) -> None:
+        """Take the first message of a site that has connected, which names it, and must name the right one."""
+        if len(self._held) < _NAME:
+            return
+        if int.from_bytes(self._held[:_NAME], "little") != self.site:
             self.transport.abort()
             return
-        super().data_received(data)
+        length = _NAME + (0 if self.runtime.options.no_prss else self.runtime._prss_keys_from_peer(self.site))
+        if len(self._held) >= length:
+            greeting = bytes(self._held[:length])
+            del self._held[:length]
+            super().data_received(greeting)
+
+    def _take(self) -> None:
+        """Hand over the message that is waited for, if it is here, and read on as long as it is not."""
+        expected = self._expected
+        if expected is not None and len(self._held) >= _HEAD.size:
+            number, length = _HEAD.unpack_from(self._held)
+            if number != expected.number or length > expected.most:
+                self.runtime.refuse(self.site, length, expected.most)
+                self.transport.abort()
+                return
+            if len(self._held) >= _HEAD.size + length:
+                message = bytes(self._held[_HEAD.size : _HEAD.size + length])
+                del self._held[: _HEAD.size + length]
+                self._expected = None
+                if not expected.message.done():
+                    expected.message.set_result(message)
+        if self.peer_pid is None or self._expected is not None:
+            self.transport.resume_reading()
+        else:
+            self.transport.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
         """Tell the runtime, so that nobody waits for the site."""
@@ -92,6 +155,7 @@ class SiteRuntime(mpyc.Runtime):  # type: ignore[misc, name-defined]
         self.is_ending = False
         self.awaited: int | None = None  # the site whose message is waited for; another may have left after its own
         self._exchanges = 0  # messages of the same number belong together; those of MPyC itself have hashes
+        self.refusal: str | None = None  # why a site's message was not read
         self.left: asyncio.Future[int] = self._loop.create_future()
         self._loop.set_exception_handler(_say_nothing)
         for part in _PARTS:
@@ -101,6 +165,14 @@ class SiteRuntime(mpyc.Runtime):  # type: ignore[misc, name-defined]
         """Note that a site has gone."""
         if not self.is_ending and not self.left.done():
             self.left.set_result(site)
+
+    def refuse(self, site: int, length: int, most: int) -> None:
+        """Note that a site sent a message that was not waited for, or a longer one, which ends the work of all."""
+        self.refusal = (
+            f"Site '{self.plan.names[site]}' sent a message of {length:,} bytes that was not waited for, where one has"
+            f" {most:,} at most; it was not read, and nothing was published. Do all run the same version of sqlanon?"
+        )
+        self.lose(site)
 
     async def start(self) -> None:
         """Connect with every site; those before this one in the plan connect to it."""
@@ -147,17 +219,20 @@ class SiteRuntime(mpyc.Runtime):  # type: ignore[misc, name-defined]
             else:
                 return
 
-    async def exchange(self, messages: Sequence[bytes]) -> list[bytes]:
-        """Send each site its message; returns the messages of all, the own one in its place."""
+    async def exchange(self, messages: Sequence[bytes], most: int) -> list[bytes]:
+        """Send each site its message; returns the messages of all, the own one in its place.
+
+        most: bytes that a message may have.
+        """
         self._exchanges += 1
         others = [party for party in self.parties if party.pid != self.pid]
         for party in others:
             party.protocol.send(self._exchanges, messages[party.pid])
-        received = {party.pid: party.protocol.receive(self._exchanges) for party in others}
+        received = {party.pid: party.protocol.expect(self._exchanges, most) for party in others}
         read: list[bytes] = []
         for site, one in received.items():
             self.awaited = site
-            read.append(await one if isinstance(one, asyncio.Future) else one)
+            read.append(await one)
         self.awaited = None
         return [*read[: self.pid], messages[self.pid], *read[self.pid :]]
 
@@ -169,6 +244,9 @@ class SiteRuntime(mpyc.Runtime):  # type: ignore[misc, name-defined]
         task = asyncio.ensure_future(work, loop=self._loop)
         waiting: set[asyncio.Future[Any]] = {task, self.left}
         await asyncio.wait(waiting, timeout=self.plan.patience, return_when=asyncio.FIRST_COMPLETED)
+        if self.refusal is not None:
+            task.cancel()
+            raise AccessError(self.refusal)
         if not task.done() and self.left.done():  # what it sent before may be on its way, and others' too
             is_needed = self.awaited in (None, self.left.result())
             await asyncio.wait({task}, timeout=_RETRY if is_needed else _GRACE)

@@ -62,7 +62,7 @@ class Party:
         doing: what this is part of, for the error if a site is lost.
         """
         data = json.dumps([self._heard, message], sort_keys=True).encode()
-        received = self._exchange([data] * len(self.plan.sites), doing)
+        received = self._exchange([data] * len(self.plan.sites), _MOST_BYTES, doing)
         words = [self._read(one, name) for one, name in zip(received, self.plan.names, strict=True)]
         others = [f"'{name}'" for (heard, _), name in zip(words, self.plan.names, strict=True) if heard != self._heard]
         if others:
@@ -94,7 +94,7 @@ class Party:
 
     def exchange(self, messages: list[bytes], length: int, doing: str) -> list[bytes]:
         """Send each site its message; returns those of all sites, each of which must have as many bytes."""
-        received = self._exchange(messages, doing)
+        received = self._exchange(messages, length, doing)
         for data, name in zip(received, self.plan.names, strict=True):
             if len(data) != length:
                 raise AccessError(
@@ -102,8 +102,9 @@ class Party:
                 )
         return received
 
-    def _exchange(self, messages: list[bytes], doing: str) -> list[bytes]:
-        received: list[bytes] = self._runtime.carry_out(self._runtime.exchange(messages), doing)
+    def _exchange(self, messages: list[bytes], most: int, doing: str) -> list[bytes]:
+        """Send each site its message; returns those of all sites, of which none has more bytes than `most`."""
+        received: list[bytes] = self._runtime.carry_out(self._runtime.exchange(messages, most), doing)
         return received
 
     def _read(self, data: bytes, site: str) -> tuple[str, Any]:

@@ -5,7 +5,8 @@ The table is one that does not change: with a row more or less, the difference o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from typing import Any
 
@@ -13,6 +14,7 @@ from markupsafe import Markup
 
 from sqlanon.algorithms.output.auditing import AskedTable, audit
 from sqlanon.algorithms.output.axes import TypedCondition, key_of, spans_of
+from sqlanon.algorithms.output.dependence import related_columns
 from sqlanon.algorithms.output.question import Aggregate, Question, parse_question
 from sqlanon.algorithms.output.row_space import SumVerdict
 from sqlanon.catalog import Catalog
@@ -25,9 +27,10 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError, ProtectionError, QuestionError
 from sqlanon.models import models_of
 from sqlanon.models.k_anonymity import largest_k
+from sqlanon.plan.beneath import table_beneath
 from sqlanon.plan.opening import open_source_table
 from sqlanon.policy import Policy, Role
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.values.expressions import comparable, double_of, hashable
 from sqlanon.work.session import catalog_place, open_catalog
 
@@ -117,53 +120,120 @@ def _require_answerable(policy: Policy, question: Question) -> None:
 
 
 class _Asking:
-    """A question while it is decided and answered, in one snapshot of its table."""
+    """A question while it is decided and answered, in one snapshot of its table.
+
+    The question is put in the words of the table beneath the source, which the history belongs to.
+    """
 
     def __init__(
         self, engine: Engine, catalog: Catalog, policy: Policy, source: Relation, question: Question, k: int
     ) -> None:
         self._engine = engine
         self._catalog = catalog
-        self._question = question
-        self._columns = {column.name: column for column in engine.columns(source)}
-        self._quasi_identifiers = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
-        self._table = AskedTable(engine, source, self._person(policy), k)
-        self._spans = self._spans_of(question)
+        self._shown = question
+        self._beneath = table_beneath(engine, source)
+        names = self._beneath.columns
+        self._all_columns = engine.columns(self._beneath.table)
+        self._rows, self._readable = self._read(source)
+        self._columns = {one.name: one for one in self._all_columns if one.name in names.values()}
+        quasi_identifiers = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
+        spans_of(question, [replace(self._columns[names[name]], name=name) for name in names], quasi_identifiers)
+        self._question = question.renamed(names)
+        self._quasi_identifiers = [names[name] for name in quasi_identifiers if name in names]
+        self._table = AskedTable(engine, self._rows, self._person(policy), k)
+        self._spans = self._spans_of(self._question)
         self._measured_column = self._measured()
 
     def answer(self) -> Answer:
         """Measure the table, decide, write the question down, answer it."""
-        measured = self._measure()
-        sources = self._catalog.identities(str(self._table.source), self._table.source)
+        table = self._beneath.table
+        sources = self._catalog.identities(str(table), table)
+        self._require_no_other_history()
         history = self._catalog.history(sources)
+        watched = self._watched(history)
+        measured = self._measure(watched)
         self._require_usable(measured)
         if history is not None and history.digest != measured.digest:
             raise ProtectionError(
-                f"{self._table.source} is no longer what earlier questions were answered of, and the difference of two"
+                f"{table} is no longer what earlier questions were answered of, and the difference of two"
                 " answers could be one person's value: nothing more is answered. Put the rows back, or let questions be"
                 " about tables that don't change, such as a copy a year."
             )
-        adds = self._decide(measured, history)
+        adds = self._decide(measured, history, watched)
         written = self._catalog.write_question(sources, measured.digest, str(self._question), adds)
-        return Answer(str(self._question), self._value(), written.number)
+        return Answer(str(self._shown), self._value(), written.number)
 
-    def _decide(self, measured: _Measured, history: History | None) -> list[str | None]:
+    def _read(self, source: Relation) -> tuple[Relation | Markup, set[str]]:
+        """The rows, with the table's names of columns, and those that can be read: of the table, else of its view."""
+        table, names = self._beneath.table, {column: name for name, column in self._beneath.columns.items()}
+        hidden = self._engine.unreadable_columns(table)
+        if source == table or not hidden & names.keys():
+            return table, {column.name for column in self._all_columns} - hidden
+        hidden = self._engine.unreadable_columns(source)
+        shown = {column: name for column, name in names.items() if name not in hidden}
+        pairs = [(Identifier(name), Identifier(column)) for column, name in shown.items()]
+        return macro("output.renamed", source, pairs), set(shown)
+
+    def _require_no_other_history(self) -> None:
+        """Refuse a table whose rows were asked for as those of a view or a partition, by an earlier version."""
+        for name in self._catalog.asked_tables():
+            other, table = self._engine.resolve(name), self._beneath.table
+            if other is not None and other != table and self._shares_rows(other):
+                raise ProtectionError(
+                    f"Questions were answered of {other}, which has rows of {table}, when each had a history of its"
+                    " own: nothing more is answered of either. Let questions be about a table whose persons are new."
+                )
+
+    def _shares_rows(self, other: Relation) -> bool:
+        table = self._beneath.table
+        return self._engine.reads(other, table) or self._engine.reads(table, other)
+
+    def _watched(self, history: History | None) -> list[Column]:
+        """The columns whose values must stay as they were: all that the role of the first question could read."""
+        names = self._readable if history is None else {*(watched_names(history.digest) or self._names())}
+        lacking = sorted(names - self._readable)
+        if lacking:
+            raise PolicyError(
+                f"Earlier questions of {self._beneath.table} are held against columns that this role may not read:"
+                f" {', '.join(lacking)}. Ask as a role that may."
+            )
+        asked = {self._question.column, *(span.column.name for span in self._spans)} - {None}
+        if unwatched := sorted(str(name) for name in asked - names):
+            raise ProtectionError(
+                f"Earlier questions of {self._beneath.table} were asked by a role that could not read"
+                f" {', '.join(unwatched)}, so that nobody can tell whether values changed since: this is not answered."
+            )
+        return [column for column in self._all_columns if column.name in names]
+
+    def _names(self) -> list[str]:
+        return [column.name for column in self._all_columns]
+
+    def _decide(self, measured: _Measured, history: History | None, watched: list[Column]) -> list[str | None]:
         """The measures of which the answer tells more than is known; raises ProtectionError where it is denied."""
         k = self._table.k
         if not k <= measured.asked <= measured.persons - k:
             raise ProtectionError(DENIED.format(k=k))
         adds = []
         for measure in self._question.measures:
-            verdict = audit(self._table, self._known(history, measure), self._spans, measured.persons)
+            known = self._known(history, self._related(history, measure, watched))
+            verdict = audit(self._table, known, self._spans, measured.persons)
             if verdict is SumVerdict.DENIED:
                 raise ProtectionError(DENIED.format(k=k))
             adds += [measure] if verdict is SumVerdict.NEW else []
         return adds
 
-    def _known(self, history: History | None, measure: str | None) -> list[tuple[TypedCondition, ...]]:
-        """The conditions of earlier questions that told something of a measure."""
+    def _related(self, history: History | None, measure: str | None, watched: list[Column]) -> frozenset[str | None]:
+        """The measures that sums of this one tell of; the table is looked at only where others were asked for."""
+        asked = {one for question in ([] if history is None else history.questions) for one in question.adds}
+        if measure is None or not asked - {None, measure}:
+            return frozenset({measure})
+        return frozenset({measure} | related_columns(self._table, watched)[measure])
+
+    def _known(self, history: History | None, measures: frozenset[str | None]) -> list[tuple[TypedCondition, ...]]:
+        """The conditions of earlier questions that told something of some measures, each once."""
         questions = () if history is None else history.questions
-        return [self._spans_of(parse_question(one.question)) for one in questions if measure in one.adds]
+        known = [self._spans_of(parse_question(one.question)) for one in questions if measures.intersection(one.adds)]
+        return list({frozenset(spans): spans for spans in known}.values())
 
     def _spans_of(self, question: Question) -> tuple[TypedCondition, ...]:
         return spans_of(question, list(self._columns.values()), self._quasi_identifiers)
@@ -171,9 +241,9 @@ class _Asking:
     def _person(self, policy: Policy) -> Markup | None:
         if policy.person is None:
             return None
-        if policy.person not in self._columns:
+        if policy.person not in self._beneath.columns:
             raise PolicyError(f"subject: the table has no column '{policy.person}'.")
-        column = self._columns[policy.person]
+        column = self._columns[self._beneath.columns[policy.person]]
         return comparable(self._engine, Markup(Identifier(column.name)), column.kind)
 
     def _measured(self) -> Column | None:
@@ -181,31 +251,32 @@ class _Asking:
         if name is None:
             return None
         if name not in self._columns or not self._columns[name].kind.is_numeric:
-            raise QuestionError(f"'{name}' is no column of numbers of the table: sums are of numbers.")
+            raise QuestionError(f"'{self._shown.column}' is no column of numbers of the table: sums are of numbers.")
         return self._columns[name]
 
-    def _measure(self) -> _Measured:
-        """Measure the table by one scan."""
-        columns, column = self._columns.values(), self._measured_column
+    def _measure(self, watched: list[Column]) -> _Measured:
+        """Measure the table by one scan; the digest is of the watched columns, and of the names of all."""
+        column = self._measured_column
         value = None if column is None else Markup(Identifier(column.name))
         rows, persons, asked, unknown, digest, unusable = self._engine.query_one(
             "output/measure_table",
             source=self._table.source,
             person=self._table.person,
             spans=self._table.span_values(self._spans),
-            columns=[hashable(self._engine, one, Markup(Identifier(one.name))) for one in columns],
+            columns=[hashable(self._engine, one, Markup(Identifier(one.name))) for one in watched],
             value=value,
             is_finite=column is None or self._engine.render.macro("is_finite_number", value, column.kind.value),
         )
-        named = [[one.name, one.type] for one in columns]
-        return _Measured(persons, asked, unknown, f"{rows} {digest} {named}", unusable)
+        named = [[one.name, one.type] for one in self._all_columns]
+        some = "" if len(watched) == len(named) else f"{json.dumps([one.name for one in watched])} "
+        return _Measured(persons, asked, unknown, f"{some}{rows} {digest} {named}", unusable)
 
     def _require_usable(self, measured: _Measured) -> None:
         """Refuse a column or persons by which an answer would tell more than sums do."""
         if measured.unusable:
             raise PolicyError(
-                f"'{self._question.column}' is NULL or no finite number in some row, and sums would tell whose: ask of"
-                " a view that has a number in every row."
+                f"'{self._shown.column}' is NULL or no finite number in some row, and sums would tell whose: let"
+                " questions be about a table that has a number in every row."
             )
         if self._table.person is None:
             return
@@ -216,7 +287,8 @@ class _Asking:
         if changing or measured.unknown:
             raise PolicyError(
                 "subject: the rows of some person differ in quasi-identifiers, or are of nobody known, so that groups"
-                " of persons could overlap: ask of a view in which each person is known and has one value of each."
+                " of persons could overlap: let questions be about a table in which each person is known and has one"
+                " value of each."
             )
 
     def _value(self) -> str:
@@ -235,6 +307,11 @@ class _Asking:
             return str(rows)
         is_exact = column.kind is not Kind.FLOAT and self._question.aggregate is Aggregate.SUM
         return _written(Decimal(total), 1 if self._question.aggregate is Aggregate.SUM else rows, is_exact)
+
+
+def watched_names(digest: str) -> list[str] | None:
+    """The columns that a digest is of, where it is of some; None where it is of all."""
+    return list(json.JSONDecoder().raw_decode(digest)[0]) if digest.startswith("[") else None
 
 
 def _written(total: Decimal, rows: int, is_exact: bool) -> str:

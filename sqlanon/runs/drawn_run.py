@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from sqlanon.catalog import ReleaseRecord, RunStart, Status, Step
 from sqlanon.engines import redacted
@@ -42,6 +42,8 @@ class DrawnRun:
     observer: Observer
     replace: bool
 
+    shown_phase: ClassVar[str | None] = None  # what others see in place of the phases of a run under way
+
     def __post_init__(self) -> None:
         self.journal = Journal(self.observer)
         self.engine = self.session.engine
@@ -74,7 +76,7 @@ class DrawnRun:
         with (
             release_lock(self.engine, plan.release, keeper=keeper),
             Workspace(self.engine, self.session.catalog, run, home) as workspace,
-            Control(self.session.catalog.channel(run), self.journal, self.engine) as control,
+            Control(self.session.catalog.channel(run), self.journal, self.engine, phase=self.shown_phase) as control,
         ):
             self.engine.listener = _both(self.engine.listener, listener)
             yield workspace, control

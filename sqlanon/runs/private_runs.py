@@ -7,6 +7,7 @@ tell of it. Nothing of the source is read before its budget was charged, and no 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sqlanon.algorithms.private.accounting import Schedule, schedule_of
 from sqlanon.algorithms.private.drawing import DrawnCounts, draw_counts, require_cells
@@ -77,6 +78,8 @@ class PrivateRun(DrawnRun):
 
     account: Account
     mechanisms: Mechanisms
+
+    shown_phase: ClassVar[str | None] = "private"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -26,7 +26,12 @@ class Control:
     after that. At its end the thread has ended too, so that clearing up is not disturbed.
     """
 
-    def __init__(self, channel: Channel | None, journal: Journal, *engines: Engine) -> None:
+    def __init__(self, channel: Channel | None, journal: Journal, *engines: Engine, phase: str | None = None) -> None:
+        """Watch a journal and the sessions of these engines.
+
+        phase: what to tell in place of phases, figures and times, which would tell of the data.
+        """
+        self._phase = phase
         self._channel = channel
         self._journal = journal
         self._engines = engines
@@ -82,9 +87,11 @@ class Control:
 
     def _tell(self) -> bool:
         assert self._channel is not None
-        return self._channel.tell(self._state(), time.monotonic() - self._began)
+        return self._channel.tell(self._state(), 0.0 if self._phase else time.monotonic() - self._began)
 
     def _state(self) -> dict[str, Any]:
+        if self._phase is not None:
+            return {"phase": self._phase}
         latest, phase = self._journal.latest, self._journal.phase
         return {"phase": phase, **(figures(latest) if latest is not None and phase == "search" else {})}
 

@@ -69,7 +69,8 @@ class _Party(Party):
         for place, message in enumerate(messages):
             self._room.boxes[self.place, place].put(message)
 
-    def _exchange(self, messages: list[bytes], doing: str) -> list[bytes]:
+    def _exchange(self, messages: list[bytes], most: int, doing: str) -> list[bytes]:  # noqa: ARG002 - see below
+        """Exchange messages of any length: what a connection does not read is for the tests of connections."""
         number = next(self._exchanges)
         if self._room.tamper is not None:
             messages = self._room.tamper(self.place, number, messages)

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,11 @@ import psycopg
 import pytest
 
 from sqlanon.policy import Policy
+from sqlanon.policy.grants import grant_script
 from sqlanon.policy.loading import load_policy
 from sqlanon.policy.writer import policy_text
 from sqlanon.runs.ask_function import AskFunction, ask_function_script
+from sqlanon.support.roles import Roles
 from tests.postgres_server import PostgresServer, find_binaries
 from tests.run_support import Database, open_database, quoted
 
@@ -97,23 +99,27 @@ def _run(*command: object) -> None:
 
 @contextlib.contextmanager
 def open_ask_place(
-    server: PostgresServer, url: str, python: Path, policy: Mapping[str, Any] | None = None
+    server: PostgresServer,
+    url: str,
+    python: Path,
+    policy: Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] = COLUMNS,
+    rows: Sequence[tuple[Any, ...]] = ROWS,
+    *,
+    as_granted: bool = False,
 ) -> Iterator[AskPlace]:
-    """The database at `url` with a table that the runner may read, and the function; all roles are gone at the end."""
+    """The database at `url` with a table that the runner may read, and the function; all roles are gone at the end.
+
+    as_granted: whether the runner has what the script of grants gives it, and not the whole table.
+    """
     number = next(_numbers)
     runner, analyst = f"the asker {number}", f'an "analyst" {number}'
     with open_database(url) as owner:
         owner.sql("CREATE SCHEMA people")
-        owner.create(COLUMNS, ROWS, name=TABLE)
-        ((database,),) = owner.sql("SELECT current_database()")
-        for statement in (
-            f"CREATE ROLE {quoted(runner)} LOGIN",
-            f"GRANT CREATE ON DATABASE {quoted(database)} TO {quoted(runner)}",
-            f"GRANT USAGE ON SCHEMA people TO {quoted(runner)}",
-            f"GRANT SELECT ON {TABLE} TO {quoted(runner)}",
-        ):
-            owner.sql(statement)
+        owner.create(columns, rows, name=TABLE)
         place = _place(server, owner, (runner, analyst), python, policy or {})
+        for statement in [grant_script(place.policy, Roles(runner, analyst))] if as_granted else _rights(owner, runner):
+            owner.sql(statement)
         place.owner.sql(place.script())
         place.owner.sql(place.script())  # as after a change of the policy
         owner.sql(f"ALTER ROLE {quoted(analyst)} LOGIN")
@@ -122,6 +128,16 @@ def open_ask_place(
             owner.sql(f"DROP OWNED BY {quoted(role)} CASCADE")
     for role in (runner, analyst):
         server.run(f"DROP ROLE {quoted(role)}")
+
+
+def _rights(owner: Database, runner: str) -> list[str]:
+    ((database,),) = owner.sql("SELECT current_database()")
+    return [
+        f"CREATE ROLE {quoted(runner)} LOGIN",
+        f"GRANT CREATE ON DATABASE {quoted(database)} TO {quoted(runner)}",
+        f"GRANT USAGE ON SCHEMA people TO {quoted(runner)}",
+        f"GRANT SELECT ON {TABLE} TO {quoted(runner)}",
+    ]
 
 
 def _place(

@@ -19,8 +19,10 @@ from sqlanon.policy.loading import build_policy
 from sqlanon.runs.ask_function import AskFunction, ask_function_script
 from sqlanon.runs.asking import ask
 from tests.output.ask_function_support import (
+    COLUMNS,
     NAME,
     ROLES,
+    ROWS,
     TABLE,
     AskPlace,
     log_of,
@@ -83,6 +85,36 @@ def test_names_of_the_caller_are_not_looked_up(place: AskPlace) -> None:
     settings = "SELECT prosecdef, proconfig[1], pg_get_userbyid(proowner) FROM pg_proc WHERE proname = 'ask \"it\"'"
     assert place.owner.sql(settings) == [(True, "search_path=pg_catalog, pg_temp", place.runner)]
     assert place.owner.sql("SELECT asked_by FROM sqlanon.questions") == [(place.analyst,)]
+
+
+@pytest.mark.parametrize("subject", [None, "number"])
+def test_the_scripts_work_together_as_generated(
+    postgres_server: PostgresServer, postgres_url: str, server_python: Path, subject: str | None
+) -> None:
+    """The runner may read no identifier, but one that tells persons apart; changes of what it reads are noticed."""
+    columns = {"number": "INTEGER", "name": "TEXT", **COLUMNS}
+    rows = [(number, f"name {number}", *row) for number, row in enumerate(ROWS)]
+    identifiers = {name: {"role": "identifier"} for name in ("number", "name")}
+    policy: dict[str, Any] = {"attributes": identifiers | {name: {"role": role} for name, role in ROLES.items()}}
+    policy |= {} if subject is None else {"subject": subject}
+    opened = open_ask_place(postgres_server, postgres_url, server_python, policy, columns, rows, as_granted=True)
+    with opened as place, place.session() as session, place.session(place.runner) as runner:
+        with pytest.raises(errors.InsufficientPrivilege):
+            runner.execute(f"SELECT name FROM {TABLE}")
+        assert place.ask(session, FOUR)["value"] == "48"
+        assert "denied" in place.ask(session, THREE)
+        assert ask(place.policy, "count(*) where age <= 33", OPTIONS).number == 2  # as the runner, at the command line
+        place.owner.sql(f"UPDATE {TABLE} SET name = 'another'")
+        assert place.ask(session, FOUR)["value"] == "48"
+        place.owner.sql(f"UPDATE {TABLE} SET income = income + 1 WHERE age = 30")
+        assert "no longer what" in place.ask(session, FOUR)["denied"]
+        place.owner.sql(f"UPDATE {TABLE} SET income = income - 1 WHERE age = 30")
+        place.owner.sql(f"GRANT SELECT ON {TABLE} TO {quoted(place.runner)}")
+        assert place.ask(session, FOUR)["value"] == "48"
+        place.owner.sql(f"REVOKE SELECT ON {TABLE} FROM {quoted(place.runner)}")
+        place.owner.sql(f"GRANT SELECT (income, job) ON {TABLE} TO {quoted(place.runner)}")
+        with pytest.raises(PolicyError, match=r"may not read: age.* Ask as a role that may"):
+            ask(place.policy, "count(*) where job = 'cook'", OPTIONS)
 
 
 def test_who_was_not_granted_it_can_not_call_it(place: AskPlace) -> None:

@@ -29,7 +29,7 @@ from sqlanon.sql import Relation, Statement
 from tests.oracle.mutants import mutated
 from tests.output.linear import follows, learns, tells_of_few
 from tests.random_cases import many
-from tests.run_support import OPTIONS, Database
+from tests.run_support import OPTIONS, Database, open_database
 
 pytestmark = pytest.mark.in_turns(4)
 
@@ -390,6 +390,45 @@ def test_places_of_all_types_follow_the_database(database: Database, column: str
         assert answer(policy, f"count(*) where {test}") == str(right)
 
 
+@pytest.mark.parametrize("column", ["CHAR(6)", "BPCHAR", "VARCHAR(6)", "TEXT"])
+def test_texts_are_compared_as_the_database_does(database: Database, column: str) -> None:
+    """Blanks at the end are none of a CHAR(n) of PostgreSQL, and a part of all other texts."""
+    values = ["nurse", "nurse ", "cook", "  cook", "", " "]
+    table = database.create({"job": column, "income": "INTEGER"}, [(one, 1) for one in values * 2])
+    policy = policy_of(database, table, roles={"job": "quasi-identifier", "income": "sensitive"})
+    for constant in (*values, "nurse   ", "cook  "):
+        (right,) = database.sql(f"SELECT count(*) FROM {table} WHERE job = '{constant}'")[0]
+        got = answer(policy, f"count(*) where job = '{constant}'")
+        assert got == (str(right) if right >= 2 else None), constant
+    (right,) = database.sql(f"SELECT count(*) FROM {table} WHERE job IN ('nurse', 'nurse  ', 'cook ')")[0]
+    assert answer(policy, "count(*) where job in ('nurse', 'nurse  ', 'cook ')") == str(right)
+
+
+def test_texts_without_an_equality_of_their_own_bytes_are_refused(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        database.sql("CREATE EXTENSION IF NOT EXISTS citext")
+        database.sql("CREATE COLLATION lax (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+        table = database.create({"job": "CITEXT", "town": "TEXT COLLATE lax", "income": "INTEGER"}, [("a", "b", 1)])
+        roles = {"job": "quasi-identifier", "town": "quasi-identifier", "income": "sensitive"}
+        for column in ("job", "town"):
+            with pytest.raises(PolicyError, match=f"'{column}' has the type .*, which conditions are not on"):
+                ask(policy_of(database, table, roles=roles), f"count(*) where {column} = 'a'", OPTIONS)
+
+
+def hex_of(text: str) -> str:
+    return hex(ord(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["{bad}", "sum(income) where job = '{bad}'", 'sum("{bad}")', 'count(*) where "{bad}" = 1']
+)
+@pytest.mark.parametrize("bad", [chr(0xDC80), chr(0xD800), chr(0)], ids=hex_of)
+def test_what_is_no_text_is_refused_in_a_sentence(database: Database, text: str, bad: str) -> None:
+    policy = policy_of(database, database.create(COLUMNS, ROWS))
+    with pytest.raises(PolicyError, match=r"^The question holds half a character .* or a NUL"):
+        ask(policy, text.replace("{bad}", bad), OPTIONS)
+
+
 def test_bad_questions_are_refused_before_anything_is_read(database: Database) -> None:
     table = database.create(COLUMNS | {"seen": "TIMESTAMP"}, [])
     policy = policy_of(database, table, roles=ROLES | {"seen": "quasi-identifier"})
@@ -403,7 +442,7 @@ def test_bad_questions_are_refused_before_anything_is_read(database: Database) -
         "sum(income) where age = 30.5": "without a fraction",
         "sum(income) where age = 12345678901234567890": "at most 18 digits",
         "sum(income) where job = 3": "in single quotes",
-        "sum(income) where seen = '2000-01-01'": "ask of a view",
+        "sum(income) where seen = '2000-01-01'": "let questions be about a table",
     }.items():
         with pytest.raises(PolicyError, match=words):
             ask(policy, text, OPTIONS)

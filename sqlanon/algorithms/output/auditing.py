@@ -34,10 +34,13 @@ _NEAR = 10  # the share of the work that sums on the question's columns may take
 
 @dataclass(frozen=True)
 class AskedTable:
-    """A table whose persons are protected in groups of k; `person` tells them apart, None where each row is one."""
+    """A table whose persons are protected in groups of k; `person` tells them apart, None where each row is one.
+
+    source: the table, or a query of it with the names of its columns.
+    """
 
     engine: Engine
-    source: Relation
+    source: Relation | Markup
     person: Markup | None
     k: int
 
@@ -56,11 +59,11 @@ class AskedTable:
 def audit(
     table: AskedTable, known: Sequence[Sequence[TypedCondition]], asked: Sequence[TypedCondition], persons: int
 ) -> SumVerdict:
-    """Decide on the sum over the rows of a question, where others of the same column are known.
+    """Decide on the sum over the rows of a question, where others are known of the same column, or of related ones.
 
     The sum over all rows is taken for known as well.
 
-    known: the conditions of the sums that are known, independent of each other; asked: those of the question.
+    known: the conditions of the sums that are known; asked: those of the question.
     persons: how many the table has. Of many a share is looked at first, by a hash of their tuples: it has as many of
         these as are needed, where hardly two are equal. Then sums on the columns of the question alone, of few cells:
         what follows from these, or tells of few with them, does so with all. The largest of all tuples are looked at

@@ -133,8 +133,8 @@ def _span(condition: Condition, column: Column) -> TypedCondition:
             raise QuestionError(f"'{name}' has no order that conditions go by: compare it by = or in.")
     elif column.kind not in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DATE):
         raise QuestionError(
-            f"'{name}' has the type {column.type}, which conditions are not on: ask of a view that has it as a date, a"
-            " number or a text."
+            f"'{name}' has the type {column.type}, which conditions are not on: let questions be about a table that"
+            " has it as a date, a number or a text."
         )
     ends = tuple(_end(constant, column) for constant in condition.constants)
     return TypedCondition(column, test, ends)
@@ -150,7 +150,7 @@ def _end(constant: Constant, column: Column) -> End:
     if kind in (Kind.TEXT, Kind.ENUM):
         if not isinstance(constant, str):
             raise QuestionError(f"'{name}' is text: write its values in single quotes.")
-        return constant
+        return constant.rstrip(" ") if column.is_padded else constant
     if kind is Kind.DATE:
         return _date(constant, name)
     if not isinstance(constant, Decimal):

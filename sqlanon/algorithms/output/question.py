@@ -14,12 +14,14 @@ of their columns.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 
 from sqlanon.errors import QuestionError
 from sqlanon.sql import Identifier
+from sqlanon.support.documents import NO_TEXT, is_text
 
 Constant = Decimal | str | bool
 
@@ -82,6 +84,12 @@ class Question:
         conditions = " and ".join(map(str, self.conditions))
         return f"{self.aggregate}({what})" + (f" where {conditions}" if conditions else "")
 
+    def renamed(self, names: Mapping[str, str]) -> Question:
+        """The same question where columns have other names; a column without one keeps its own."""
+        conditions = tuple(replace(one, column=names.get(one.column, one.column)) for one in self.conditions)
+        column = None if self.column is None else names.get(self.column)
+        return Question(self.aggregate, column or self.column, conditions)
+
     @property
     def measures(self) -> tuple[str | None, ...]:
         """The columns of which sums become known; None stands for the number of rows."""
@@ -95,6 +103,8 @@ def parse_question(text: str) -> Question:
 
     Raises QuestionError, which says where reading stopped, where the text is none.
     """
+    if not is_text(text):
+        raise QuestionError(f"The question holds {NO_TEXT}.")
     if len(text) > _LONGEST:
         raise QuestionError(f"The question is longer than {_LONGEST:,} characters; ask a narrower one.")
     return _Parser(text).question()

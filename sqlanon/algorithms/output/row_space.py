@@ -38,7 +38,7 @@ class SumVerdict(StrEnum):
 
 
 def audit_sum(marks: Marks, persons: Sequence[int], k: int) -> SumVerdict:
-    """Decide on the last of some sums; the others are known, and independent of each other.
+    """Decide on the last of some sums; the others are known.
 
     marks: a row for each sum, a column for each group. persons: the size of each group.
     """
@@ -48,8 +48,13 @@ def audit_sum(marks: Marks, persons: Sequence[int], k: int) -> SumVerdict:
     rows = marks.astype(np.int64)
     if rows.shape[1] > most_columns(len(rows)):
         return SumVerdict.DENIED
-    if (combination := _dependence(rows)) is not None:
-        return SumVerdict.FOLLOWS if _holds_exactly(combination, rows) else SumVerdict.DENIED
+    while (combination := _dependence(rows)) is not None:
+        last = int(np.flatnonzero(combination)[-1])
+        if not _holds_exactly(combination, rows):
+            return SumVerdict.DENIED
+        if last == len(rows) - 1:
+            return SumVerdict.FOLLOWS
+        rows = np.delete(rows, last, axis=0)
     return SumVerdict.DENIED if _has_light_combination(rows, sizes, k) else SumVerdict.NEW
 
 
@@ -102,16 +107,15 @@ def is_certain(rows: Marks) -> bool:
 def _dependence(rows: Matrix) -> Matrix | None:
     """Find factors by which the rows add up to zeros modulo the prime; None where the rows are independent."""
     whole = np.hstack([rows % PRIME, np.eye(len(rows), dtype=np.int64)])
-    rank = len(_reduce(whole, rows.shape[1]))
+    rank = len(reduce_rows(whole, rows.shape[1]))
     return None if rank == len(rows) else whole[rank, rows.shape[1] :]
 
 
 def _holds_exactly(factors: Matrix, rows: Matrix) -> bool:
-    """Tell whether factors stand for rational numbers by which the rows add up to zeros, the last row among them."""
-    if not factors[-1]:
-        return False
+    """Tell whether factors stand for rational numbers by which the rows add up to zeros."""
+    inverse = pow(int(factors[np.flatnonzero(factors)[-1]]), -1, PRIME)
     for multiple in range(1, _MOST_MULTIPLE + 1):
-        scaled = factors * pow(int(factors[-1]), -1, PRIME) % PRIME * multiple % PRIME
+        scaled = factors * inverse % PRIME * multiple % PRIME
         whole = np.where(scaled > PRIME // 2, scaled - PRIME, scaled)
         if np.abs(whole).max() <= 1_000_000 and not (whole @ rows).any():
             return True
@@ -123,7 +127,7 @@ def _has_light_combination(rows: Matrix, sizes: Matrix, k: int) -> bool:
     order = np.argsort(-sizes, kind="stable")
     reduced = rows[:, order] % PRIME
     large = int((sizes >= k).sum())
-    rank = len(_reduce(reduced, large))
+    rank = len(reduce_rows(reduced, large))
     return _Search(sizes[order][large:], k).finds(reduced[rank:, large:], 0, np.zeros(len(sizes) - large, dtype=bool))
 
 
@@ -162,7 +166,7 @@ def _without(space: Matrix, column: int) -> Matrix:
     return reduced
 
 
-def _reduce(rows: Matrix, columns: int) -> list[int]:
+def reduce_rows(rows: Matrix, columns: int) -> list[int]:
     """Bring rows, in place, into reduced echelon form by the first columns; the columns of the pivots."""
     pivots: list[int] = []
     for column in range(columns):

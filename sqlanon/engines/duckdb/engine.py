@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -38,6 +39,9 @@ _T = TypeVar("_T")
 _LOAD_CHUNK = 100_000  # bound values a statement
 _PLACES, _MOST_PLACES = 12, 22  # bits of the arrays in which groups of a number are counted: by default, and at most
 _PARSED, _LONG = 64, 20_000  # statements that a session keeps as they were parsed, none of more characters
+
+_NAME = r'(?:"(?:[^"]|"")*"|[^\s".(]+)'
+_VIEW = re.compile(rf"\A\s*CREATE\s+(?:TEMP\s+)?VIEW\s+{_NAME}(?:\.{_NAME})*\s+(?:\({_NAME}(?:,\s*{_NAME})*\)\s+)?AS\s")
 
 # Text with a collation that takes different texts for equal is OTHER: no text of a class is the right one.
 _KINDS = {
@@ -347,6 +351,10 @@ class DuckDBEngine(Engine):
             return True
         plans = [plan for _, plan in self.query("engine/explain_relation", relation=relation)]
         return any(_is_same(Relation.parse(name), table) for plan in plans for name in _scanned(json.loads(plan)))
+
+    def definition_of(self, relation: Relation) -> str | None:
+        statements = self.query("engine/show_definition", **self._place(relation))
+        return _VIEW.sub("", statements[0][0], count=1) if statements else None
 
     def _known(self, relation: Relation) -> Relation:
         known = self.resolve(relation)

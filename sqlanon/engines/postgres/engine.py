@@ -351,6 +351,14 @@ class PostgresEngine(Engine):
     def object_of(self, relation: Relation) -> str | None:
         return "/".join(self.query_one("engine/show_object", table=Text(str(relation))))
 
+    def definition_of(self, relation: Relation) -> str | None:
+        queries = self.query("engine/show_definition", table=Text(str(relation)))
+        return str(queries[0][0]) if queries else None
+
+    def parent_of(self, relation: Relation) -> Relation | None:
+        parents = self.query("engine/show_parent", table=Text(str(relation)))
+        return next((Relation(name, schema) for schema, name in parents), None)
+
     def hold(self, relation: Relation) -> None:
         """Lock it as a query does while it is parsed: LOCK TABLE would take a privilege on the whole table."""
         self.run("engine/prepare_holding", relation=relation)

@@ -1,0 +1,235 @@
+"""Columns that follow from each other: sums of the one and sums of the other together tell of no few persons."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import date, timedelta
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlanon.algorithms.output.auditing import AskedTable
+from sqlanon.algorithms.output.dependence import dependent_columns, related_columns
+from sqlanon.algorithms.output.row_space import SumVerdict, audit_sum
+from sqlanon.engines.base import Engine
+from sqlanon.errors import ProtectionError
+from sqlanon.policy import Policy
+from sqlanon.runs.asking import ask
+from sqlanon.sql import Relation, Statement
+from tests.oracle.mutants import mutated
+from tests.output.linear import rank
+from tests.random_cases import many
+from tests.run_support import OPTIONS, Database
+
+pytestmark = pytest.mark.in_turns(4)
+
+AGES = range(20, 40)
+BASE = [3000 + (7 * age * age) % 611 for age in AGES]
+BONUS = [(age * age * age) % 97 for age in AGES]
+OTHER = [(age * 37) % 101 for age in AGES]
+
+
+def policy_of(
+    database: Database, types: dict[str, str], values: dict[str, Sequence[Any]], k: int = 3, **more: Any
+) -> Policy:
+    rows = list(zip(AGES, *values.values(), strict=True))
+    table = database.create({"age": "INTEGER"} | types, rows)
+    roles = {"age": "quasi-identifier"} | dict.fromkeys(values, "sensitive") | more.pop("roles", {})
+    return database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": k}], **more)
+
+
+def answer(policy: Policy, text: str) -> str | None:
+    """The answer; None where the question is denied."""
+    try:
+        return ask(policy, text, OPTIONS).value
+    except ProtectionError:
+        return None
+
+
+def decimals(values: Sequence[Any]) -> list[str]:
+    return [f"{value:.2f}" for value in values]
+
+
+RELATED: dict[str, tuple[dict[str, str], dict[str, Sequence[Any]]]] = {
+    "sum": (
+        dict.fromkeys(("base", "bonus", "total"), "INTEGER"),
+        {"base": BASE, "bonus": BONUS, "total": [a + b for a, b in zip(BASE, BONUS, strict=True)]},
+    ),
+    "units": (
+        {"euros": "DECIMAL(10,2)", "total": "BIGINT"},
+        {"euros": decimals(BASE), "total": [100 * a for a in BASE]},
+    ),
+    "affine": ({"paid": "INTEGER", "total": "SMALLINT"}, {"paid": BONUS, "total": [7 - a for a in BONUS]}),
+    "floats": (
+        dict.fromkeys(("base", "bonus", "total"), "DOUBLE PRECISION"),
+        {
+            "base": [a / 10 for a in BASE],
+            "bonus": [b / 3e5 for b in BONUS],
+            "total": [a / 10 + b / 3e5 for a, b in zip(BASE, BONUS, strict=True)],
+        },
+    ),
+    "half": ({"whole": "INTEGER", "total": "REAL"}, {"whole": BASE, "total": [a / 2 for a in BASE]}),
+    "factor": (
+        {"usd": "DOUBLE PRECISION", "total": "DOUBLE PRECISION"},
+        {"usd": BASE, "total": [a * 0.9137 for a in BASE]},
+    ),
+    "rounded": (
+        {"usd": "INTEGER", "total": "INTEGER"},
+        {"usd": [97 * a for a in BASE], "total": [round(97 * a * 0.91) for a in BASE]},
+    ),
+    "wide": (
+        {"a": "DECIMAL(38,0)", "c": "DECIMAL(38,0)", "total": "DECIMAL(38,0)"},
+        {
+            "a": [10**30 * c + b for c, b in zip(OTHER, BONUS, strict=True)],
+            "c": OTHER,
+            "total": BONUS,
+        },
+    ),
+    "with a known column": (
+        {"base": "INTEGER", "total": "INTEGER"},
+        {"base": BONUS, "total": [b + 5 * age for age, b in zip(AGES, BONUS, strict=True)]},
+    ),
+}
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("kind", RELATED)
+def test_sums_of_related_columns_tell_of_no_person(database: Database, kind: str) -> None:
+    """The total of one person would be what sums of the total tell more than those of the others."""
+    types, values = RELATED[kind]
+    policy = policy_of(database, types, values)
+    others = [name for name in values if name != "total"]
+    for aggregate in ("sum", "avg"):
+        answers = [answer(policy, f"{aggregate}({name}) where age between 20 and 23") for name in others]
+        assert None not in answers
+        assert answer(policy, f"{aggregate}(total) where age between 20 and 24") is None
+        assert answer(policy, f"{aggregate}(total) where age between 20 and 23") is not None
+        assert answer(policy, f"{aggregate}(total) where age between 30 and 36") is not None
+
+
+def test_columns_that_nothing_joins_are_asked_apart(database: Database) -> None:
+    types = dict.fromkeys(("income", "weight", "height"), "INTEGER")
+    policy = policy_of(database, types, {"income": BASE, "weight": OTHER, "height": BONUS})
+    for name, last in (("income", 23), ("weight", 24), ("height", 25)):
+        assert answer(policy, f"sum({name}) where age between 20 and {last}") is not None
+    assert answer(policy, "sum(weight) where age between 20 and 23") is None
+
+
+def test_a_column_that_was_not_asked_for_relates_no_fewer(database: Database) -> None:
+    """The relation is of columns as they are, whatever was asked: the third question finds the others related."""
+    policy = policy_of(database, *RELATED["sum"])
+    assert answer(policy, "sum(total) where age between 20 and 24") is not None
+    assert answer(policy, "sum(base) where age between 20 and 23") is None
+
+
+def test_a_history_of_columns_apart_is_still_heard(database: Database) -> None:
+    """As an earlier version wrote it: each column had a history of its own, and together they are not independent."""
+    policy = policy_of(database, *RELATED["sum"])
+    for last in (23, 26):
+        assert answer(policy, f"sum(base) where age between 20 and {last}") is not None
+    adding = (
+        "INSERT INTO sqlanon.questions SELECT history, number + {0}, {1}, {2}, asked_by, written FROM sqlanon.questions"
+    )
+    changed = "replace(question, 'base', 'bonus')", "replace(adds, 'base', 'bonus')"
+    database.sql(adding.format(2, *changed) + " WHERE number <= 2")
+    union = 'sum("bonus") where "age" between 24 and 26'
+    database.sql(adding.format(4, f"'{union}'", "'[\"bonus\"]'") + " WHERE number = 1")
+    database.sql("UPDATE sqlanon.histories SET questions = 5")
+    assert answer(policy, "sum(total) where age between 24 and 26") is not None  # follows
+    assert answer(policy, "sum(total) where age between 20 and 24") is None
+    assert answer(policy, "sum(total) where age between 30 and 36") is not None
+
+
+def test_relations_are_looked_for_where_several_columns_were_asked(database: Database) -> None:
+    policy = policy_of(database, *RELATED["sum"])
+    samples = [counted_samples(policy, text) for text in ("sum(base) where age <= 23", "avg(base) where age <= 26")]
+    assert samples == [0, 0]
+    assert counted_samples(policy, "count(*) where age <= 30") == 0
+    assert counted_samples(policy, "sum(total) where age <= 23") == 1
+
+
+def counted_samples(policy: Policy, text: str) -> int:
+    sent: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        query = Engine.query
+
+        def counting(self: Engine, template: str, **values: Any) -> Any:
+            sent.append(template)
+            return query(self, template, **values)
+
+        patch.setattr(Engine, "query", counting)
+        ask(policy, text, OPTIONS)
+    return sent.count("output/sample_rows")
+
+
+columns = st.lists(st.lists(st.integers(-9, 9), min_size=12, max_size=12), min_size=1, max_size=4)
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(columns, st.lists(st.lists(st.integers(-3, 3), min_size=5, max_size=5), max_size=3))
+def test_all_exact_relations_are_seen(free: list[list[int]], factors: list[list[int]]) -> None:
+    """Whichever columns a minimal relation has, they have the same number; the constant is no column."""
+    measured = [*free]
+    for one in factors:
+        parts = list(zip(one, free, strict=False))
+        measured.append([one[-1] + sum(factor * column[row] for factor, column in parts) for row in range(12)])
+    groups = dependent_columns([[Fraction(value) for value in column] for column in measured])
+    for place in range(len(measured)):
+        apart = [column for other, column in enumerate(measured) if groups[other] != groups[place]]
+        together = [column for other, column in enumerate(measured) if groups[other] == groups[place]]
+        ones = [[1] * 12]
+        assert rank(ones + apart + together) == rank(ones + apart) + rank(ones + together) - 1
+
+
+def test_unrelated_columns_have_numbers_of_their_own() -> None:
+    draw = random.Random(3)
+    measured = [[Fraction(draw.randint(0, 10_000)) for _ in range(200)] for _ in range(20)]
+    assert len(set(dependent_columns(measured))) == 20
+    assert len(set(dependent_columns([*measured, measured[0]]))) == 20
+    sums = [a + b for a, b in zip(measured[0], measured[1], strict=True)]
+    assert len(set(dependent_columns([*measured, sums]))) == 19
+    exact = mutated("sqlanon.algorithms.output.dependence:_exact", "rows[row, column + 1]", "False")
+    near = mutated("sqlanon.algorithms.output.dependence:_near", "> _NO_FACTOR", "> 1e9")
+    with exact, near:
+        assert len(set(dependent_columns([*measured, sums]))) == 21
+
+
+def test_gaps_days_truth_and_names_are_part_of_relations(engine: Engine) -> None:
+    types = {"age": "INTEGER", "day": "DATE", "head": "BOOLEAN", "job": "TEXT", "plain": "INTEGER"}
+    wages = ("by_gap", "by_day", "by_head", "by_job", "apart")
+    engine.execute(
+        Statement(
+            "make",
+            f"CREATE TEMP TABLE paid ({', '.join(f'{a} {b}' for a, b in types.items())}, "
+            + ", ".join(f"{one} DECIMAL(12,2)" for one in wages)
+            + ")",
+        )
+    )
+    rows = []
+    for number in range(300):
+        age, day, head = (None if number % 11 == 0 else number % 83), number * 37 % 1009, number % 7 == 0
+        job, plain = ("cook", "nurse", "smith")[number % 3], number * number % 977
+        by_job = {"cook": 100, "nurse": 275, "smith": 20}[job]
+        written = date(2000, 1, 1) + timedelta(days=day)
+        wage = (plain + 3 * (age or 0) + 50 * (age is None), plain - 2 * day, plain + 500 * head, plain + by_job)
+        rows.append((age, written, head, job, plain, *wage, number * 331 % 499))
+    engine.load(Relation("paid"), [*types, *wages], rows)
+    table = AskedTable(engine, Relation("paid"), None, 2)
+    related = related_columns(table, engine.columns(Relation("paid")))
+    assert related["plain"] >= {"plain", *wages[:4]}
+    assert related["apart"] == {"apart"}
+
+
+def test_known_sums_need_not_be_independent() -> None:
+    def decide(*rows: str) -> SumVerdict:
+        return audit_sum(np.array([[bit == "1" for bit in row] for row in rows]), [1] * len(rows[0]), 2)
+
+    known = ("11111111", "11110000", "00001111", "11000000", "11110000", "00110000")
+    assert decide(*known, "00001100") is SumVerdict.NEW
+    assert decide(*known, "11001111") is SumVerdict.FOLLOWS
+    assert decide(*known, "10000000") is SumVerdict.DENIED
