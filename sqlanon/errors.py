@@ -77,6 +77,10 @@ class Cancelled(SqlanonError):
     exit_code = 130
 
 
+class Notice(UserWarning):
+    """Something to be known that stops nothing, such as the place of a catalog; commands print it on stderr."""
+
+
 def unreadable(what: str, error: OSError) -> SqlanonError:
     """Make the error of a file that can't be read: a wrong name is the caller's, a denied one the system's.
 

@@ -13,13 +13,13 @@ from rich.live import Live
 from rich.text import Text
 
 from sqlanon.catalog.live import LiveRun
+from sqlanon.catalog.location import Place
 from sqlanon.cli.call import Call
 from sqlanon.cli.layout import place_text, table
 from sqlanon.cli.progress import EVENTS_VERSION
 from sqlanon.runs.watching import Watch, watching
 
 REFRESH = 1.0  # seconds
-Place = tuple[str, str, str | None]
 
 
 def watch_runs(call: Call, place: Place) -> None:

@@ -350,7 +350,7 @@ def _losses(subject: PlanSubject, engine: Engine, source: Relation) -> list[str]
 
 def _is_in_catalog_schema(policy: Policy, release: Relation) -> bool:
     """Tell whether the release goes into the schema that the policy's catalog has, or will have."""
-    url, schema, _ = catalog_place(policy)
+    url, schema, *_ = catalog_place(policy)
     dialect, named = find_dialect(url), release.schema or ""
     same = named == schema if dialect is None else dialect.fold(named) == dialect.fold(schema)
     return same and url == (policy.release.url or policy.source.url)

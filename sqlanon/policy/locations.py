@@ -109,7 +109,15 @@ class CatalogSection(Location):
     url: Reference | None = None
     """Its database; written as that of the source."""
     schema_: str = Field(default="sqlanon", alias="schema", min_length=1)
-    """The schema of its tables."""
+    """The schema of its tables, by its exact name, without quotes. Once a schema or a URL is named, no other place is
+    used: a catalog that can't be used, or that is not there though another one of the database knows the source, ends a
+    command with exit code 4. `sqlanon db upgrade --policy …` makes a new one. Where neither is named, a role that can't
+    have the schema `sqlanon` keeps its catalog in the release's schema, and each command says so."""
+
+    @property
+    def is_named(self) -> bool:
+        """Tell whether somebody named the schema or the database."""
+        return bool({"url", "schema_"} & self.model_fields_set)
 
 
 def _names_files(url: str) -> bool:

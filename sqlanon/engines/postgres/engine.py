@@ -274,7 +274,7 @@ class PostgresEngine(Engine):
 
     def prepare_work(self, schema: str) -> None:
         """Make the schema of work tables if there is none; ask first, as a role may use one that it couldn't make."""
-        if not self.query("catalog/show_schema_access", schema=Text(schema), table=Text(schema)):
+        if not self.query("publish/describe_schema", schema=Text(schema)):
             self.run("catalog/create_schema", schema=Relation(schema))
         readers = [reader for (reader,) in self.query("catalog/list_default_readers", schema=Text(schema))]
         if readers:

@@ -12,7 +12,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import whole_path
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.errors import Cancelled, PolicyError, SqlanonError
+from sqlanon.errors import AccessError, Cancelled, PolicyError, SqlanonError
 from sqlanon.hierarchies.digests import changed_costs
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
@@ -73,7 +73,9 @@ def find_past_run(policy: Policy, table: str | None, options: EngineOptions | No
             return unknown if catalog is None or run is None else Past(_known(catalog, run, policy), run)
     except Cancelled:
         raise
-    except SqlanonError:
+    except SqlanonError as error:
+        if isinstance(error, AccessError) and policy.catalog.is_named:
+            raise
         return unknown
 
 
