@@ -23,7 +23,14 @@ class DataError(EngineError):
 
 
 class ConflictError(SqlanonError):
-    """Another run holds what this one needs, or the source changed under it."""
+    """Another run holds what this one needs, or the source changed under it.
+
+    holders: the sessions that hold the lock that was waited for, as one text, where they could be seen.
+    """
+
+    def __init__(self, message: str, holders: str | None = None) -> None:
+        super().__init__(message)
+        self.holders = holders
 
 
 class PolicyError(SqlanonError):

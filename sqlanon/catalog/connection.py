@@ -107,7 +107,7 @@ class CatalogConnection:
         place = place_of(self.location)
         for row in transaction.rows("list_default_grants", schema=place["schema"], names=place["names"]):
             grantee = None if row["grantee"] is None else Identifier(row["grantee"])
-            transaction.execute("revoke_select", table=self.location.relation(row["name"]), grantee=grantee)
+            transaction.execute("revoke_select", table=self.location.relation("").sibling(row["name"]), grantee=grantee)
 
     @property
     def _migration(self) -> Migration:

@@ -13,7 +13,8 @@ from sqlanon.errors import AccessError, Notice
 from sqlanon.sql import Relation, Text
 
 MARKS = (VERSION_TABLE, "runs", "releases", "work_tables")  # the schema that has them all holds a catalog
-KEPT_OF_SOURCES = (
+KEPT_OF_SOURCES = (  # what gates look up of a source
+    VERSION_TABLE,
     "runs",
     "releases",
     "budgets",
@@ -21,7 +22,7 @@ KEPT_OF_SOURCES = (
     "histories",
     "history_sources",
     "questions",
-)  # what gates look up of a source
+)
 
 
 @dataclass(frozen=True)
