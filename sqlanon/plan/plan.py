@@ -374,7 +374,7 @@ def _file_problems(policy: Policy, target: Engine | None, replace: bool) -> list
 
 def _qualified(relation: Relation, engine: Engine) -> tuple[Relation, PolicyError | None]:
     """A relation that does not exist yet, where a session would create it."""
-    home = engine.home()
+    home, relation = engine.home(), engine.traits.stored(relation)
     qualified = Relation(relation.name, relation.schema or home.schema, relation.catalog or home.catalog)
     if qualified.schema is None:
         return qualified, PolicyError("release.table: no schema of the search path exists; write the schema too.")

@@ -279,7 +279,8 @@ def _make_home(place: Path) -> None:
 def _release_schema(policy: Policy) -> str | None:
     if policy.release.table is None or policy.release.url not in (None, policy.source.url):
         return None
-    return Relation.parse(policy.release.table).schema
+    named, dialect = Relation.parse(policy.release.table), find_dialect(database_url(policy) or MEMORY_URL)
+    return named.schema if dialect is None else dialect.stored(named).schema
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError, SqlanonError
-from sqlanon.sql import Identifier, Relation, Statement, Text, macro
+from sqlanon.sql import Identifier, Relation, Statement, Text, Unquoted, macro
 
 OLDEST_SERVER = 14
 MOST_SESSIONS = 4  # of one search
@@ -302,15 +302,18 @@ class PostgresEngine(Engine):
             self.run("engine/analyze_tables", tables=tables, columns=columns)
 
     def resolve(self, relation: Relation) -> Relation | None:
-        """The name as stored: first exactly as written, then in lower case, as PostgreSQL folds unquoted names.
+        """The name as stored: parts without quotes in lower case, as PostgreSQL folds them, or as they are written.
 
         Without a schema, those of the search path that the role and the database have set are looked through in order.
         """
-        for candidate in _spellings(relation):
-            known = self._find(candidate)
-            if known is not None:
-                return known
-        return None
+        found = list(dict.fromkeys(filter(None, map(self._find, _spellings(relation)))))
+        if len(found) > 1:
+            names = " and ".join(map(str, found))
+            raise PolicyError(
+                f"'{'.'.join(relation.parts)}' can mean {names}, as SQL folds names without quotes to lower case: write"
+                " the one that is meant in quotes."
+            )
+        return found[0] if found else None
 
     def _find(self, relation: Relation) -> Relation | None:
         if relation.catalog is not None and (relation.catalog,) != self.query_one("engine/get_database"):
@@ -407,13 +410,15 @@ def _open(url: str) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 def _spellings(relation: Relation) -> list[Relation]:
-    """The name as written, then with parts folded; every combination, as any part may have been quoted."""
-    names = dict.fromkeys((relation.name, _folded(relation.name)))
-    schemas = dict.fromkeys((relation.schema, _folded(relation.schema)))
-    catalogs = dict.fromkeys((relation.catalog, _folded(relation.catalog)))
-    return [Relation(name, schema, catalog) for catalog in catalogs for schema in schemas for name in names if name]
+    """List what a name can mean: parts without quotes folded, or as written, as earlier versions took them."""
 
+    def spell(part: str | None) -> dict[str | None, None]:
+        spelt = (PostgreSQL.unquoted(part), str(part)) if isinstance(part, Unquoted) else (part,)
+        return dict.fromkeys(spelt)
 
-def _folded(name: str | None) -> str | None:
-    """PostgreSQL folds the ASCII letters alone."""
-    return None if name is None else "".join(char.lower() if char.isascii() else char for char in name)
+    return [
+        Relation(name or "", schema, catalog)
+        for catalog in spell(relation.catalog)
+        for schema in spell(relation.schema)
+        for name in spell(relation.name)
+    ]
