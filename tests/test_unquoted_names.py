@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,7 +15,7 @@ from sqlanon.policy.grants import grant_script
 from sqlanon.report.audit.auditing import audit_release
 from sqlanon.support.roles import Roles
 from tests.cli.support import call
-from tests.run_support import Database, anonymize, open_database
+from tests.run_support import Database, anonymize, duckdb_url, open_database
 
 pytestmark = pytest.mark.in_turns(4)
 
@@ -66,8 +67,8 @@ def test_a_name_without_quotes_is_folded_or_is_the_only_one_that_fits(postgres_u
             anonymize(_policy_of(database, '"Users"', '"Users_r"'), replace=True)
 
 
-def test_duckdb_ignores_the_case_of_all_names(duckdb_url: str) -> None:
-    with open_database(duckdb_url) as database:
+def test_duckdb_ignores_the_case_of_all_names(tmp_path: Path) -> None:
+    with open_database(duckdb_url(tmp_path / "names.duckdb")) as database:
         database.create(_PEOPLE, _rows_of("one"), name='"Users"')
         for written in ("users", "Users", '"USERS"'):
             anonymize(_policy_of(database, written, "Users_r"), replace=True)

@@ -25,6 +25,8 @@ class Access:
         self._database = database_of(engine)
         self._connection = CatalogConnection(store, schema, fallback_schema, is_named=is_named)
         self._alive: set[str] = set()
+        self.usual: tuple[str, ...] = ()
+        """The databases that would hold the catalog if a policy named none, and that are there; see `Elsewhere`."""
 
     @property
     def location(self) -> CatalogLocation:

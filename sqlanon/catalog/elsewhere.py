@@ -18,6 +18,7 @@ from sqlanon.catalog.migrate import revisions
 from sqlanon.catalog.sources import SourceIdentity, identify_recorded, identify_source, source_identities
 from sqlanon.catalog.tables import VERSION_TABLE, Tables
 from sqlanon.catalog.transaction import Transaction, begun
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.driver import Row, driver_of
 from sqlanon.errors import AccessError, EngineError
@@ -119,12 +120,15 @@ class Elsewhere(Access):
         return [_checked(database.transaction, one) for one in others]
 
     def _in_each_database(self, work: Callable[[Database], list[Result]]) -> list[Result]:
-        """Do work in the database of the catalog, then in that of the source if it is another one."""
+        """Do work in the database of the catalog, then in others: of the source, and where a catalog is by default."""
         is_one = is_same_database(self._engine, self._store)
         found = self._connection.do("be read", lambda transaction: work(Database(transaction, True, is_one)))
         if not is_one and self._engine.traits.keeps_catalog:
             with reading(self._engine) as transaction:
                 found += work(Database(transaction, False, True))
+        for url in self.usual:
+            with connect(url) as engine, reading(engine) as transaction:
+                found += work(Database(transaction, False, False))
         return found
 
 

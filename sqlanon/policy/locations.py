@@ -33,7 +33,8 @@ class Source(Location):
     relative to the working directory, not to the policy; with four slashes (`duckdb:////data/x.duckdb`) it is absolute.
     """
     table: str | None = None
-    """The table, as SQL writes it."""
+    """The table, as SQL writes it: on PostgreSQL a name without quotes is folded to lower case. Where only the name as
+    written exists, it is meant; where both do, it has to be in quotes."""
     file: Reference | None = None
     """A file instead, relative to the policy; `${NAME}` is replaced: .csv, .tsv, .json, .jsonl or .ndjson (these also
     with .gz or .zst), .xlsx (its first sheet), or .parquet, also many of the same columns by a pattern
@@ -81,7 +82,8 @@ class ReleaseSection(Location):
     url: Reference | None = None
     """The database of the release, if another than the source's; written as that of the source."""
     table: str | None = None
-    """The table, as SQL writes it."""
+    """The table, as SQL writes it: on PostgreSQL a name without quotes is folded to lower case. Where only the name as
+    written exists, it is meant; where both do, it has to be in quotes."""
     file: Reference | None = None
     """A .parquet, .csv or .csv.gz file instead, relative to the policy; `${NAME}` is replaced. Spark makes a directory
     of .parquet files, whose name ends in .parquet or has no ending."""

@@ -178,11 +178,21 @@ def open_catalog(policy: Policy, engine: Engine, *, makes: bool = True) -> Catal
         if place.url != database_url(policy):
             _require_file(place, policy, engine, makes=makes)
             store = undo.enter_context(connect(place.url, create=True))
-        catalog = undo.enter_context(Catalog.at(place, engine, store))
+        catalog = undo.enter_context(catalog_at(place, policy, engine, store))
         if place.is_named and catalog.current() is None:
             require_first(catalog, policy, makes=makes)
         catalog.upgrade()
         undo.pop_all()
+    return catalog
+
+
+def catalog_at(place: Place, policy: Policy, engine: Engine, store: Engine) -> Catalog:
+    """The catalog at a place, with the database that would hold it if the policy named none."""
+    catalog = Catalog.at(place, engine, store)
+    usual = _default_url(policy) if policy.catalog.url is not None else place.url
+    file = database_file(usual)
+    if usual not in (place.url, database_url(policy)) and (file is None or file.exists()):
+        catalog.usual = (usual,)
     return catalog
 
 
@@ -191,7 +201,7 @@ def _require_file(place: Place, policy: Policy, engine: Engine, *, makes: bool) 
     file = database_file(place.url)
     if not place.is_named or file is None or file.exists():
         return
-    with connect(MEMORY_URL) as nowhere, Catalog.at(place, engine, nowhere) as catalog:
+    with connect(MEMORY_URL) as nowhere, catalog_at(place, policy, engine, nowhere) as catalog:
         require_first(catalog, policy, makes=makes, database=str(file))
 
 
@@ -233,9 +243,9 @@ def _default_url(policy: Policy) -> str:
         return policy.source.url
     if policy.release.url is not None:
         return policy.release.url
-    file = _file_of_catalog(policy)
-    assert file is not None, "a source without a URL is a file, and a release without one too"
-    return url_of_file(file)
+    assert policy.source.file is not None, "a source without a URL is a file"
+    assert policy.release.file is not None, "and a release without one too"
+    return url_of_file(local_catalog(policy.source.file, policy.release.file))
 
 
 def local_catalog(source: str, release: str) -> Path:
@@ -343,7 +353,7 @@ def open_existing_catalog(
         if not place.is_named and not is_there(store, place.schema, place.fallback):
             yield None
             return
-        catalog = stack.enter_context(Catalog.at(place, engine, store))
+        catalog = stack.enter_context(catalog_at(place, policy, engine, store))
         if catalog.current() is None:
             require_first(catalog, policy, makes=makes)
             yield None

@@ -216,6 +216,19 @@ def test_one_recoding_is_one_recoding_in_all_catalogs(kept: Kept) -> None:
             assert (refused.exit_code, "(in the catalog of schema" in refused.output) == (code, True)
 
 
+def test_one_recoding_of_a_file_is_one_in_another_file_too(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    rows = [f"{20 + i % 9},{'FM'[i % 2]},{i % 5}" for i in range(90)]
+    (tmp_path / "people.csv").write_text("\n".join(["age,sex,ward", *rows]) + "\n")
+    kept = Kept("", tmp_path)
+    files = {"source": {"file": "people.csv"}, "release": {"file": "out/released.csv"}}
+    assert call("run", kept.policy(republish="same-recoding", **files), "-q").exit_code == 0
+    other = kept.policy(catalog={"url": f"duckdb:///{tmp_path}/fresh.duckdb"}, **files)
+    assert call("run", other, "-q", "--replace").exit_code == 4
+    assert call("db", "upgrade", "--policy", other).exit_code == 0
+    assert call("run", other, "-q", "--replace").exit_code == 2
+
+
 def test_a_source_has_one_budget_in_all_catalogs(kept: Kept) -> None:
     private: dict[str, Any] = {
         "attributes": COUNTED["attributes"] | {"sex": {"role": "quasi-identifier", "values": ["F", "M"]}},
@@ -275,6 +288,8 @@ def test_the_schema_of_releases_stands_in_where_none_is_named_and_is_said(grante
         f" AND has_table_privilege('{roles.reader}', oid, 'SELECT')"
     )
     assert query(url, readable) == []
+    named = call("runs", "--policy", granted.policy(catalog={"schema": "released"}))
+    assert (named.exit_code, "No run is recorded" in named.stderr) == (0, True)
     execute(url, f"GRANT SELECT ON released.sqlanon_questions TO {quoted(roles.reader)}")  # as older versions left it
     assert call("ask", policy, SECOND).exit_code == 3
     assert query(url, readable) == []
