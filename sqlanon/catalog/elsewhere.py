@@ -116,8 +116,12 @@ class Elsewhere(Access):
     def _others(self, database: Database, source: str | None) -> list[KnownCatalog]:
         rows = database.transaction.rows("list_catalogs", **catalog_marks(source))
         known = [known_catalog(tuple(row.values())) for row in rows]
-        others = [one for one in known if not (database.has_own and one.location == self.location)]
+        others = [one for one in known if not (database.has_own and self._is_own(one.location))]
         return [_checked(database.transaction, one) for one in others]
+
+    def _is_own(self, location: CatalogLocation) -> bool:
+        fold = self._store.traits.fold
+        return (fold(location.schema), location.prefix) == (fold(self.location.schema), self.location.prefix)
 
     def _in_each_database(self, work: Callable[[Database], list[Result]]) -> list[Result]:
         """Do work in the database of the catalog, then in others: of the source, and where a catalog is by default."""

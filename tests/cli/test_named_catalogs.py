@@ -240,6 +240,8 @@ def test_a_source_has_one_budget_in_all_catalogs(kept: Kept) -> None:
     private["attributes"]["ward"] = {"role": "identifier"}
     granting = ("budget", "grant", "people", "--epsilon", "1", "--reason", "a test", "--policy")
     assert call(*granting, kept.policy(**private)).exit_code == 0
+    if kept.url.startswith("duckdb"):  # names that differ in case are one name there
+        assert call(*granting, kept.policy(catalog={"schema": "SQLanon"}, **private)).exit_code == 0
     other = kept.policy(catalog={"schema": "fresh"}, **private)
     assert call(*granting, other).exit_code == 4
     assert call("db", "upgrade", "--policy", other).exit_code == 0
