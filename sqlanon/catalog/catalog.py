@@ -11,14 +11,15 @@ from sqlanon.catalog.budgets import Budgets
 from sqlanon.catalog.histories import Histories
 from sqlanon.catalog.jobs import Jobs
 from sqlanon.catalog.liveness import Liveness
-from sqlanon.catalog.location import CatalogLocation, Place, database_of
-from sqlanon.catalog.migrate import HEAD, revisions
+from sqlanon.catalog.location import CatalogAddress, CatalogLocation, database_of
+from sqlanon.catalog.migrate import HEAD
 from sqlanon.catalog.releases import Releases
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, ConflictError, PolicyError
 
 SCHEMA = "sqlanon"
+_OLDEST_READ = "0006"  # the first revision whose tables hold all that commands look up that change nothing
 
 
 class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
@@ -57,14 +58,14 @@ class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
             if upgrade:
                 engine.require_writable()
             store = engine if url is None else undo.enter_context(connect(url, create=True))
-            catalog = undo.enter_context(cls.at(Place("", schema, fallback_schema, is_named), engine, store))
+            catalog = undo.enter_context(cls.at(CatalogAddress("", schema, fallback_schema, is_named), engine, store))
             if upgrade:
                 catalog.upgrade()
             undo.pop_all()
         return catalog
 
     @classmethod
-    def at(cls, place: Place, engine: Engine, store: Engine) -> Catalog:
+    def at(cls, place: CatalogAddress, engine: Engine, store: Engine) -> Catalog:
         """The catalog at a place in the database of `store`, with its tables as they are; nothing is made."""
         return cls(engine, store, place.schema, place.fallback, is_named=place.is_named)
 
@@ -73,14 +74,14 @@ class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
         return self._connection.current()
 
     def require_current(self) -> None:
-        """Refuse tables that an older version made, for who changes nothing. Raises AccessError with the remedy."""
-        if self.current() != revisions()[-1]:
+        """Refuse tables of a version too old to be read as they are. Raises AccessError with the remedy."""
+        if (self.current() or "") < _OLDEST_READ:
             raise AccessError(
                 f"The catalog in schema {self.location.name} is of an older version: `sqlanon db upgrade --policy …`"
                 " brings it up to date, and so does the next run."
             )
 
-    def refuse_mistaken(self, place: Place) -> None:
+    def refuse_mistaken(self, place: CatalogAddress) -> None:
         """Refuse a catalog that is not there, and that a policy names, or a URL where there are others.
 
         Raises AccessError with the remedy.
@@ -91,7 +92,7 @@ class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
         if place.is_named or (others and not place.is_of_policy):
             raise self.missing(others)
 
-    def require_made(self, place: Place) -> None:
+    def require_made(self, place: CatalogAddress) -> None:
         """Refuse a catalog that is not there; see `refuse_mistaken`. Raises PolicyError where no run made it yet."""
         self.refuse_mistaken(place)
         if self.current() is None:

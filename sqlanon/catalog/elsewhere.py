@@ -42,10 +42,10 @@ class Elsewhere(Access):
     def others(self, source: str | None = None) -> list[KnownCatalog]:
         """List the other catalogs, also those that the role may not read; source: a table as SQL writes it."""
 
-        def look(database: Database) -> list[KnownCatalog]:
+        def read_there(database: Database) -> list[KnownCatalog]:
             return self._others(database, source if database.has_source else None)
 
-        return self._in_each_database(look)
+        return self._in_each_database(read_there)
 
     def unread(self, source: str) -> list[str]:
         """List why what is known of a source is not known whole: catalogs that can't be read, one sentence each.
@@ -107,11 +107,11 @@ class Elsewhere(Access):
     ) -> list[tuple[CatalogLocation, Result]]:
         """Read from each other catalog that may be read, and that has a table."""
 
-        def look(database: Database) -> list[tuple[CatalogLocation, Result]]:
+        def read_there(database: Database) -> list[tuple[CatalogLocation, Result]]:
             known = [one for one in self._others(database, None) if one.problem is None and table in one.holds]
             return [(one.location, row) for one in known for row in read(database.transaction.at(one.location.tables))]
 
-        return self._in_each_database(look)
+        return self._in_each_database(read_there)
 
     def _others(self, database: Database, source: str | None) -> list[KnownCatalog]:
         rows = database.transaction.rows("list_catalogs", **catalog_marks(source))
@@ -126,14 +126,14 @@ class Elsewhere(Access):
     def _in_each_database(self, work: Callable[[Database], list[Result]]) -> list[Result]:
         """Do work in the database of the catalog, then in others: of the source, and where a catalog is by default."""
         is_one = is_same_database(self._engine, self._store)
-        found = self._connection.do("be read", lambda transaction: work(Database(transaction, True, is_one)))
+        results = self._connection.do("be read", lambda transaction: work(Database(transaction, True, is_one)))
         if not is_one and self._engine.traits.keeps_catalog:
             with reading(self._engine) as transaction:
-                found += work(Database(transaction, False, True))
+                results += work(Database(transaction, False, True))
         for url in self.usual:
             with connect(url) as engine, reading(engine) as transaction:
-                found += work(Database(transaction, False, False))
-        return found
+                results += work(Database(transaction, False, False))
+        return results
 
 
 @contextlib.contextmanager

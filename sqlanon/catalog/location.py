@@ -53,7 +53,7 @@ class CatalogLocation:
         return Tables(**{table: self.relation(table) for table in Tables.names()})
 
 
-class Place(NamedTuple):
+class CatalogAddress(NamedTuple):
     """The place of a catalog: the URL of its database, its schema, and the schema that stands in for it.
 
     fallback: where the tables go, named `sqlanon_...`, if the role can't have `schema` (PostgreSQL).
@@ -86,7 +86,7 @@ class KnownCatalog:
 def find_location(session: Engine, schema: str, fallback: str | None, *, is_named: bool = False) -> CatalogLocation:
     """Find the location that this session's role may use; a session that may only read finds one that was made.
 
-    A schema that somebody named is the only one that will do; see `Place`.
+    A schema that somebody named is the only one that will do; see `CatalogAddress`.
 
     Raises:
         AccessError: the database is read-only, or neither `schema` nor `fallback` can hold the catalog.
@@ -230,7 +230,7 @@ class _Access:
 
 
 def _access(session: Engine, location: CatalogLocation) -> _Access | None:
-    """What the role may do in the schema of a location (PostgreSQL); None where there is none."""
+    """Read the rights of the role in the schema of a location (PostgreSQL); None where there is none."""
     tables = [Text(location.prefix + name) for name in Tables.names()]
     rows = session.query("catalog/show_schema_access", schema=Text(location.schema), tables=tables)
     if not rows:

@@ -220,15 +220,15 @@ def _end(call: Call, work: Callable[[], int | None]) -> NoReturn:
 @contextlib.contextmanager
 def _notices(call: Call) -> Iterator[None]:
     """Inside, tell on stderr, once, what is to be known about the place of the catalog in use."""
-    said: set[str] = set()
+    texts: set[str] = set()
     with warnings.catch_warnings():
         show = warnings.showwarning
 
         def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if not issubclass(category, Notice):
                 show(message, category, *place, **more)
-            elif str(message) not in said:
-                said.add(str(message))
+            elif str(message) not in texts:
+                texts.add(str(message))
                 call.note(str(message))
 
         warnings.showwarning = tell

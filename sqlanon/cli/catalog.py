@@ -22,7 +22,7 @@ from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog, Run, Step
-    from sqlanon.catalog.location import Place
+    from sqlanon.catalog.location import CatalogAddress
     from sqlanon.engines.base import Engine
 
 _WHERE = "Where the catalog is"
@@ -70,7 +70,7 @@ def opened(
         yield engine, catalog
 
 
-def place_of(url: str | None, policy: Path | None, *, makes: bool = False) -> Place:
+def place_of(url: str | None, policy: Path | None, *, makes: bool = False) -> CatalogAddress:
     """The place of the catalog that a command is about; makes: the command makes a file that is not there."""
     if policy is not None:
         return _place_of_policy(policy, makes)
@@ -81,10 +81,10 @@ def place_of(url: str | None, policy: Path | None, *, makes: bool = False) -> Pl
         )
     url = expanded(url)
     dialects.require_catalog(url)
-    return location.Place(url, catalogs.SCHEMA, is_of_policy=False)
+    return location.CatalogAddress(url, catalogs.SCHEMA, is_of_policy=False)
 
 
-def _place_of_policy(path: Path, makes: bool) -> Place:
+def _place_of_policy(path: Path, makes: bool) -> CatalogAddress:
     """The catalog of a policy; raises PolicyError where it is to be a file of its own, and no run has made it."""
     policy = loading.load_policy(path)
     place = sessions.catalog_place(policy)

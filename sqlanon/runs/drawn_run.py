@@ -20,7 +20,7 @@ from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text, put_back
 from sqlanon.results.measures import Check
 from sqlanon.results.run_result import CatalogPlace
-from sqlanon.runs.linking import judge_release
+from sqlanon.runs.linking import check_with_catalogs
 from sqlanon.runs.recording import PublishedRecord
 from sqlanon.sql import Statement
 from sqlanon.staging.staging import Staged
@@ -61,7 +61,7 @@ class DrawnRun:
         with self.journal.during("plan"):
             plan = resolve(self.policy, self.engine, replace=self.replace)
         catalog = self.session.catalog
-        judge_release(catalog, plan, self.policy.republish)
+        check_with_catalogs(catalog, plan, self.policy.republish)
         warnings = [warn(one.shown, plan.source_name) for one in catalog.released(plan.source_place)[:1]]
         return dataclasses.replace(plan, warnings=(*plan.warnings, *warnings, *catalog.unread(plan.source_place)))
 
@@ -93,7 +93,7 @@ class DrawnRun:
             record.make_within(session)
 
         with catalog.releasing(plan.source_place):
-            judge_release(catalog, plan, self.policy.republish, None, released.digest)
+            check_with_catalogs(catalog, plan, self.policy.republish, None, released.digest)
             notes = staged.publish(within)
             self.published = True
             record.make_up_for()

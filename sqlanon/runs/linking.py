@@ -43,11 +43,11 @@ def check_earlier_releases(
     """
     if unread and republish == SAME_RECODING:
         raise AccessError("\n".join(unread))
-    warning = _judge(released, source, republish, rules, digest)
+    warning = _warning_of(released, source, republish, rules, digest)
     return "\n".join([*([] if warning is None else [warning]), *unread]) or None
 
 
-def judge_release(
+def check_with_catalogs(
     catalog: Catalog,
     plan: Plan | PrivatePlan | DrawnPlan,
     republish: str | None,
@@ -59,7 +59,7 @@ def judge_release(
     return check_earlier_releases(released, plan.source_name, republish, rules, digest, unread)
 
 
-def _judge(
+def _warning_of(
     released: Sequence[Released], source: str, republish: str | None, rules: str | None, digest: str | None
 ) -> str | None:
     others = [one for one in released if not one.is_by(rules, digest)]
@@ -109,7 +109,7 @@ def plan_and_refusal(
 def refusal_by_earlier(policy: Policy, plan: Plan | PrivatePlan | DrawnPlan, catalog: Catalog) -> str | None:
     """Find why earlier releases of the source refuse a run; None where they do not."""
     try:
-        judge_release(catalog, plan, policy.republish)
+        check_with_catalogs(catalog, plan, policy.republish)
     except PolicyError as refusal:
         return str(refusal)
     return None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sqlanon.catalog import Catalog
-from sqlanon.catalog.location import Place, is_there
+from sqlanon.catalog.location import CatalogAddress, is_there
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import Dialect, find_dialect, is_embedded, require_catalog
@@ -186,7 +186,7 @@ def open_catalog(policy: Policy, engine: Engine, *, makes: bool = True) -> Catal
     return catalog
 
 
-def catalog_at(place: Place, policy: Policy, engine: Engine, store: Engine) -> Catalog:
+def catalog_at(place: CatalogAddress, policy: Policy, engine: Engine, store: Engine) -> Catalog:
     """The catalog at a place, with the database that would hold it if the policy named none."""
     catalog = Catalog.at(place, engine, store)
     usual = _default_url(policy) if policy.catalog.url is not None else place.url
@@ -196,7 +196,7 @@ def catalog_at(place: Place, policy: Policy, engine: Engine, store: Engine) -> C
     return catalog
 
 
-def _require_file(place: Place, policy: Policy, engine: Engine, *, makes: bool) -> None:
+def _require_file(place: CatalogAddress, policy: Policy, engine: Engine, *, makes: bool) -> None:
     """Refuse a catalog that a policy names, in a file that is not there; see `require_first`."""
     file = database_file(place.url)
     if not place.is_named or file is None or file.exists():
@@ -222,14 +222,14 @@ def require_first(catalog: Catalog, policy: Policy, *, makes: bool = True, datab
     catalog.require_own_schema()
 
 
-def catalog_place(policy: Policy) -> Place:
+def catalog_place(policy: Policy) -> CatalogAddress:
     """The place of a policy's catalog.
 
     Raises PolicyError where no catalog can be there.
     """
     url = policy.catalog.url or _default_url(policy)
     require_catalog(url)
-    return Place(url, policy.catalog.schema_, _release_schema(policy), policy.catalog.is_named)
+    return CatalogAddress(url, policy.catalog.schema_, _release_schema(policy), policy.catalog.is_named)
 
 
 def database_url(policy: Policy) -> str | None:
@@ -363,7 +363,7 @@ def open_existing_catalog(
 
 
 @contextlib.contextmanager
-def open_recorded(place: Place, options: EngineOptions | None = None) -> Iterator[Catalog]:
+def open_recorded(place: CatalogAddress, options: EngineOptions | None = None) -> Iterator[Catalog]:
     """The catalog at a place (see `catalog_place`).
 
     Raises PolicyError if no run was ever recorded there, AccessError where somebody named the place or the database has

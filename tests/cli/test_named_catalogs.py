@@ -176,7 +176,7 @@ def test_a_schema_of_other_tables_is_taken_for_no_catalog(kept: Kept) -> None:
 def test_a_catalog_of_another_version_is_brought_up_to_date_or_refused(kept: Kept) -> None:
     policy = kept.policy(catalog={"schema": "audit"})
     assert call("run", policy, "-q").exit_code == 0
-    assert call("db", "downgrade", "0006", "--policy", policy).exit_code == 0
+    assert call("db", "downgrade", "0005", "--policy", policy).exit_code == 0
     _all_refused(_ended(policy, [("check", "POLICY"), ("verify", "POLICY")]), "db upgrade")
     assert call("runs", "--policy", policy).exit_code == 0
     assert call("check", policy).exit_code == 0

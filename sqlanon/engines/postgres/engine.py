@@ -306,14 +306,14 @@ class PostgresEngine(Engine):
 
         Without a schema, those of the search path that the role and the database have set are looked through in order.
         """
-        found = list(dict.fromkeys(filter(None, map(self._find, _spellings(relation)))))
-        if len(found) > 1:
-            names = " and ".join(map(str, found))
+        known = list(dict.fromkeys(filter(None, map(self._find, _spellings(relation)))))
+        if len(known) > 1:
+            names = " and ".join(map(str, known))
             raise PolicyError(
                 f"'{'.'.join(relation.parts)}' can mean {names}, as SQL folds names without quotes to lower case: write"
                 " the one that is meant in quotes."
             )
-        return found[0] if found else None
+        return known[0] if known else None
 
     def _find(self, relation: Relation) -> Relation | None:
         if relation.catalog is not None and (relation.catalog,) != self.query_one("engine/get_database"):
