@@ -23,7 +23,14 @@ class DataError(EngineError):
 
 
 class ConflictError(SqlanonError):
-    """Another run holds what this one needs, or the source changed under it."""
+    """Another run holds what this one needs, or the source changed under it.
+
+    holders: the sessions that hold the lock that was waited for, as one text, where they could be seen.
+    """
+
+    def __init__(self, message: str, holders: str | None = None) -> None:
+        super().__init__(message)
+        self.holders = holders
 
 
 class PolicyError(SqlanonError):
@@ -75,6 +82,10 @@ class Cancelled(SqlanonError):
     """The run was interrupted; nothing was published."""
 
     exit_code = 130
+
+
+class Notice(UserWarning):
+    """Something to be known that stops nothing, such as the place of a catalog; commands print it on stderr."""
 
 
 def unreadable(what: str, error: OSError) -> SqlanonError:

@@ -55,6 +55,12 @@ class Identifier:
         return '"' + self.name.replace('"', '""') + '"'
 
 
+class Unquoted(str):
+    """A part of a name that was written without quotes, which databases fold as they do; equal to its text."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, order=True)
 class Relation:
     """A table or view, by name and, where given, schema and catalog."""
@@ -76,7 +82,10 @@ class Relation:
 
     @classmethod
     def parse(cls, text: str) -> Relation:
-        """Read a name as SQL writes it: `table`, `schema.table`, `"Odd schema"."T"`, `catalog.schema.table`."""
+        """Read a name as SQL writes it: `table`, `schema.table`, `"Odd schema"."T"`, `catalog.schema.table`.
+
+        Parts without quotes are `Unquoted`: what they mean is for an engine to say (`resolve`, `Dialect.stored`).
+        """
         parts = _split_name(text)
         if not 1 <= len(parts) <= 3:
             raise PolicyError(f"'{text}' is not a table name: write table, schema.table or catalog.schema.table.")
@@ -97,9 +106,10 @@ def _split_name(text: str) -> list[str]:
 
 
 def _take_part(rest: str, whole: str) -> tuple[str, str]:
+    part: str
     if not rest.startswith('"'):
         end = next((i for i, char in enumerate(rest) if char in '."'), len(rest))
-        part, rest = rest[:end], rest[end:]
+        part, rest = Unquoted(rest[:end]), rest[end:]
     else:
         end = 1
         while (end := rest.find('"', end)) >= 0 and rest[end : end + 2] == '""':

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import psycopg
 import pytest
 from jinja2 import Environment
 from ruamel.yaml import YAML
@@ -168,9 +169,33 @@ def test_a_model_of_the_project_is_read_by_ref(dbt: Any, database_url: str, tmp_
     statuses = built(dbt, project)
     assert "cleaned" in statuses
     assert not failed(statuses) - {"own", "own_1_k_anonymity", "own_2_distinct_l_diversity"}
-    assert query(database_url, "SELECT count(*) FROM own_staged") == query(
+    ((staging,),) = query(
+        database_url, "SELECT table_schema FROM information_schema.tables WHERE table_name = 'own_staged'"
+    )
+    assert staging == ("main_staging" if database_url.startswith("duckdb") else "public_staging")
+    assert query(database_url, f"SELECT count(*) FROM {staging}.own_staged") == query(
         database_url, f"SELECT count(*) FROM {name} WHERE x < 9"
     )
+
+
+def test_readers_see_no_rows_that_are_not_tested(dbt: Any, postgres_url: str, tmp_path: Path) -> None:
+    """Default privileges let a reader read all new tables; rows on their way are in a schema that he can't use."""
+    project = tmp_path / "project"
+    with open_database(postgres_url) as database:
+        name = database.create(COLUMNS, table(4, 60))
+        run = anonymize(database.policy(name, ROLES, privacy=PLAIN)).run
+        database.sql("CREATE ROLE reader_of_dbt; ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO reader_of_dbt")
+        try:
+            made = call("export", run, "--as", "dbt", "--name", "own", "-o", project, "--url", postgres_url)
+            assert made.exit_code == 0, made.output
+            (project / "profiles.yml").write_text(profile(postgres_url, "own"))
+            built(dbt, project)
+            database.sql("SET ROLE reader_of_dbt")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                database.sql("SELECT count(*) FROM public_staging.own_staged")
+        finally:
+            database.sql("RESET ROLE")
+            database.sql("DROP OWNED BY reader_of_dbt; DROP ROLE reader_of_dbt")
 
 
 def test_every_column_is_described_and_a_model_is_named(duckdb_patients: tuple[str, str], tmp_path: Path) -> None:

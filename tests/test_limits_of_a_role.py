@@ -99,7 +99,7 @@ def test_publishing_waits_no_longer_than_the_role_may(postgres_url: str) -> None
         reader.sql("LOCK TABLE held IN ACCESS EXCLUSIVE MODE")
         with PostgresEngine.connect(postgres_url) as session:
             began = time.monotonic()
-            with pytest.raises(ConflictError, match="in use by other sessions"):
+            with pytest.raises(ConflictError, match=r"in use by other sessions.* public.held is locked by process \d+"):
                 publisher_of(session)._fill(Relation("staged", "public"), Relation("held", "public"), 10.0)  # type: ignore[attr-defined]
             assert time.monotonic() - began < 5
         reader.sql("ROLLBACK")
@@ -117,6 +117,11 @@ def test_a_job_waits_no_longer_than_the_role_may(postgres_url: str) -> None:
         with pytest.raises((EngineError, ConflictError)):
             carry_out(database)
         assert time.monotonic() - began < 10
+        ((pid,),) = holder.sql("SELECT pg_backend_pid()")
+        told = f"public.{name} is locked by process {pid} of role postgres"
+        shown = call("job", "show", "nightly", "--url", postgres_url)
+        assert (shown.exit_code, told in " ".join(shown.stdout.split())) == (0, True), shown.stdout
+        assert "in mode AccessExclusiveLock" in shown.stdout
         holder.sql("ROLLBACK")
         assert carry_out(database)["published"]
 

@@ -173,7 +173,9 @@ def test_a_release_is_not_put_among_the_tables_of_the_catalog(database: Database
     refused("sqlanon.runs")
     refused("sqlanon_runs")
     anonymize(database.policy(table, ROLES, catalog={"schema": "records"}))
-    refused("records.r", catalog={"schema": "elsewhere"})
+    other = database.create(PEOPLE, ROWS)  # of a source that `records` knows, no other catalog is made
+    with pytest.raises(PolicyError, match="among the tables of the catalog"):
+        anonymize(database.policy(other, ROLES, release={"table": "records.r"}, catalog={"schema": "elsewhere"}))
     assert database.sql("SELECT status FROM records.runs") == [("published",)]
 
 

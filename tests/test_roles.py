@@ -159,6 +159,16 @@ def test_a_private_run_needs_no_more_than_the_grants(place: Place) -> None:
         assert _allowed(runner, 'SELECT "Disease" FROM people."The patients"') == []
 
 
+def test_the_script_holds_as_a_whole_or_not_at_all(place: Place) -> None:
+    """Its end, the release's, fails where the source is missing; the roles and the catalog of its beginning go too."""
+    missing = {"source": {"url": place.postgres_url, "table": "people.nobody"}}
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        place.grant(**missing)
+    schemas = "SELECT nspname FROM pg_namespace WHERE nspname IN ('sqlanon', 'released')"
+    roles = "SELECT rolname FROM pg_roles WHERE rolname IN (?, ?)"
+    assert place.owner.sql(schemas) + place.owner.sql(roles, [place.roles.runner, place.roles.reader]) == []
+
+
 def test_no_role_can_do_more(place: Place) -> None:
     _granted(place)
     anonymize(place.policy(place.roles.runner))

@@ -16,18 +16,27 @@ from sqlanon.sql import Relation
 class Access:
     """The catalog of one database, and how it is reached."""
 
-    def __init__(self, engine: Engine, store: Engine, schema: str, fallback_schema: str | None) -> None:
+    def __init__(
+        self, engine: Engine, store: Engine, schema: str, fallback_schema: str | None, *, is_named: bool = False
+    ) -> None:
         """Use `Catalog.open`; `store` is the engine of the database that holds the catalog."""
         self._engine = engine
         self._store = store
         self._database = database_of(engine)
-        self._connection = CatalogConnection(store, schema, fallback_schema)
+        self._connection = CatalogConnection(store, schema, fallback_schema, is_named=is_named)
         self._alive: set[str] = set()
+        self.usual: tuple[str, ...] = ()
+        """The databases that would hold the catalog if a policy named none, and that are there; see `Elsewhere`."""
 
     @property
     def location(self) -> CatalogLocation:
         """The schema of the catalog's tables, and the prefix of their names."""
         return self._connection.location
+
+    @property
+    def engine(self) -> Engine:
+        """The session of the runs."""
+        return self._engine
 
     @property
     def store(self) -> Engine:

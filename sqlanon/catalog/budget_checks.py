@@ -49,6 +49,14 @@ def require_no_other(name: str, sources: Sequence[str], owners: Mapping[str, str
         )
 
 
+def budget_elsewhere(name: str, schema: str) -> str:
+    """Say that a source has its budget in another catalog."""
+    return (
+        f"The source has the budget '{name}' already, in the catalog of schema {schema}, and a source has one budget"
+        " for good: name that catalog in the policy (catalog: {schema: …})."
+    )
+
+
 def require_unit(budget: Budget, unit: str | None) -> None:
     """Check that a budget protects this unit."""
     if budget.unit != unit:

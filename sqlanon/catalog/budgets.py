@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import Any
 
 from sqlanon.catalog import locks
-from sqlanon.catalog.access import Access
 from sqlanon.catalog.budget_checks import (
+    budget_elsewhere,
     no_budget,
     require_covered,
     require_no_other,
@@ -32,6 +32,7 @@ from sqlanon.catalog.budget_records import (
     MechanismUse,
     Spending,
 )
+from sqlanon.catalog.elsewhere import Elsewhere
 from sqlanon.catalog.location import database_of
 from sqlanon.catalog.sources import source_identities
 from sqlanon.catalog.transaction import Transaction
@@ -43,7 +44,7 @@ from sqlanon.support.exact import round_outward
 _WAIT = 60.0  # seconds: an entry is written in some milliseconds
 
 
-class Budgets(Access):
+class Budgets(Elsewhere):
     """The privacy budgets of a catalog."""
 
     @property
@@ -68,7 +69,11 @@ class Budgets(Access):
         return [BudgetEntry(**_exact(row)) for row in self._rows("select_budget_entries", {"name": name})]
 
     def identities(self, source: str, relation: Relation | None) -> tuple[str, ...]:
-        """List the identities of a source of the engine's database, or of a file; see `source_identities`."""
+        """List the identities of a source of the engine's database, or of a file; see `source_identities`.
+
+        Raises AccessError where a catalog can't be read that may hold a history or a budget of the source.
+        """
+        self.require_known(source)
         return source_identities(self._engine, source, self._database, relation)
 
     def grant_budget(
@@ -86,6 +91,8 @@ class Budgets(Access):
             PolicyError: the source has another budget, the budget is closed or of another unit, or a value is wrong.
         """
         require_values(name, epsilon, reason)
+
+        self._require_none_elsewhere(sources)
 
         def grant(transaction: Transaction) -> Budget:
             now, tables = datetime.now(UTC), transaction.tables
@@ -134,6 +141,7 @@ class Budgets(Access):
 
         Raises as `spend` does.
         """
+        self._require_none_elsewhere(sources)
         return self._connection.do("be read", lambda transaction: _covered(transaction, spending, sources))
 
     def spend(self, spending: Spending, sources: Sequence[str]) -> Budget:
@@ -152,6 +160,7 @@ class Budgets(Access):
         """
         if not spending.uses or any(use.epsilon <= 0 for use in spending.uses):
             raise ValueError("a mechanism has a privacy loss above 0")
+        self._require_none_elsewhere(sources)
 
         def write(transaction: Transaction) -> Budget:
             if not self._store.traits.is_embedded:
@@ -167,6 +176,12 @@ class Budgets(Access):
 
         with self._budgets_alone():
             return self._connection.do("write down what the run consumes, so that nothing was looked at", write)
+
+    def _require_none_elsewhere(self, sources: Sequence[str]) -> None:
+        """Refuse a source that has a budget in another catalog."""
+        for location, owners in self._owners_elsewhere("budget"):
+            if names := sorted({owners[source] for source in sources if source in owners}):
+                raise PolicyError(budget_elsewhere(names[0], location.shown))
 
     @contextlib.contextmanager
     def _budgets_alone(self) -> Iterator[None]:

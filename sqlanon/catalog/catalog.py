@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 from sqlanon.catalog import locks
 from sqlanon.catalog.access import lock_of
@@ -10,13 +11,15 @@ from sqlanon.catalog.budgets import Budgets
 from sqlanon.catalog.histories import Histories
 from sqlanon.catalog.jobs import Jobs
 from sqlanon.catalog.liveness import Liveness
+from sqlanon.catalog.location import CatalogAddress, CatalogLocation, database_of
 from sqlanon.catalog.migrate import HEAD
 from sqlanon.catalog.releases import Releases
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.errors import ConflictError
+from sqlanon.errors import AccessError, ConflictError, PolicyError
 
 SCHEMA = "sqlanon"
+_OLDEST_READ = "0006"  # the first revision whose tables hold all that commands look up that change nothing
 
 
 class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
@@ -34,6 +37,7 @@ class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
         url: str | None = None,
         *,
         fallback_schema: str | None = None,
+        is_named: bool = False,
         upgrade: bool = True,
     ) -> Catalog:
         """The catalog of `engine`'s database, upgraded to what this program knows, for runs of this session.
@@ -43,6 +47,7 @@ class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
             schema: the catalog's schema, made if it is not there.
             url: another database that is to hold the catalog; a DuckDB file is made if it is not there.
             fallback_schema: where the tables go, named `sqlanon_...`, if the role can't have `schema` (PostgreSQL).
+            is_named: somebody named the schema, so that no other will do.
             upgrade: False leaves the tables as they are, for who reads them.
 
         Raises:
@@ -53,15 +58,63 @@ class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
             if upgrade:
                 engine.require_writable()
             store = engine if url is None else undo.enter_context(connect(url, create=True))
-            catalog = undo.enter_context(cls(engine, store, schema, fallback_schema))
+            catalog = undo.enter_context(cls.at(CatalogAddress("", schema, fallback_schema, is_named), engine, store))
             if upgrade:
                 catalog.upgrade()
             undo.pop_all()
         return catalog
 
+    @classmethod
+    def at(cls, place: CatalogAddress, engine: Engine, store: Engine) -> Catalog:
+        """The catalog at a place in the database of `store`, with its tables as they are; nothing is made."""
+        return cls(engine, store, place.schema, place.fallback, is_named=place.is_named)
+
     def current(self) -> str | None:
         """The revision of the catalog's tables; None if there are none."""
         return self._connection.current()
+
+    def require_current(self) -> None:
+        """Refuse tables of a version too old to be read as they are. Raises AccessError with the remedy."""
+        if (self.current() or "") < _OLDEST_READ:
+            raise AccessError(
+                f"The catalog in schema {self.location.name} is of an older version: `sqlanon db upgrade --policy …`"
+                " brings it up to date, and so does the next run."
+            )
+
+    def refuse_mistaken(self, place: CatalogAddress) -> None:
+        """Refuse a catalog that is not there, and that a policy names, or a URL where there are others.
+
+        Raises AccessError with the remedy.
+        """
+        if self.current() is not None:
+            return
+        others = [one.location for one in self.others()]
+        if place.is_named or (others and not place.is_of_policy):
+            raise self.missing(others)
+
+    def require_made(self, place: CatalogAddress) -> None:
+        """Refuse a catalog that is not there; see `refuse_mistaken`. Raises PolicyError where no run made it yet."""
+        self.refuse_mistaken(place)
+        if self.current() is None:
+            raise PolicyError("No run is recorded here.")
+
+    def missing(self, others: Sequence[CatalogLocation], database: str | None = None) -> AccessError:
+        """Make the error about a catalog that is not there; others: the catalogs that may be meant."""
+        names = ", ".join(one.shown for one in others)
+        meant = f" There is one in {names}." if names else ""
+        there = database or database_of(self.store)
+        return AccessError(
+            f"There is no catalog in schema {self.location.shown} of {there}.{meant} Correct the name"
+            " in the policy (catalog: {schema: …, url: …}), or have a new one made: `sqlanon db upgrade --policy …`."
+        )
+
+    def require_own_schema(self) -> None:
+        """Refuse a schema that holds other tables and no catalog. Raises AccessError with the remedy."""
+        if self._connection.is_foreign():
+            raise AccessError(
+                f"Schema {self.location.name} holds other tables and no catalog: name a schema of its own in the policy"
+                " (catalog: {schema: …}), or have the catalog made there: `sqlanon db upgrade --policy …`."
+            )
 
     def upgrade(self, revision: str = HEAD) -> None:
         """Upgrade the tables; of two first runs at once, the second waits for the first."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqlanon.catalog import locks
-from sqlanon.catalog.access import Access
+from sqlanon.catalog.elsewhere import Elsewhere
 from sqlanon.catalog.location import database_of
 from sqlanon.catalog.transaction import Transaction
 from sqlanon.errors import ConflictError, ProtectionError
@@ -44,25 +44,37 @@ class History:
     questions: tuple[AnsweredQuestion, ...]
 
 
-class Histories(Access):
+class Histories(Elsewhere):
     """The histories of questions of a catalog."""
 
     @contextlib.contextmanager
     def asking(self) -> Iterator[None]:
-        """Let nobody else decide on a question of this catalog's tables meanwhile; who does is waited for."""
-        with locks.held(self._store, f"questions of {self.location.name} of {database_of(self._store)}", _BUSY, _WAIT):
+        """Let nobody else decide on a question of these tables meanwhile, by any catalog; who does is waited for."""
+        with (
+            locks.held(self._store, f"questions of {self.location.name} of {database_of(self._store)}", _BUSY, _WAIT),
+            locks.held(self._keeper, f"questions in {self._database}", _BUSY, _WAIT),
+        ):
             yield
 
     def history(self, sources: Sequence[str]) -> History | None:
         """Read the history of a table; None where no question was answered of it.
 
+        Questions that were answered through other catalogs count, where the role may read these; see `identities`.
+
         sources: its identities, see `identities`.
 
         Raises:
             ConflictError: the identities lead to several histories.
-            ProtectionError: questions are missing, so that nothing more can be answered.
+            ProtectionError: questions are missing, so that nothing more can be answered, or the table is no longer what
+                questions of another catalog were answered of.
         """
-        return self._connection.do("be read", lambda transaction: _history(transaction, sources))
+
+        def read(transaction: Transaction) -> list[History]:
+            history = _history(transaction, sources)
+            return [] if history is None else [history]
+
+        own = self._connection.do("be read", read)
+        return _joined([*own, *(history for _, history in self._read_elsewhere("questions", read))])
 
     def asked_tables(self) -> list[Relation]:
         """The tables of this database that questions were answered of, by the names that they had."""
@@ -107,6 +119,19 @@ class Histories(Access):
             return answered
 
         return self._connection.do("write down the question, so that it was not answered", write)
+
+
+def _joined(histories: Sequence[History]) -> History | None:
+    """Join the histories that catalogs have of one table."""
+    if not histories:
+        return None
+    if len({history.digest for history in histories}) > 1:
+        raise ProtectionError(
+            "Questions were answered of this table through several catalogs of the database, of other rows each:"
+            " nothing more is answered. Let questions be about tables that don't change, such as a copy a year."
+        )
+    questions = tuple(question for history in histories for question in history.questions)
+    return History(histories[0].name, histories[0].digest, questions)
 
 
 def _owners(transaction: Transaction) -> dict[str, str]:

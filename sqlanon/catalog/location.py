@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from sqlanon.catalog.tables import FALLBACK_PREFIX
+from sqlanon.catalog.tables import FALLBACK_PREFIX, VERSION_TABLE, Tables
 from sqlanon.engines.base import Engine
-from sqlanon.errors import AccessError
+from sqlanon.errors import AccessError, Notice
 from sqlanon.sql import Relation, Text
+
+MARKS = (VERSION_TABLE, "runs", "releases", "work_tables")  # the schema that has them all holds a catalog
+KEPT_OF_SOURCES = (  # what gates look up of a source
+    VERSION_TABLE,
+    "runs",
+    "releases",
+    "budgets",
+    "budget_sources",
+    "histories",
+    "history_sources",
+    "questions",
+)
 
 
 @dataclass(frozen=True)
@@ -23,18 +38,61 @@ class CatalogLocation:
         """The schema's name, as SQL writes it."""
         return Relation(self.schema, self.catalog)
 
+    @property
+    def shown(self) -> str:
+        """The schema's name without its database."""
+        return str(Relation(self.schema))
+
     def relation(self, table: str) -> Relation:
         """A table of the catalog."""
         return Relation(self.prefix + table, self.schema, self.catalog)
 
+    @property
+    def tables(self) -> Tables:
+        """The tables of the catalog with their schema."""
+        return Tables(**{table: self.relation(table) for table in Tables.names()})
 
-def find_location(session: Engine, schema: str, fallback: str | None) -> CatalogLocation:
-    """The location that this session's role may use; a session that may only read finds one that has been made.
+
+class CatalogAddress(NamedTuple):
+    """The place of a catalog: the URL of its database, its schema, and the schema that stands in for it.
+
+    fallback: where the tables go, named `sqlanon_...`, if the role can't have `schema` (PostgreSQL).
+    is_named: whether somebody named the schema or the database in a policy, so that no other place will do.
+    is_of_policy: whether a policy says it, named or not, and not a URL alone.
+    """
+
+    url: str
+    schema: str
+    fallback: str | None = None
+    is_named: bool = False
+    is_of_policy: bool = True
+
+
+@dataclass(frozen=True)
+class KnownCatalog:
+    """A catalog of a database, whoever it belongs to.
+
+    owner: of its tables, as SQL writes it; None on DuckDB. holds: its tables that are about sources. problem: why they
+    can't be read, with the remedy. concerned: whether the owner may read the source that was asked about.
+    """
+
+    location: CatalogLocation
+    owner: str | None
+    holds: tuple[str, ...]
+    problem: str | None
+    concerned: bool
+
+
+def find_location(session: Engine, schema: str, fallback: str | None, *, is_named: bool = False) -> CatalogLocation:
+    """Find the location that this session's role may use; a session that may only read finds one that was made.
+
+    A schema that somebody named is the only one that will do; see `CatalogAddress`.
 
     Raises:
         AccessError: the database is read-only, or neither `schema` nor `fallback` can hold the catalog.
     """
     database, _, read_only = session.query_one("catalog/show_database")
+    fallback = None if is_named else fallback
     if read_only and (made := _made(session, schema, fallback)) is not None:
         return made
     if read_only:
@@ -44,16 +102,38 @@ def find_location(session: Engine, schema: str, fallback: str | None) -> Catalog
         )
     if session.traits.is_embedded:
         return CatalogLocation(schema, catalog=database)
-    location = CatalogLocation(schema)
+    location = _named(session, schema)
     if _can_use(session, location):
         return location
     if fallback is not None and _can_use(session, own := CatalogLocation(fallback, FALLBACK_PREFIX)):
+        warnings.warn(_standing_in(location, own), Notice, stacklevel=2)
         return own
-    raise AccessError(
-        f"The role can neither use schema {location.name} for the catalog nor create it"
-        + (f", nor create tables in schema {Relation(fallback)}" if fallback is not None else "")
-        + f". Have CREATE SCHEMA {location.name} AUTHORIZATION <role> run, or name another catalog in the policy."
-    )
+    raise AccessError(_refusal(session, location, fallback))
+
+
+def list_catalogs(session: Engine) -> list[KnownCatalog]:
+    """List the catalogs of the session's database, also those that the role may not read."""
+    return [known_catalog(row) for row in session.query("catalog/list_catalogs", **catalog_marks())]
+
+
+def catalog_marks(source: str | None = None) -> dict[str, Any]:
+    """Build the values of `catalog/list_catalogs`; source: a table as SQL writes it."""
+    return {
+        "heads": [Text(prefix + "runs") for prefix in ("", FALLBACK_PREFIX)],
+        "kept": [Text(name) for name in KEPT_OF_SOURCES],
+        "marks": [Text(name) for name in MARKS],
+        "source": None if source is None else Text(source),
+    }
+
+
+def known_catalog(row: Sequence[Any]) -> KnownCatalog:
+    """Read a row of `catalog/list_catalogs`."""
+    catalog, schema, prefix, owner, role, holds, readable, concerned = row
+    location = CatalogLocation(schema, prefix, catalog)
+    tables = ", ".join(str(location.relation(name)) for name in holds or ())
+    grants = f"GRANT USAGE ON SCHEMA {location.name} TO {role}; GRANT SELECT ON {tables} TO {role}"
+    problem = None if readable else f"Have an administrator run {grants}."
+    return KnownCatalog(location, owner, tuple(holds or ()), problem, concerned)
 
 
 def is_there(session: Engine, schema: str, fallback: str | None) -> bool:
@@ -64,13 +144,58 @@ def is_there(session: Engine, schema: str, fallback: str | None) -> bool:
     return _made(session, schema, fallback) is not None
 
 
+def is_foreign(session: Engine, location: CatalogLocation) -> bool:
+    """Tell whether a schema holds tables, and none that says at which revision a catalog is."""
+    there = {one.name for one in session.relations() if _is_in(one, location)}
+    return bool(there) and location.prefix + VERSION_TABLE not in there
+
+
+def _is_in(relation: Relation, location: CatalogLocation) -> bool:
+    return relation.schema == location.schema and relation.catalog in (None, location.catalog)
+
+
+def _named(session: Engine, schema: str) -> CatalogLocation:
+    """The location in a schema: that of the catalog there whose tables have a prefix, if it holds no other."""
+    made = [one.location for one in list_catalogs(session) if one.location.schema == schema]
+    return CatalogLocation(schema) if not made else min(made, key=lambda one: len(one.prefix))
+
+
 def _made(session: Engine, schema: str, fallback: str | None) -> CatalogLocation | None:
     """The location of a catalog that is there and that the role may use (PostgreSQL); None on DuckDB."""
     if session.traits.is_embedded:
         return None
-    homes = [CatalogLocation(schema), *([] if fallback is None else [CatalogLocation(fallback, FALLBACK_PREFIX)])]
+    homes = [_named(session, schema), *([] if fallback is None else [CatalogLocation(fallback, FALLBACK_PREFIX)])]
     made = (one for one in homes if _can_use(session, one) and session.resolve(one.relation("runs")) is not None)
     return next(made, None)
+
+
+def _standing_in(location: CatalogLocation, own: CatalogLocation) -> str:
+    return (
+        f"The role can't have schema {location.name}: its catalog is in schema {own.name}, in tables named"
+        f" {own.prefix}…, which other roles can't read. catalog: {{schema: …}} in the policy names another place."
+    )
+
+
+def _refusal(session: Engine, location: CatalogLocation, fallback: str | None) -> str:
+    """The reason why a role can't use the schema of a catalog, and the statements by which it could."""
+    (role,) = session.query_one("catalog/show_role")
+    access = _access(session, location)
+    if access is None:
+        others = sorted({str(one.location.name) for one in list_catalogs(session)} - {str(location.name)})
+        known = f" Catalogs of this database are in {', '.join(others)}." if others else ""
+        nor = f", nor create tables in schema {Relation(fallback)}" if fallback is not None else ""
+        return (
+            f"There is no schema {location.name} for the catalog: the role {role} can't create it{nor}. Correct its"
+            f" name in the policy (catalog: {{schema: …}}), or have CREATE SCHEMA {location.name} AUTHORIZATION {role}"
+            f" run.{known}"
+        )
+    rights = [f"{right} ON SCHEMA {location.name}" for right in access.lacking]
+    grants = "; ".join(f"GRANT {right} TO {role}" for right in [*rights, *access.lacking_of_tables])
+    return (
+        f"The role {role} can't use the catalog in schema {location.name}, which belongs to role {access.owner}. Run"
+        f" as {access.owner}, or name another catalog in the policy (catalog: {{schema: …}}), or have an administrator"
+        f" run {grants}."
+    )
 
 
 def identity_of(engine: Engine) -> str | None:
@@ -89,15 +214,34 @@ def is_same_database(one: Engine, other: Engine) -> bool:
 
 
 def is_schema(session: Engine, location: CatalogLocation) -> bool:
-    """Tell whether the schema of a location exists (PostgreSQL)."""
-    runs = location.relation("runs").name
-    return bool(session.query("catalog/show_schema_access", schema=Text(location.schema), table=Text(runs)))
+    """Tell whether the schema of a location exists."""
+    if session.traits.is_embedded:
+        return bool(session.query("catalog/find_schema", schema=Text(location.schema)))
+    return _access(session, location) is not None
+
+
+@dataclass(frozen=True)
+class _Access:
+    """The owner of a schema, the rights on it that the role lacks, and on the catalog's tables there."""
+
+    owner: str
+    lacking: tuple[str, ...]
+    lacking_of_tables: tuple[str, ...]
+
+
+def _access(session: Engine, location: CatalogLocation) -> _Access | None:
+    """Read the rights of the role in the schema of a location (PostgreSQL); None where there is none."""
+    tables = [Text(location.prefix + name) for name in Tables.names()]
+    rows = session.query("catalog/show_schema_access", schema=Text(location.schema), tables=tables)
+    if not rows:
+        return None
+    ((owner, usage, create, lacking),) = rows
+    rights = [right for right, held in (("USAGE", usage), ("CREATE", create)) if not held]
+    return _Access(owner, (", ".join(rights),) if rights else (), tuple(lacking or ()))
 
 
 def _can_use(session: Engine, location: CatalogLocation) -> bool:
-    runs = location.relation("runs").name
-    rights = session.query("catalog/show_schema_access", schema=Text(location.schema), table=Text(runs))
-    if not rights:
+    access = _access(session, location)
+    if access is None:
         return not location.prefix and bool(session.query_one("catalog/show_database_access")[0])
-    ((usage, create, writes),) = rights
-    return bool(usage and create and writes is not False)
+    return not access.lacking and not access.lacking_of_tables

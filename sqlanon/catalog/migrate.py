@@ -12,12 +12,12 @@ from sqlanon.catalog.location import CatalogLocation
 from sqlanon.catalog.tables import VERSION_TABLE, Tables
 from sqlanon.catalog.transaction import Transaction
 from sqlanon.engines.base import Engine
-from sqlanon.errors import PolicyError, SqlanonError
+from sqlanon.errors import AccessError, PolicyError
 
 HEAD = "head"
 
 
-class CatalogTooNewError(SqlanonError):
+class CatalogTooNewError(AccessError):
     """The catalog was written by a newer version of the program."""
 
 
@@ -49,12 +49,18 @@ class Migration:
         """The revision the catalog is at; None where there is none.
 
         Raises:
+            AccessError: the schema is another program's.
             CatalogTooNewError: this program does not know the revision.
         """
         if not self.has_versions():
             return None
         rows = self.session.query("catalog/get_revision", table=self.location.relation(VERSION_TABLE))
         revision: str | None = rows[0][0] if rows else None
+        if revision is not None and self.session.resolve(self.location.relation("runs")) is None:
+            raise AccessError(
+                f"Schema {self.location.name} holds tables of another program and no catalog: name another schema"
+                " (catalog: {schema: …})."
+            )
         if revision is not None and revision not in revisions():
             raise CatalogTooNewError(
                 f"The catalog is at revision {revision}, which this version of sqlanon does not know: upgrade sqlanon."

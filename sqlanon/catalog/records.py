@@ -172,6 +172,7 @@ class Released:
     rules: the run that found the rules, itself or another; digest: of these rules, see `same_recoding`.
     republish: what the run's policy says of releases by other rules.
     is_private: whether it shows noisy counts, which have no classes to intersect.
+    schema: of the catalog that recorded it, if that is another one.
     """
 
     run: str
@@ -179,6 +180,12 @@ class Released:
     digest: str
     republish: str | None
     is_private: bool = False
+    schema: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """The run's id, with the catalog that it is in where that is another one."""
+        return self.run if self.schema is None else f"{self.run} (in the catalog of schema {self.schema})"
 
     def is_by(self, rules: str | None, digest: str | None) -> bool:
         """Tell whether these are the rules that the run `rules` found, or rules of this digest."""

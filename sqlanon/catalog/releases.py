@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from sqlanon.catalog import locks
+from sqlanon.catalog.elsewhere import Elsewhere
 from sqlanon.catalog.ledger import Ledger
 from sqlanon.catalog.location import is_same_database
 from sqlanon.catalog.records import (
@@ -18,15 +19,16 @@ from sqlanon.catalog.records import (
     RulesKind,
     RulesRecord,
 )
-from sqlanon.catalog.sources import SourceIdentity, identify_recorded, identify_source
+from sqlanon.catalog.sources import identify_source
 from sqlanon.catalog.transaction import Transaction
 from sqlanon.engines.base import Engine
+from sqlanon.engines.driver import Row
 from sqlanon.sql import Relation, Text
 
 _RELEASING = 60.0  # seconds: putting a release in place takes a few, and waits for its readers
 
 
-class Releases(Ledger):
+class Releases(Ledger, Elsewhere):
     """The releases of a catalog; the tables of their rules leave the ledger when they are recorded."""
 
     def record_release(self, run: str, release: ReleaseRecord) -> None:
@@ -60,19 +62,16 @@ class Releases(Ledger):
         return next((_searched_in(run, release.recoding) for release in self.releases(run)), run)
 
     def released(self, source: str) -> list[Released]:
-        """All that was released of a source, a table of the engine's database or a file, the newest first."""
+        """List all that was released of a source, a table of the engine's database or a file, the newest first.
+
+        Other catalogs that the role may read are looked into too; see `unread` for those that it may not.
+        """
         wanted = identify_source(source, self._database)
-        return [
-            Released(
-                row["id"],
-                _searched_in(row["id"], row["recoding"]),
-                row["digest"],
-                json.loads(row["policy"]).get("republish"),
-                row["kind"] == ReleaseKind.COUNTS,
-            )
-            for row in self._rows("select_released", _identity(wanted), of_file=wanted.is_file)
-            if identify_recorded(row["source"], row["database"], row["recoding"]) == wanted
-        ]
+        own = self._connection.do("be read", lambda transaction: self._of_source(transaction, wanted))
+        others = self._read_elsewhere("releases", lambda transaction: self._of_source(transaction, wanted))
+        rows = [(None, row) for row in own] + [(location.shown, row) for location, row in others]
+        rows.sort(key=lambda one: (one[1]["started"], one[1]["id"]), reverse=True)
+        return [_released(row, schema) for schema, row in rows]
 
     @contextlib.contextmanager
     def releasing(self, source: str) -> Iterator[None]:
@@ -120,8 +119,15 @@ class Releases(Ledger):
         return [HierarchyRecord(**row) for row in self._rows("select_hierarchies")]
 
 
-def _identity(source: SourceIdentity) -> dict[str, str | None]:
-    return {} if source.is_file else {"name": source.name, "database": source.database}
+def _released(row: Row, schema: str | None) -> Released:
+    return Released(
+        row["id"],
+        _searched_in(row["id"], row["recoding"]),
+        row["digest"],
+        json.loads(row["policy"]).get("republish"),
+        row["kind"] == ReleaseKind.COUNTS,
+        schema,
+    )
 
 
 def _searched_in(run: str, recoding: str) -> str:

@@ -23,6 +23,10 @@ class Transaction:
         self._render = render
         self.tables = tables
 
+    def at(self, tables: Tables) -> Transaction:
+        """Read the tables of another catalog, in the same transaction."""
+        return Transaction(self._driver, self._render, tables)
+
     def rows(self, template: str, bound: Mapping[str, Any] | None = None, **values: Any) -> list[Row]:
         """Run a template of the catalog with values bound by name; its rows, moments in UTC."""
         return self._send(template, {} if bound is None else bound, tables=self.tables, **values)

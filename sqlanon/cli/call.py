@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,7 +26,7 @@ from sqlanon.cli import BEGAN
 from sqlanon.cli.deferred import embedded, session_limits
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.engines.urls import scrubbed
-from sqlanon.errors import Cancelled, OutputError, PolicyError, SqlanonError
+from sqlanon.errors import Cancelled, Notice, OutputError, PolicyError, SqlanonError
 from sqlanon.support import environment
 
 if TYPE_CHECKING:
@@ -200,7 +201,8 @@ def _option(name: str, kind: Any, default: Any) -> inspect.Parameter:
 def _end(call: Call, work: Callable[[], int | None]) -> NoReturn:
     """Do the work, and end with its exit code."""
     try:
-        code = work() or 0
+        with _notices(call):
+            code = work() or 0
     except OutputError as error:
         _forget_output()
         code = report(dataclasses.replace(call, json=False), error, error.exit_code)
@@ -213,6 +215,25 @@ def _end(call: Call, work: Callable[[], int | None]) -> NoReturn:
     except Exception as error:
         code = _report_unexpected(call, error)
     raise typer.Exit(code)
+
+
+@contextlib.contextmanager
+def _notices(call: Call) -> Iterator[None]:
+    """Inside, tell on stderr, once, what is to be known about the place of the catalog in use."""
+    texts: set[str] = set()
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if not issubclass(category, Notice):
+                show(message, category, *place, **more)
+            elif str(message) not in texts:
+                texts.add(str(message))
+                call.note(str(message))
+
+        warnings.showwarning = tell
+        warnings.simplefilter("always", Notice)
+        yield
 
 
 def _forget_output() -> None:

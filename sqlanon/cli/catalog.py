@@ -12,7 +12,7 @@ import typer
 
 from sqlanon.cli.call import HERE, Call, Panel, command, expanded
 from sqlanon.cli.deferred import catalog as catalogs
-from sqlanon.cli.deferred import dialects, embedded, hiding, loading, plans, private, randomized, workspace
+from sqlanon.cli.deferred import dialects, embedded, hiding, loading, location, plans, private, randomized, workspace
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.deferred import watch as watching
 from sqlanon.cli.layout import number, place_text, table
@@ -22,6 +22,7 @@ from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog, Run, Step
+    from sqlanon.catalog.location import CatalogAddress
     from sqlanon.engines.base import Engine
 
 _WHERE = "Where the catalog is"
@@ -60,18 +61,19 @@ def opened(
     """The catalog of a policy or of a database, and a session with the database it is in."""
     place = place_of(url, policy)
     with (
-        connect(place[0], call.options) as engine,
-        catalogs.Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
+        connect(place.url, call.options) as engine,
+        catalogs.Catalog.at(place, engine, engine) as catalog,
     ):
+        catalog.refuse_mistaken(place)
         if upgrade or catalog.current() is not None:
             catalog.upgrade()
         yield engine, catalog
 
 
-def place_of(url: str | None, policy: Path | None) -> tuple[str, str, str | None]:
-    """The URL and schema of the catalog, and the schema that stands in for it."""
+def place_of(url: str | None, policy: Path | None, *, makes: bool = False) -> CatalogAddress:
+    """The place of the catalog that a command is about; makes: the command makes a file that is not there."""
     if policy is not None:
-        return _place_of_policy(policy)
+        return _place_of_policy(policy, makes)
     if url is None:
         raise PolicyError(
             f"Which catalog? Give --url or --policy, or set SQLANON_URL; there is no {HERE} and no "
@@ -79,15 +81,15 @@ def place_of(url: str | None, policy: Path | None) -> tuple[str, str, str | None
         )
     url = expanded(url)
     dialects.require_catalog(url)
-    return url, catalogs.SCHEMA, None
+    return location.CatalogAddress(url, catalogs.SCHEMA, is_of_policy=False)
 
 
-def _place_of_policy(path: Path) -> tuple[str, str, str | None]:
+def _place_of_policy(path: Path, makes: bool) -> CatalogAddress:
     """The catalog of a policy; raises PolicyError where it is to be a file of its own, and no run has made it."""
     policy = loading.load_policy(path)
     place = sessions.catalog_place(policy)
-    file = embedded.database_file(place[0])
-    if policy.source.file is not None and file is not None and not file.exists():
+    file = embedded.database_file(place.url)
+    if not makes and policy.source.file is not None and file is not None and not file.exists():
         raise PolicyError(f"No run of {path} is recorded yet: its catalog, {file}, is made by the first.")
     return place
 
@@ -233,7 +235,7 @@ def _steps_text(steps: list[Step]) -> str:
 def gc_command(call: Call, url: UrlOption = None, policy: PolicyOption = None) -> None:
     """Clear what killed runs left: work tables, staged releases, spill directories. Living runs are left alone."""
     if policy is not None:
-        with sessions.open_session(loading.load_policy(policy), call.options) as session:
+        with sessions.open_session(loading.load_policy(policy), call.options, makes_catalog=False) as session:
             done = workspace.gc(session.engine, session.catalog, call.options.temp_directory)
     else:
         with opened(call, url, None) as (engine, catalog):
@@ -252,8 +254,11 @@ def upgrade_command(
     url: UrlOption = None,
     policy: PolicyOption = None,
 ) -> None:
-    """Create the catalog's tables, or bring them up to date. A run does so by itself."""
-    with _catalog(call, url, policy) as catalog:
+    """Create the catalog's tables, or bring them up to date.
+
+    A run does so by itself; but it makes no catalog that its policy names where another one knows the source already.
+    """
+    with _catalog(call, url, policy, makes=True) as catalog:
         catalog.upgrade(revision)
         _tell_revision(call, catalog)
 
@@ -282,12 +287,13 @@ def current_command(call: Call, url: UrlOption = None, policy: PolicyOption = No
 
 
 @contextlib.contextmanager
-def _catalog(call: Call, url: str | None, policy: Path | None) -> Iterator[Catalog]:
-    """The catalog with its tables as they are."""
-    place = place_of(url, policy)
+def _catalog(call: Call, url: str | None, policy: Path | None, *, makes: bool = False) -> Iterator[Catalog]:
+    """The catalog with its tables as they are; makes: a DuckDB file that a policy names is made."""
+    is_made = makes and policy is not None
+    place = place_of(url, policy, makes=makes)
     with (
-        connect(place[0], call.options) as engine,
-        catalogs.Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
+        connect(place.url, call.options, create=is_made) as engine,
+        catalogs.Catalog.at(place, engine, engine) as catalog,
     ):
         yield catalog
 

@@ -105,7 +105,7 @@ def _text(
     text = export_sql.rules_select(catalog.store, stored, recorded, source)
     if form == "view":
         assert name is not None
-        text = f"CREATE VIEW {sql.Relation.parse(name)} AS\n{text}"
+        text = f"CREATE VIEW {engine.traits.stored(sql.Relation.parse(name))} AS\n{text}"
     return export_sql.text_to_own(stored, text)
 
 

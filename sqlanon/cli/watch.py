@@ -13,16 +13,16 @@ from rich.live import Live
 from rich.text import Text
 
 from sqlanon.catalog.live import LiveRun
+from sqlanon.catalog.location import CatalogAddress
 from sqlanon.cli.call import Call
 from sqlanon.cli.layout import place_text, table
 from sqlanon.cli.progress import EVENTS_VERSION
 from sqlanon.runs.watching import Watch, watching
 
 REFRESH = 1.0  # seconds
-Place = tuple[str, str, str | None]
 
 
-def watch_runs(call: Call, place: Place) -> None:
+def watch_runs(call: Call, place: CatalogAddress) -> None:
     """Show the runs that go on until none does, or Ctrl-C: live on a terminal, elsewhere when a phase begins."""
     with watching(place, call.options) as watch:
         try:
@@ -87,7 +87,7 @@ def _object(run: LiveRun) -> dict[str, Any]:
     return {**values, **run.state, "silent": run.silent, "alive": run.alive}
 
 
-def cancel_run(call: Call, place: Place, name: str, wait: float) -> None:
+def cancel_run(call: Call, place: CatalogAddress, name: str, wait: float) -> None:
     """Ask a run to end, wait until it has, and say so."""
     with watching(place, call.options) as watch:
         run = watch.cancel(name, wait)

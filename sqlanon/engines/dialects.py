@@ -17,7 +17,7 @@ from sqlanon.engines.urls import scheme_of
 from sqlanon.errors import PolicyError
 
 if TYPE_CHECKING:
-    from sqlanon.sql import Renderer
+    from sqlanon.sql import Relation, Renderer
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,21 @@ class Dialect:
     def fold(cls, name: str) -> str:
         """Spell a name so that names of one thing are equal."""
         return name.casefold() if cls.folds_case else name
+
+    @classmethod
+    def unquoted(cls, word: str) -> str:
+        """Spell a name that is written without quotes as the database stores it."""
+        return str(word)
+
+    @classmethod
+    def stored(cls, relation: Relation) -> Relation:
+        """Spell a relation that is to be made as the database stores it: its parts without quotes folded."""
+        from sqlanon.sql import Relation, Unquoted  # here, as for an engine's name no templates need be loaded
+
+        def spell(part: str | None) -> str | None:
+            return cls.unquoted(part) if isinstance(part, Unquoted) else part
+
+        return Relation(spell(relation.name) or "", spell(relation.schema), spell(relation.catalog))
 
     @classmethod
     def renderer(cls) -> Renderer:

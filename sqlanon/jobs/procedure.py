@@ -21,7 +21,7 @@ from sqlanon.catalog.exclusive import place_of, refusal
 from sqlanon.engines.base import Engine
 from sqlanon.engines.postgres.errors import OWN_ERRORS, QUOTABLE
 from sqlanon.engines.postgres.meanings import MEANINGS_OF_VALUES
-from sqlanon.engines.postgres.publishing import ALTERNATIVE_PATIENCE
+from sqlanon.engines.postgres.publishing import ALTERNATIVE_PATIENCE, vacuum_note
 from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
 from sqlanon.engines.publishing import STAGED_AS
 from sqlanon.jobs.failing import by_attribute, failing_queries
@@ -325,6 +325,7 @@ class ProcedureText:
             "inherited": Text(f"{release} can't be replaced: other tables inherit from it."),
             "other_release": _pattern(lambda changed: release_problem(str(release), self.job.name, changed)),
             "created_warning": Text(created_warning(str(release))),
+            "vacuum": Text(vacuum_note(release)),
             "altered": Text(
                 f"Triggers or rules of {release} altered the rows on their way; nothing was published. Disable them."
             ),

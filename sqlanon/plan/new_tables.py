@@ -15,8 +15,9 @@ def find_new_table(engine: Engine, table: str, option: str) -> Relation:
     not make it.
     """
     engine.traits.keeps_tables_private.require(f"{option}: ")
-    place = Relation.parse(table)
-    if engine.resolve(place) is not None:
+    named = Relation.parse(table)
+    place = engine.traits.stored(named)
+    if engine.resolve(named) is not None:
         raise PolicyError(f"{place} exists, and {option} replaces nothing: choose another name, or drop it.")
     if problems := publisher_of(engine).problems(place, replace=False):
         raise problems[0]

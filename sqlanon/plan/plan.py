@@ -364,7 +364,7 @@ def _losses(subject: PlanSubject, engine: Engine, source: Relation) -> list[str]
 
 def _is_in_catalog_schema(policy: Policy, release: Relation) -> bool:
     """Tell whether the release goes into the schema that the policy's catalog has, or will have."""
-    url, schema, _ = catalog_place(policy)
+    url, schema, *_ = catalog_place(policy)
     dialect, named = find_dialect(url), release.schema or ""
     same = named == schema if dialect is None else dialect.fold(named) == dialect.fold(schema)
     return same and url == (policy.release.url or policy.source.url)
@@ -388,7 +388,7 @@ def _file_problems(policy: Policy, target: Engine | None, replace: bool) -> list
 
 def _qualified(relation: Relation, engine: Engine) -> tuple[Relation, PolicyError | None]:
     """A relation that does not exist yet, where a session would create it."""
-    home = engine.home()
+    home, relation = engine.home(), engine.traits.stored(relation)
     qualified = Relation(relation.name, relation.schema or home.schema, relation.catalog or home.catalog)
     if qualified.schema is None:
         return qualified, PolicyError("release.table: no schema of the search path exists; write the schema too.")

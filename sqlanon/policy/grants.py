@@ -32,7 +32,7 @@ def grant_script(policy: Policy, roles: Roles, *, pg_cron: bool = False) -> str:
         raise PolicyError("Runner and reader are two roles: give each a name of its own.")
     if any("$$" in name for name in (roles.runner, roles.reader, policy.catalog.schema_)):
         raise PolicyError("A name with $$ in it would end a block of the script early: choose another.")
-    source, release = _relation(table), _relation(released)
+    source, release = _relation(dialect, table), _relation(dialect, released)
     values: dict[str, Any] = {
         "database": Identifier(_database(dialect, url)),
         "roles": [
@@ -51,15 +51,15 @@ def grant_script(policy: Policy, roles: Roles, *, pg_cron: bool = False) -> str:
         "own_schema": release.schema not in (source.schema, "public"),
         "columns": [Identifier(name) for name in _read_columns(policy)],
         "pg_cron": pg_cron,
-        **_population(policy),
+        **_population(policy, dialect),
     }
     return dialect.renderer()("roles/grant_privileges", **values).text
 
 
-def _population(policy: Policy) -> dict[str, Any]:
+def _population(policy: Policy, dialect: type[Dialect]) -> dict[str, Any]:
     """The population that models look at, with the columns of it that a run reads."""
     here = policy.population is not None and policy.population_elsewhere is None
-    table = _relation(policy.population) if here and policy.population is not None else None
+    table = _relation(dialect, policy.population) if here and policy.population is not None else None
     quasi = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
     return {
         "population": table,
@@ -80,9 +80,9 @@ def _read_columns(policy: Policy) -> list[str]:
     ]
 
 
-def _relation(text: str) -> Relation:
+def _relation(dialect: type[Dialect], text: str) -> Relation:
     """A table as SQL reads its name, in the schema `public` if none is named."""
-    read = Relation.parse(text if '"' in text else text.lower())
+    read = dialect.stored(Relation.parse(text))
     return Relation(read.name, read.schema or "public")
 
 

@@ -34,7 +34,8 @@ class Source(Location):
     relative to the working directory, not to the policy; with four slashes (`duckdb:////data/x.duckdb`) it is absolute.
     """
     table: str | None = None
-    """The table, as SQL writes it."""
+    """The table, as SQL writes it: on PostgreSQL a name without quotes is folded to lower case. Where only the name as
+    written exists, it is meant; where both do, it has to be in quotes."""
     file: Reference | None = None
     """A file instead, relative to the policy; `${NAME}` is replaced: .csv, .tsv, .json, .jsonl or .ndjson (these also
     with .gz or .zst), .xlsx (its first sheet), or .parquet, also many of the same columns by a pattern
@@ -95,7 +96,8 @@ class ReleaseSection(Location):
     url: Reference | None = None
     """The database of the release, if another than the source's; written as that of the source."""
     table: str | None = None
-    """The table, as SQL writes it."""
+    """The table, as SQL writes it: on PostgreSQL a name without quotes is folded to lower case. Where only the name as
+    written exists, it is meant; where both do, it has to be in quotes."""
     file: Reference | None = None
     """A .parquet, .csv or .csv.gz file instead, relative to the policy; `${NAME}` is replaced. Spark makes a directory
     of .parquet files, whose name ends in .parquet or has no ending."""
@@ -123,7 +125,15 @@ class CatalogSection(Location):
     url: Reference | None = None
     """Its database; written as that of the source."""
     schema_: str = Field(default="sqlanon", alias="schema", min_length=1)
-    """The schema of its tables."""
+    """The schema of its tables, by its exact name, without quotes. Once a schema or a URL is named, no other place is
+    used: a catalog that can't be used, or that is not there though another one of the database knows the source, ends a
+    command with exit code 4. `sqlanon db upgrade --policy …` makes a new one. Where neither is named, a role that can't
+    have the schema `sqlanon` keeps its catalog in the release's schema, and each command says so."""
+
+    @property
+    def is_named(self) -> bool:
+        """Tell whether somebody named the schema or the database."""
+        return bool({"url", "schema_"} & self.model_fields_set)
 
 
 def _names_files(url: str) -> bool:

@@ -19,7 +19,8 @@ class PopulationPlace(Location):
     url: Reference = Field(min_length=1)
     """The database; written as that of the source."""
     table: str = Field(min_length=1)
-    """The table, as SQL writes it."""
+    """The table, as SQL writes it: on PostgreSQL a name without quotes is folded to lower case. Where only the name as
+    written exists, it is meant; where both do, it has to be in quotes."""
 
     def __str__(self) -> str:
         return f"{self.table} of {redacted(named(self.url))}"

@@ -19,7 +19,7 @@ from sqlanon.profile.facts import RARE, Basis, ColumnFacts, Profile
 from sqlanon.profile.hierarchy import draft_hierarchy, other_forms
 from sqlanon.profile.protection import draft_models
 from sqlanon.profile.writing import comment, percent, quoted
-from sqlanon.sql import MAX_IDENTIFIER_BYTES, Relation
+from sqlanon.sql import MAX_IDENTIFIER_BYTES, Relation, Unquoted
 from sqlanon.support.quantities import quantity
 
 URL_VARIABLE = "SQLANON_URL"
@@ -224,11 +224,13 @@ def _released(table: str) -> str:
     name = source.name
     while len((name + "_released").encode()) > MAX_IDENTIFIER_BYTES:
         name = name[:-1]
-    return ".".join(_sql_name(part) for part in source.sibling(name + "_released").parts)
+    return ".".join(_sql_name(part) for part in source.sibling(type(source.name)(name + "_released")).parts)
 
 
 def _sql_name(part: str) -> str:
-    return part if re.fullmatch(r"\w+", part) else '"' + part.replace('"', '""') + '"'
+    """Write a part of a name as it was written: in quotes, where it had or needs some."""
+    plain = re.fullmatch(r"\w+", part) and (isinstance(part, Unquoted) or part == part.lower())
+    return part if plain else '"' + part.replace('"', '""') + '"'
 
 
 def _attribute(profile: Profile, facts: ColumnFacts, costs: DraftCosts | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlanon.catalog import SCHEMA
+from sqlanon.catalog.location import CatalogAddress
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
@@ -56,9 +57,9 @@ def diff_runs(
         return compare_runs(catalog, a, b)
 
 
-def _place(policy: Policy | None, url: str | None) -> tuple[str, str, str | None]:
+def _place(policy: Policy | None, url: str | None) -> CatalogAddress:
     if policy is not None:
         return catalog_place(policy)
     if url is None:
         raise PolicyError("Which catalog? Give a policy or a URL.")
-    return url, SCHEMA, None
+    return CatalogAddress(url, SCHEMA, is_of_policy=False)

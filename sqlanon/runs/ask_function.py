@@ -49,7 +49,7 @@ def ask_function_script(policy: Policy, wanted: AskFunction) -> str:
         require_auditable(policy)
     if policy.catalog.url not in (None, url):
         raise PolicyError("catalog.url: a function asks with the history in its own database; leave the URL out.")
-    function = _name(wanted.name, policy.catalog.schema_)
+    function = _name(wanted.name, policy.catalog.schema_, dialect)
     if any("$$" in name for name in (wanted.name, wanted.runner, wanted.analyst)):
         raise PolicyError("A name with $$ in it would end a block of the script early: choose another.")
     if wanted.runner == wanted.analyst:
@@ -76,9 +76,9 @@ def ask_function_script(policy: Policy, wanted: AskFunction) -> str:
     )
 
 
-def _name(text: str, catalog: str) -> Relation:
+def _name(text: str, catalog: str, dialect: type[Dialect]) -> Relation:
     """Read the function's name."""
-    function = Relation.parse(text)
+    function = dialect.stored(Relation.parse(text))
     if function.schema is None or function.catalog is not None:
         raise PolicyError(f"'{text}' names no schema: write schema.function.")
     if function.schema == catalog:

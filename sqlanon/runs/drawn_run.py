@@ -20,7 +20,7 @@ from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text, put_back
 from sqlanon.results.measures import Check
 from sqlanon.results.run_result import CatalogPlace
-from sqlanon.runs.linking import check_earlier_releases
+from sqlanon.runs.linking import check_with_catalogs
 from sqlanon.runs.recording import PublishedRecord
 from sqlanon.sql import Statement
 from sqlanon.staging.staging import Staged
@@ -62,11 +62,10 @@ class DrawnRun:
         self.engine.require_writable()
         with self.journal.during("plan"):
             plan = resolve(self.policy, self.engine, replace=self.replace)
-        earlier = self.session.catalog.released(plan.source_place)
-        check_earlier_releases(earlier, plan.source_name, self.policy.republish)
-        if not earlier:
-            return plan
-        return dataclasses.replace(plan, warnings=(*plan.warnings, warn(earlier[0].run, plan.source_name)))
+        catalog = self.session.catalog
+        check_with_catalogs(catalog, plan, self.policy.republish)
+        warnings = [warn(one.shown, plan.source_name) for one in catalog.released(plan.source_place)[:1]]
+        return dataclasses.replace(plan, warnings=(*plan.warnings, *warnings, *catalog.unread(plan.source_place)))
 
     @contextlib.contextmanager
     def at_work(self, run: str, plan: DrawnPlan, listener: StatementListener) -> Iterator[tuple[Workspace, Control]]:
@@ -96,8 +95,7 @@ class DrawnRun:
             record.make_within(session)
 
         with catalog.releasing(plan.source_place):
-            earlier = catalog.released(plan.source_place)
-            check_earlier_releases(earlier, plan.source_name, self.policy.republish, None, released.digest)
+            check_with_catalogs(catalog, plan, self.policy.republish, None, released.digest)
             notes = staged.publish(within)
             self.published = True
             record.make_up_for()

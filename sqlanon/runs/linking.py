@@ -12,7 +12,7 @@ from typing import TypeVar
 from sqlanon.catalog import Catalog, Released
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.errors import PolicyError
+from sqlanon.errors import AccessError, PolicyError
 from sqlanon.plan.drawn_plan import DrawnPlan
 from sqlanon.plan.plan import Plan
 from sqlanon.plan.private import PrivatePlan
@@ -31,19 +31,45 @@ def check_earlier_releases(
     republish: str | None,
     rules: str | None = None,
     digest: str | None = None,
+    unread: Sequence[str] = (),
 ) -> str | None:
     """Return the warning about a release of `source` after those that were `released`, the newest first; None for none.
 
     republish: what the policy of the new release says. rules, digest: the run that found its rules, and their digest;
     None where they are not known yet, so that they may be any.
+    unread: why other catalogs, which may hold further releases of the source, can't be read.
 
-    Raises PolicyError where this policy, or that of an earlier release, wants one recoding only.
+    Raises PolicyError where this policy, or that of an earlier release, wants one recoding only; AccessError where this
+    policy does, and not all catalogs can be read.
     """
+    if unread and republish == SAME_RECODING:
+        raise AccessError("\n".join(unread))
+    warning = _warning_of(released, source, republish, rules, digest)
+    return "\n".join([*([] if warning is None else [warning]), *unread]) or None
+
+
+def check_with_catalogs(
+    catalog: Catalog,
+    plan: Plan | PrivatePlan | DrawnPlan,
+    republish: str | None,
+    rules: str | None = None,
+    digest: str | None = None,
+) -> str | None:
+    """Check a release against all that catalogs of the database know of its source; see `check_earlier_releases`."""
+    released, unread = catalog.released(plan.source_place), catalog.unread(plan.source_place)
+    return check_earlier_releases(released, plan.source_name, republish, rules, digest, unread)
+
+
+def _warning_of(
+    released: Sequence[Released], source: str, republish: str | None, rules: str | None, digest: str | None
+) -> str | None:
     others = [one for one in released if not one.is_by(rules, digest)]
     if not others:
         return None
     of_classes = next((one for one in others if not one.is_private), None)
-    warning = private_warning(others[0].run, source) if of_classes is None else linked_warning(of_classes.run, source)
+    warning = (
+        private_warning(others[0].shown, source) if of_classes is None else linked_warning(of_classes.shown, source)
+    )
     if len(others) < len(released):
         return warning
     bound = next((one for one in others if one.republish == SAME_RECODING), None)
@@ -53,9 +79,9 @@ def check_earlier_releases(
     if bound is None:
         return warning
     if republish != ALLOW:
-        forbids = f"republish: same-recoding, in the policy of run {bound.run}, forbids it"
+        forbids = f"republish: same-recoding, in the policy of run {bound.shown}, forbids it"
         raise PolicyError(_problem(forbids, bound, source, "by other rules" if rules or digest else "before"))
-    return f"{warning} The policy of run {bound.run} says republish: same-recoding, this one says republish: allow."
+    return f"{warning} The policy of run {bound.shown} says republish: same-recoding, this one says republish: allow."
 
 
 def check_run(
@@ -84,14 +110,14 @@ def plan_and_refusal(
     """
     with open_for_planning(policy, options) as (engine, target):
         planned = plan(engine, target)
-        with open_existing_catalog(policy, engine, options) as catalog:
+        with open_existing_catalog(policy, engine, options, makes=True) as catalog:
             return planned, None if catalog is None else refusal_by_earlier(policy, planned, catalog)
 
 
 def refusal_by_earlier(policy: Policy, plan: Plan | PrivatePlan | DrawnPlan, catalog: Catalog) -> str | None:
     """Find why earlier releases of the source refuse a run; None where they do not."""
     try:
-        check_earlier_releases(catalog.released(plan.source_place), plan.source_name, policy.republish)
+        check_with_catalogs(catalog, plan, policy.republish)
     except PolicyError as refusal:
         return str(refusal)
     return None
@@ -128,7 +154,7 @@ def private_warning(run: str, source: str) -> str:
 
 def _problem(forbids: str, earlier: Released, source: str, how: str) -> str:
     return (
-        f"{forbids}, as run {earlier.run} released {source} {how}: `sqlanon apply {earlier.rules}`, or a job with its"
+        f"{forbids}, as run {earlier.shown} released {source} {how}: `sqlanon apply {earlier.rules}`, or a job with its"
         " rules, recodes as it did. A run whose policy says `republish: allow` may recode otherwise, with a warning;"
         " docs/jobs.md says more."
     )

@@ -70,7 +70,7 @@ def check_private(
         plan = resolve_private(policy, engine, replace=replace)
         require_cells(plan)
         schedule = schedule_of(plan)
-        with open_existing_catalog(policy, engine, options) as catalog:
+        with open_existing_catalog(policy, engine, options, makes=True) as catalog:
             budget, refusal = ask_budget(plan, schedule.charges, catalog)
             earlier = None if catalog is None else refusal_by_earlier(policy, plan, catalog)
         cells, is_exact = most_cells(plan, schedule), not plan.algorithm.chooses

@@ -17,7 +17,7 @@ from sqlanon.releases.base import Release
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.runs.checkpoints import checkpoint_of
 from sqlanon.runs.execution import Encoded, RunExecution
-from sqlanon.runs.linking import check_earlier_releases
+from sqlanon.runs.linking import check_with_catalogs
 from sqlanon.runs.recording import PublishedRecord, release_record
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.sql import Relation
@@ -206,5 +206,4 @@ def publish_staged(
 
 def _check_earlier_releases(run: RunExecution, plan: Plan, rules_run: str | None, digest: str | None) -> None:
     """Refuse another recoding of a source that is to have one only; keep what is said of others."""
-    released, name = run.catalog.released(plan.source_place), plan.source_name
-    run.linked = check_earlier_releases(released, name, run.policy.republish, rules_run, digest)
+    run.linked = check_with_catalogs(run.catalog, plan, run.policy.republish, rules_run, digest)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlanon.catalog import Catalog, Status
 from sqlanon.catalog.live import LiveRun, ask_by_file, list_files
+from sqlanon.catalog.location import CatalogAddress
 from sqlanon.engines.dialects import is_embedded
 from sqlanon.engines.embedded import existing_file
 from sqlanon.engines.session_limits import EngineOptions
@@ -88,7 +89,7 @@ class _CatalogWatch(Watch):
 class _FileWatch(Watch):
     """Through the files beside a DuckDB file, which the process of a run holds."""
 
-    def __init__(self, file: Path, place: tuple[str, str, str | None]) -> None:
+    def __init__(self, file: Path, place: CatalogAddress) -> None:
         self._file = file
         self._place = place
 
@@ -112,13 +113,19 @@ class _FileWatch(Watch):
 
 
 @contextlib.contextmanager
-def watching(place: tuple[str, str, str | None], options: EngineOptions) -> Iterator[Watch]:
+def watching(place: CatalogAddress, options: EngineOptions) -> Iterator[Watch]:
     """A watch over the catalog at a place; of a DuckDB file nothing is opened while runs go on.
 
-    Raises AccessError where the database is not there, PolicyError where no run was ever recorded.
+    Raises AccessError where the database, or the catalog that a policy names, is not there; PolicyError where no run
+    was ever recorded.
     """
-    if is_embedded(place[0]):
-        yield _FileWatch(existing_file(place[0]), place)
+    place = CatalogAddress(*place)
+    if is_embedded(place.url):
+        file = existing_file(place.url)
+        if place.is_named and not any(True for _ in list_files(file)):
+            with contextlib.suppress(ConflictError, PolicyError), open_recorded(place, options):
+                pass
+        yield _FileWatch(file, place)
         return
     with open_recorded(place, options) as catalog:
         yield _CatalogWatch(catalog)

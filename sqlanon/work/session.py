@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sqlanon.catalog import Catalog
-from sqlanon.catalog.location import is_there
+from sqlanon.catalog.location import CatalogAddress, is_there
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import Dialect, find_dialect, is_embedded, require_catalog
-from sqlanon.engines.embedded import EMBEDDED, MEMORY_URL, url_of_file
-from sqlanon.engines.files import STANDARD_INPUT, directory_of
+from sqlanon.engines.embedded import EMBEDDED, MEMORY_URL, database_file, url_of_file
+from sqlanon.engines.files import STANDARD_INPUT, directory_of, whole_path
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.sql import Relation, short_hash
@@ -161,22 +161,75 @@ def open_for_planning(policy: Policy, options: EngineOptions | None) -> Iterator
         yield engine, target
 
 
-def open_catalog(policy: Policy, engine: Engine) -> Catalog:
-    """The catalog: where the policy says, else in the source's database, the release's, or a file of its own."""
-    url, schema, fallback = catalog_place(policy)
+def open_catalog(policy: Policy, engine: Engine, *, makes: bool = True) -> Catalog:
+    """The catalog: where the policy says, else in the source's database, the release's, or a file of its own.
+
+    makes: whether one that the policy names, and that is not there, is made. It is made only where no other catalog of
+    the databases knows the source, as its name may be mistyped.
+
+    Raises AccessError where the catalog that the policy names can't be used, or is not there and not made.
+    """
+    place = catalog_place(policy)
     if (file := _file_of_catalog(policy)) is not None:
         _make_home(file.parent)
-    return Catalog.open(engine, schema, None if url == database_url(policy) else url, fallback_schema=fallback)
+    engine.require_writable()
+    with contextlib.ExitStack() as undo:
+        store = engine
+        if place.url != database_url(policy):
+            _require_file(place, policy, engine, makes=makes)
+            store = undo.enter_context(connect(place.url, create=True))
+        catalog = undo.enter_context(catalog_at(place, policy, engine, store))
+        if place.is_named and catalog.current() is None:
+            require_first(catalog, policy, makes=makes)
+        catalog.upgrade()
+        undo.pop_all()
+    return catalog
 
 
-def catalog_place(policy: Policy) -> tuple[str, str, str | None]:
-    """The URL and the schema of a policy's catalog, and the schema that stands in where the role can't have it.
+def catalog_at(place: CatalogAddress, policy: Policy, engine: Engine, store: Engine) -> Catalog:
+    """The catalog at a place, with the database that would hold it if the policy named none."""
+    catalog = Catalog.at(place, engine, store)
+    usual = _default_url(policy) if policy.catalog.url is not None else place.url
+    file = database_file(usual)
+    if usual not in (place.url, database_url(policy)) and (file is None or file.exists()):
+        catalog.usual = (usual,)
+    return catalog
+
+
+def _require_file(place: CatalogAddress, policy: Policy, engine: Engine, *, makes: bool) -> None:
+    """Refuse a catalog that a policy names, in a file that is not there; see `require_first`."""
+    file = database_file(place.url)
+    if not place.is_named or file is None or file.exists():
+        return
+    with connect(MEMORY_URL) as nowhere, catalog_at(place, policy, engine, nowhere) as catalog:
+        require_first(catalog, policy, makes=makes, database=str(file))
+
+
+def require_first(catalog: Catalog, policy: Policy, *, makes: bool = True, database: str | None = None) -> None:
+    """Refuse to make a catalog that a policy names where it may be mistyped; nothing is made here.
+
+    database: the file that is to hold the catalog, where it is not there yet.
+
+    Raises AccessError where another catalog of the databases knows the source, where the schema holds other tables, or
+    where nothing is to be made.
+    """
+    source, engine = policy.source, catalog.engine
+    table = None if source.table is None else engine.resolve(Relation.parse(source.table))
+    name = str(table) if table is not None else "" if source.file is None else whole_path(source.file)
+    knowing = catalog.holders(name, table) if name and name != STANDARD_INPUT else []
+    if knowing or not makes:
+        raise catalog.missing(knowing, database)
+    catalog.require_own_schema()
+
+
+def catalog_place(policy: Policy) -> CatalogAddress:
+    """The place of a policy's catalog.
 
     Raises PolicyError where no catalog can be there.
     """
     url = policy.catalog.url or _default_url(policy)
     require_catalog(url)
-    return url, policy.catalog.schema_, _release_schema(policy)
+    return CatalogAddress(url, policy.catalog.schema_, _release_schema(policy), policy.catalog.is_named)
 
 
 def database_url(policy: Policy) -> str | None:
@@ -190,9 +243,9 @@ def _default_url(policy: Policy) -> str:
         return policy.source.url
     if policy.release.url is not None:
         return policy.release.url
-    file = _file_of_catalog(policy)
-    assert file is not None, "a source without a URL is a file, and a release without one too"
-    return url_of_file(file)
+    assert policy.source.file is not None, "a source without a URL is a file"
+    assert policy.release.file is not None, "and a release without one too"
+    return url_of_file(local_catalog(policy.source.file, policy.release.file))
 
 
 def local_catalog(source: str, release: str) -> Path:
@@ -236,21 +289,25 @@ def _make_home(place: Path) -> None:
 def _release_schema(policy: Policy) -> str | None:
     if policy.release.table is None or policy.release.url not in (None, policy.source.url):
         return None
-    return Relation.parse(policy.release.table).schema
+    named, dialect = Relation.parse(policy.release.table), find_dialect(database_url(policy) or MEMORY_URL)
+    return named.schema if dialect is None else dialect.stored(named).schema
 
 
 @contextlib.contextmanager
-def open_session(policy: Policy, options: EngineOptions, *, replace_release: bool = True) -> Iterator[Session]:
+def open_session(
+    policy: Policy, options: EngineOptions, *, replace_release: bool = True, makes_catalog: bool = True
+) -> Iterator[Session]:
     """All that a run needs, closed at its end.
 
     replace_release: whether an existing release is no problem, so far as it is known before anything is opened.
+    makes_catalog: see `open_catalog`.
     """
     catalog_place(policy)  # refused before anything is opened
     file = _file_of_catalog(policy)
     is_new = file is not None and not file.exists()
     with (
         open_engines(policy, options, replace_release=replace_release) as (engine, target),
-        open_catalog(policy, engine) as catalog,
+        open_catalog(policy, engine, makes=makes_catalog) as catalog,
     ):
         own = has_own_catalog(policy)
         yield Session(engine, target, catalog, own_catalog=own, new_catalog=file if is_new else None)
@@ -270,36 +327,49 @@ def _file_of_catalog(policy: Policy) -> Path | None:
 
 
 @contextlib.contextmanager
-def open_existing_catalog(policy: Policy, engine: Engine, options: EngineOptions | None) -> Iterator[Catalog | None]:
-    """The catalog that a policy's runs have, with `engine` beside the source; None where none has been made yet."""
-    url, schema, fallback = catalog_place(policy)
+def open_existing_catalog(
+    policy: Policy, engine: Engine, options: EngineOptions | None, *, makes: bool = False
+) -> Iterator[Catalog | None]:
+    """The catalog that a policy's runs have, with `engine` beside the source; None where none has been made yet.
+
+    makes: whether the caller stands for a run, which makes one that the policy names.
+
+    Raises AccessError where the catalog that the policy names can't be used, or is not there and not made, and where an
+    older version made it.
+    """
+    place = catalog_place(policy)
     with contextlib.ExitStack() as stack:
         store = engine
-        if url != policy.source.url:
+        if place.url != policy.source.url:
+            _require_file(place, policy, engine, makes=makes)
             try:
-                store = stack.enter_context(connect(url, options))
+                store = stack.enter_context(connect(place.url, options))
             except AccessError:
-                if not is_embedded(url):
+                file = database_file(place.url)
+                if file is None or file.exists():
                     raise
                 yield None
                 return
-        there = is_there(store, schema, fallback)
-        other = None if store is engine else url
-        yield (
-            stack.enter_context(Catalog.open(engine, schema, other, fallback_schema=fallback, upgrade=False))
-            if there
-            else None
-        )
+        if not place.is_named and not is_there(store, place.schema, place.fallback):
+            yield None
+            return
+        catalog = stack.enter_context(catalog_at(place, policy, engine, store))
+        if catalog.current() is None:
+            require_first(catalog, policy, makes=makes)
+            yield None
+            return
+        catalog.require_current()
+        yield catalog
 
 
 @contextlib.contextmanager
-def open_recorded(place: tuple[str, str, str | None], options: EngineOptions | None = None) -> Iterator[Catalog]:
-    """The catalog at a place (see `catalog_place`); raises PolicyError if no run was ever recorded there."""
-    with (
-        connect(place[0], options) as engine,
-        Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
-    ):
-        if catalog.current() is None:
-            raise PolicyError("No run is recorded here.")
+def open_recorded(place: CatalogAddress, options: EngineOptions | None = None) -> Iterator[Catalog]:
+    """The catalog at a place (see `catalog_place`).
+
+    Raises PolicyError if no run was ever recorded there, AccessError where somebody named the place or the database has
+    other catalogs.
+    """
+    with connect(place.url, options) as engine, Catalog.at(place, engine, engine) as catalog:
+        catalog.require_made(place)
         catalog.upgrade()
         yield catalog

@@ -334,13 +334,16 @@ def test_notices_are_not_sent(engine: PostgresEngine) -> None:
 # --- what is there
 
 
-def test_names_are_exact_first(engine: PostgresEngine) -> None:
+def test_names_are_exact_and_those_without_quotes_folded(engine: PostgresEngine) -> None:
     for name in ("T", "t", "Tt"):
         do(engine, f'CREATE TABLE "{name}" ("A" INTEGER, a VARCHAR)')
     assert engine.resolve(Relation("T")) == Relation("T", "public")
     assert engine.resolve(Relation("t")) == Relation("t", "public")
     assert engine.resolve(Relation("TT")) is None
-    assert engine.resolve(Relation("T", "PUBLIC")) == Relation("T", "public")
+    assert engine.resolve(Relation("T", "PUBLIC")) is None
+    assert engine.resolve(Relation.parse('PUBLIC."T"')) == Relation("T", "public")
+    with pytest.raises(PolicyError, match="can mean"):
+        engine.resolve(Relation.parse("PUBLIC.T"))
     assert [(c.name, c.kind) for c in engine.columns(Relation("T"))] == [("A", Kind.INTEGER), ("a", Kind.TEXT)]
 
 

@@ -134,8 +134,9 @@ def test_everything_attached_survives_in_place(postgres: Engine, release: Relati
     before = rows(postgres, f"SELECT '{release}'::regclass::oid"), privileges(postgres, release)
     done = put(postgres, release, NEW)
     assert done.how is PublishMethod.IN_PLACE
-    assert len(done.notes) == 1
+    assert len(done.notes) == 2
     assert "REFRESH" in done.notes[0]
+    assert f"VACUUM (ANALYZE) {release};" in done.notes[1]
     assert (rows(postgres, f"SELECT '{release}'::regclass::oid"), privileges(postgres, release)) == before
     assert rows(postgres, f"SELECT count(*), min(b) FROM {schema}.vv") == [(1700, "new1")]
     with pytest.raises(PolicyError) as refused:

@@ -81,6 +81,11 @@ class PostgreSQL(Dialect):
     has_formats = True
 
     @classmethod
+    def unquoted(cls, word: str) -> str:
+        """Fold the ASCII letters alone, as PostgreSQL does."""
+        return "".join(char.lower() if char.isascii() else char for char in word)
+
+    @classmethod
     def database_name(cls, url: str) -> str | None:
         import psycopg  # here, as a dialect loads no driver
         from psycopg.conninfo import conninfo_to_dict

@@ -19,13 +19,13 @@ from psycopg.pq import TransactionStatus
 from sqlanon.engines.base import Engine, RelationType
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.postgres.dialect import PostgreSQL
-from sqlanon.engines.postgres.errors import connection_error, read_only_error, statement_error
+from sqlanon.engines.postgres.errors import connection_error, lock_error, read_only_error, statement_error
 from sqlanon.engines.postgres.private_values import Private
 from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM, session_settings
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.urls import redacted
-from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError
-from sqlanon.sql import Identifier, Relation, Statement, Text, macro
+from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError, SqlanonError
+from sqlanon.sql import Identifier, Relation, Statement, Text, Unquoted, macro
 
 OLDEST_SERVER = 14
 MOST_SESSIONS = 4  # of one search
@@ -153,11 +153,11 @@ class PostgresEngine(Engine):
     # --- statements
 
     def _execute(self, statement: Statement) -> int:
-        with self._guarded(statement.name):
+        with self._guarded(statement.name, statement.text):
             return self._connection.execute(self._private.written(statement).encode()).rowcount
 
     def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
-        with self._guarded(statement.name):
+        with self._guarded(statement.name, statement.text):
             return self._connection.execute(self._private.written(statement).encode()).fetchall()
 
     def _fetch_blocks(self, statement: Statement, size: int) -> Iterator[list[tuple[Any, ...]]]:
@@ -167,7 +167,7 @@ class PostgresEngine(Engine):
             while block := self._next_block(statement.name, rows, size):
                 yield block
         finally:
-            with self._guarded(statement.name):
+            with self._guarded(statement.name, statement.text):
                 deque(rows, maxlen=0)  # those that nobody took would be in the way of the next statement
 
     def _next_block(self, name: str, rows: Iterator[tuple[Any, ...]], size: int) -> list[tuple[Any, ...]]:
@@ -176,7 +176,7 @@ class PostgresEngine(Engine):
 
     def execute_privately(self, statement: Statement) -> None:
         started = time.perf_counter()
-        with self._guarded(statement.name):
+        with self._guarded(statement.name, statement.text):
             self._private.execute(statement)
         self._tell(statement, started, -1)
 
@@ -185,7 +185,7 @@ class PostgresEngine(Engine):
         names = tuple(Identifier(column) for column in columns)
         statement = self.render("engine/insert_rows", table=table, columns=names)
         copying = self._connection.cursor().copy(statement.text.encode())
-        with self._guarded(statement.name), copying as copy:
+        with self._guarded(statement.name, statement.text), copying as copy:
             for row in rows:
                 copy.write_row(row)
 
@@ -206,7 +206,7 @@ class PostgresEngine(Engine):
         """Run a COPY whose rows pass through inside."""
         started = time.perf_counter()
         cursor = self._connection.cursor()
-        with self._guarded(statement.name), cursor.copy(statement.text.encode()) as copy:
+        with self._guarded(statement.name, statement.text), cursor.copy(statement.text.encode()) as copy:
             yield copy
         self._tell(statement, started, cursor.rowcount)
 
@@ -221,10 +221,15 @@ class PostgresEngine(Engine):
         self.run("engine/set_setting", name=Identifier("enable_sort"), value=Text("on"))
 
     @contextlib.contextmanager
-    def _guarded(self, name: str) -> Iterator[None]:
-        """Errors as ours. On Ctrl-C psycopg cancels the server's query before it lets the interrupt through."""
+    def _guarded(self, name: str, text: str = "") -> Iterator[None]:
+        """Errors as ours. On Ctrl-C psycopg cancels the server's query before it lets the interrupt through.
+
+        text: of the statement, by whose names the holder of a lock is found.
+        """
         try:
             yield
+        except psycopg.errors.LockNotAvailable as error:
+            raise lock_error(name, self._lock_holders(text)) from error
         except psycopg.Error as error:
             raise statement_error(error, name, is_broken=self._connection.broken) from None
         except KeyboardInterrupt:
@@ -235,6 +240,13 @@ class PostgresEngine(Engine):
             self.cancel()
             self.close()
             raise
+
+    def _lock_holders(self, text: str) -> str | None:
+        """Find who holds what a failed statement waited for, by another session, as this one's transaction is void."""
+        with contextlib.suppress(SqlanonError), contextlib.closing(self.fork()) as session:
+            pid = self._connection.info.backend_pid
+            return session.query_one("engine/find_lock_holders", pid=pid, statement=Text(text))[0] or None
+        return None
 
     def cancel(self) -> None:
         if self._connection.closed:
@@ -274,7 +286,7 @@ class PostgresEngine(Engine):
 
     def prepare_work(self, schema: str) -> None:
         """Make the schema of work tables if there is none; ask first, as a role may use one that it couldn't make."""
-        if not self.query("catalog/show_schema_access", schema=Text(schema), table=Text(schema)):
+        if not self.query("publish/describe_schema", schema=Text(schema)):
             self.run("catalog/create_schema", schema=Relation(schema))
         readers = [reader for (reader,) in self.query("catalog/list_default_readers", schema=Text(schema))]
         if readers:
@@ -290,15 +302,18 @@ class PostgresEngine(Engine):
             self.run("engine/analyze_tables", tables=tables, columns=columns)
 
     def resolve(self, relation: Relation) -> Relation | None:
-        """The name as stored: first exactly as written, then in lower case, as PostgreSQL folds unquoted names.
+        """The name as stored: parts without quotes in lower case, as PostgreSQL folds them, or as they are written.
 
         Without a schema, those of the search path that the role and the database have set are looked through in order.
         """
-        for candidate in _spellings(relation):
-            known = self._find(candidate)
-            if known is not None:
-                return known
-        return None
+        known = list(dict.fromkeys(filter(None, map(self._find, _spellings(relation)))))
+        if len(known) > 1:
+            names = " and ".join(map(str, known))
+            raise PolicyError(
+                f"'{'.'.join(relation.parts)}' can mean {names}, as SQL folds names without quotes to lower case: write"
+                " the one that is meant in quotes."
+            )
+        return known[0] if known else None
 
     def _find(self, relation: Relation) -> Relation | None:
         if relation.catalog is not None and (relation.catalog,) != self.query_one("engine/get_database"):
@@ -403,13 +418,15 @@ def _open(url: str) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 def _spellings(relation: Relation) -> list[Relation]:
-    """The name as written, then with parts folded; every combination, as any part may have been quoted."""
-    names = dict.fromkeys((relation.name, _folded(relation.name)))
-    schemas = dict.fromkeys((relation.schema, _folded(relation.schema)))
-    catalogs = dict.fromkeys((relation.catalog, _folded(relation.catalog)))
-    return [Relation(name, schema, catalog) for catalog in catalogs for schema in schemas for name in names if name]
+    """List what a name can mean: parts without quotes folded, or as written, as earlier versions took them."""
 
+    def spell(part: str | None) -> dict[str | None, None]:
+        spelt = (PostgreSQL.unquoted(part), str(part)) if isinstance(part, Unquoted) else (part,)
+        return dict.fromkeys(spelt)
 
-def _folded(name: str | None) -> str | None:
-    """PostgreSQL folds the ASCII letters alone."""
-    return None if name is None else "".join(char.lower() if char.isascii() else char for char in name)
+    return [
+        Relation(name or "", schema, catalog)
+        for catalog in spell(relation.catalog)
+        for schema in spell(relation.schema)
+        for name in spell(relation.name)
+    ]

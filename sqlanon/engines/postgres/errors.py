@@ -70,6 +70,12 @@ def read_only_error(is_standby: bool | None = None) -> AccessError:
     return AccessError(f"The session is read-only, so that nothing was written: {reasons[is_standby]}.")
 
 
+def lock_error(name: str, holders: str | None) -> ConflictError:
+    """Explain, as an error, that a lock was waited for in vain; holders: see `ConflictError`."""
+    held = "" if holders is None else f": {holders}"
+    return ConflictError(f"{name}: another session holds a lock that this one waited for{held}; run again.", holders)
+
+
 def statement_error(error: psycopg.Error, name: str, is_broken: bool) -> SqlanonError:
     """Explain, as an error, why the statement from template `name` failed; `is_broken`: the connection is gone."""
     state = error.sqlstate or ""
@@ -100,7 +106,7 @@ def _known_error(error: psycopg.Error, state: str, name: str) -> SqlanonError | 
     if state == "42501":
         return AccessError(_privilege_message(message))
     if state == "55P03":
-        return ConflictError(f"{name}: another session holds a lock that this one waited for; run again.")
+        return lock_error(name, None)
     if state in ("40001", "40P01"):
         return ConflictError(f"{name}: another session changed the same table at the same time; run again.")
     if state == "53100":

@@ -292,7 +292,7 @@ class PostgresPublisher(Publisher):
         except SqlanonError as error:
             _explain(release, error)
             raise
-        return Publication(PublishMethod.IN_PLACE, _stale_notes(compared.stale))
+        return Publication(PublishMethod.IN_PLACE, (*_stale_notes(compared.stale), vacuum_note(release)))
 
     def _check_filled(self, staging: Relation, release: Relation, thorough: bool) -> None:
         """Triggers and rules may have dropped or altered rows on their way."""
@@ -366,6 +366,14 @@ def _refusals(release: Relation, old: Table, replace: bool) -> list[SqlanonError
     return refusals
 
 
+def vacuum_note(release: Relation) -> str:
+    """Say that the old rows of a release take room still, and how that ends."""
+    return (
+        f"The rows of {release} were replaced in place, and the old ones take room still: VACUUM (ANALYZE) {release};"
+        " frees it once older transactions have ended. Autovacuum does so by and by."
+    )
+
+
 def _stale_notes(stale: tuple[str, ...]) -> tuple[str, ...]:
     return (f"These materialized views show the old rows until REFRESH: {listed(stale)}.",) if stale else ()
 
@@ -381,4 +389,5 @@ def _explain(release: Relation, error: SqlanonError) -> None:
     """Raise what an error means to publishing, where it means something."""
     meaning = _MEANINGS.get(sqlstate(error) or "")
     if meaning is not None:
-        raise ConflictError(f"{release} {meaning}") from error
+        holders = error.holders if isinstance(error, ConflictError) else None
+        raise ConflictError(f"{release} {meaning}" + (f" Now {holders}." if holders else ""), holders) from error

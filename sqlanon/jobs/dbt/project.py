@@ -38,6 +38,8 @@ from sqlanon.sql import Identifier, Relation, Statement, Text, free_name, macro
 from sqlanon.values.expressions import comparable
 from sqlanon.verification.table_check import CountedRows, named_groups
 
+STAGING = "staging"
+"""The schema of rows that are not tested yet; dbt puts that of the target before it."""
 _MODEL = re.compile(r"(?:[A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 
 
@@ -111,7 +113,8 @@ class ProjectText:
         """A model's file: the settings that its statement needs, and the statement."""
         hooks = self._settings() if recodes else []
         listed = "".join(f',\n    "{hook}"' for hook in hooks).removeprefix(",")
-        config = "materialized='table'" + (f", pre_hook=[{listed}\n]" if hooks else "")
+        apart = f", schema='{STAGING}'" if recodes else ""
+        config = f"materialized='table'{apart}" + (f", pre_hook=[{listed}\n]" if hooks else "")
         return f"{{{{ config({config}) }}}}\n" + self._escaped(text) + "\n"
 
     def _settings(self) -> list[str]:
@@ -185,7 +188,10 @@ class ProjectText:
             "version": 2,
             **({} if self.model else {"sources": [self._source()]}),
             "models": [
-                {"name": self.staged, "description": f"Rows {how}, before they are tested: for no reader."},
+                {
+                    "name": self.staged,
+                    "description": f"Rows {how}, before they are tested: for no reader, and so in a schema apart.",
+                },
                 {
                     "name": self.name,
                     "description": f"Rows {how}, after all tests of them passed.",

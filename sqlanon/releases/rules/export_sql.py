@@ -247,8 +247,10 @@ def labels_view(engine: Engine, stored: StoredRules, run: Run, view: str, releas
     if not columns:
         raise PolicyError("The release has no labels of numbers or dates, so there is nothing to read back.")
     _refuse_collisions(policy, columns)
-    relation = Relation.parse(release if release is not None else run.release)
-    statement = engine.render("rules/create_labels_view", view=Relation.parse(view), release=relation, columns=columns)
+    named = Relation.parse(release if release is not None else run.release)
+    relation = engine.resolve(named) or engine.traits.stored(named)
+    new = engine.traits.stored(Relation.parse(view))
+    statement = engine.render("rules/create_labels_view", view=new, release=relation, columns=columns)
     return statement.text
 
 

@@ -9,10 +9,11 @@ from typing import TypeVar
 from sqlanon.catalog import Catalog, Run, Status
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
+from sqlanon.engines.dialects import dialect_named
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import whole_path
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.errors import Cancelled, PolicyError, SqlanonError
+from sqlanon.errors import AccessError, Cancelled, PolicyError, SqlanonError
 from sqlanon.hierarchies.digests import changed_costs
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
@@ -73,7 +74,9 @@ def find_past_run(policy: Policy, table: str | None, options: EngineOptions | No
             return unknown if catalog is None or run is None else Past(_known(catalog, run, policy), run)
     except Cancelled:
         raise
-    except SqlanonError:
+    except SqlanonError as error:
+        if isinstance(error, AccessError) and policy.catalog.is_named:
+            raise
         return unknown
 
 
@@ -100,18 +103,19 @@ def newest_run(catalog: Catalog, policy: Policy, release: str) -> Run | None:
     """The newest run that published the release, if it was of this source."""
     file = policy.release.file is not None
     for run in catalog.runs(None):
-        if run.status is Status.PUBLISHED and _is_named(run.release, release, file=file):
+        if run.status is Status.PUBLISHED and _is_named(run, run.release, release, file=file):
             source = policy.source.file or policy.source.table or ""
-            return run if _is_named(run.source, source, file=policy.source.file is not None) else None
+            return run if _is_named(run, run.source, source, file=policy.source.file is not None) else None
     return None
 
 
-def _is_named(recorded: str, named: str, *, file: bool) -> bool:
+def _is_named(run: Run, recorded: str, named: str, *, file: bool) -> bool:
     """Tell whether a whole name in the catalog is the name that people wrote, of which parts may be left out."""
     if file:
         return whole_path(resolved(recorded)) == whole_path(named)
-    parts = Relation.parse(named).parts
-    return Relation.parse(recorded).parts[-len(parts) :] == parts
+    wanted = Relation.parse(named)
+    there = Relation.parse(recorded).parts[-len(wanted.parts) :]
+    return there in (wanted.parts, dialect_named(run.engine).stored(wanted).parts)
 
 
 def _known(catalog: Catalog, run: Run, policy: Policy) -> Known:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.connection import CatalogConnection
+from sqlanon.catalog.elsewhere import Database
 from sqlanon.catalog.live import Channel
 from sqlanon.catalog.location import CatalogLocation, database_of
 from sqlanon.catalog.migrate import revisions
@@ -81,18 +82,20 @@ class RecordingConnection(CatalogConnection):
 
 
 class RecordingCatalog(Catalog):
-    """The catalog of a dry run; `there`: the catalog that earlier runs made."""
+    """The catalog of a dry run; `there`: the catalog that a run would open, which earlier runs may have made."""
 
-    def __init__(
-        self, engine: Engine, store: Engine, script: Script, location: CatalogLocation, there: Catalog | None
-    ) -> None:
-        connection = None if there is None else there._connection
+    def __init__(self, engine: Engine, store: Engine, script: Script, there: Catalog) -> None:
+        connection = None if there.current() is None else there._connection
+        self._there = there
         self._script = script
         self._engine = engine
         self._store = store
         self._database = database_of(engine)
-        self._connection = RecordingConnection(script, store.render, location, connection)
+        self._connection = RecordingConnection(script, store.render, there.location, connection)
         self._alive = set()
+
+    def _in_each_database(self, work: Callable[[Database], list[Result]]) -> list[Result]:
+        return self._there._in_each_database(work)
 
     def new_id(self) -> str:
         return _RUN

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from sqlanon.catalog import Catalog
-from sqlanon.catalog.location import find_location, is_there
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import MEMORY_URL, database_file
@@ -17,7 +15,15 @@ from sqlanon.runs.dry_run.answers import FakeAnswers
 from sqlanon.runs.dry_run.catalog import RecordingCatalog
 from sqlanon.runs.dry_run.engine import RecordingEngine
 from sqlanon.sql import Relation
-from sqlanon.work.session import Session, catalog_place, database_url, has_own_catalog, open_engines
+from sqlanon.work.session import (
+    Session,
+    catalog_at,
+    catalog_place,
+    database_url,
+    has_own_catalog,
+    open_engines,
+    require_first,
+)
 
 _RELEASE = "-- In the release's database.\n"
 _CATALOG = "-- In the catalog's database.\n"
@@ -34,14 +40,13 @@ def open_dry_session(policy: Policy, options: EngineOptions, answers: FakeAnswer
             return opened[-1]
 
         engine, target = stack.enter_context(open_engines(policy, options, opening))
-        url, schema, fallback = catalog_place(policy)
-        is_own = url == database_url(policy)
-        store = opened[0] if is_own else _open_recording(stack, url, options, True, answers, _CATALOG)
-        there = None
-        if is_there(store.inner, schema, fallback):
-            there = stack.enter_context(Catalog.open(store.inner, schema, fallback_schema=fallback, upgrade=False))
-        location = find_location(store, schema, fallback) if there is None else there.location
-        with RecordingCatalog(engine, store, answers.script, location, there) as catalog:
+        place = catalog_place(policy)
+        is_own = place.url == database_url(policy)
+        store = opened[0] if is_own else _open_recording(stack, place.url, options, True, answers, _CATALOG)
+        there = stack.enter_context(catalog_at(place, policy, opened[0].inner, store.inner))
+        if place.is_named and there.current() is None:
+            require_first(there, policy)
+        with RecordingCatalog(engine, store, answers.script, there) as catalog:
             catalog.upgrade()
             yield Session(engine, target, catalog, own_catalog=has_own_catalog(policy))
 

@@ -1,0 +1,165 @@
+"""Other catalogs that a role may read: what they hold of a source binds as what its own catalog holds.
+
+Another name in a policy opens another catalog, and a source's history, budget and releases stay its own all the same.
+So gates look for them in every catalog of the source's database and of the catalog's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from sqlanon.catalog.access import Access
+from sqlanon.catalog.exclusive import place_of
+from sqlanon.catalog.location import CatalogLocation, KnownCatalog, catalog_marks, is_same_database, known_catalog
+from sqlanon.catalog.migrate import revisions
+from sqlanon.catalog.sources import SourceIdentity, identify_recorded, identify_source, source_identities
+from sqlanon.catalog.tables import VERSION_TABLE, Tables
+from sqlanon.catalog.transaction import Transaction, begun
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from sqlanon.engines.driver import Row, driver_of
+from sqlanon.errors import AccessError, EngineError
+from sqlanon.sql import Relation
+
+Result = TypeVar("Result")
+
+
+@dataclasses.dataclass(frozen=True)
+class Database:
+    """A database whose catalogs are looked into: `has_own` holds the catalog itself, `has_source` the source."""
+
+    transaction: Transaction
+    has_own: bool
+    has_source: bool
+
+
+class Elsewhere(Access):
+    """The catalogs beside this one."""
+
+    def others(self, source: str | None = None) -> list[KnownCatalog]:
+        """List the other catalogs, also those that the role may not read; source: a table as SQL writes it."""
+
+        def read_there(database: Database) -> list[KnownCatalog]:
+            return self._others(database, source if database.has_source else None)
+
+        return self._in_each_database(read_there)
+
+    def unread(self, source: str) -> list[str]:
+        """List why what is known of a source is not known whole: catalogs that can't be read, one sentence each.
+
+        A catalog counts if its owner may read the table. source: as SQL writes it; of a file nothing is listed.
+        """
+        if not source.endswith('"'):
+            return []
+        return [
+            f"The catalog in schema {one.location.name} can't be read, and role {one.owner}, whose it is, may read"
+            f" {source}. {one.problem}"
+            for one in self.others(source)
+            if one.problem is not None and one.concerned
+        ]
+
+    def require_known(self, source: str) -> None:
+        """Refuse to decide by what is known of a source where a catalog that may know more can't be read.
+
+        Raises AccessError with the remedy.
+        """
+        if problems := self.unread(source):
+            raise AccessError("\n".join(problems))
+
+    def holders(self, source: str, relation: Relation | None) -> list[CatalogLocation]:
+        """List the other catalogs that hold a release, a history or a budget of a source.
+
+        source: as a run records it. relation: the resolved table; None of a file.
+        """
+        identities = source_identities(self._engine, source, self._database, relation)
+        wanted = identify_source(source, self._database)
+        released = self._read_elsewhere("releases", lambda transaction: self._of_source(transaction, wanted))
+        owned = self._owners_elsewhere("history") + self._owners_elsewhere("budget")
+        holding = [location for location, _ in released] + [
+            location for location, owners in owned if any(one in owners for one in identities)
+        ]
+        return list(dict.fromkeys(holding))
+
+    def _of_source(self, transaction: Transaction, wanted: SourceIdentity) -> list[Row]:
+        """Read the runs of a catalog that released a source."""
+        bound = {} if wanted.is_file else {"name": wanted.name, "database": wanted.database}
+        return [
+            row
+            for row in transaction.rows("select_released", bound, of_file=wanted.is_file)
+            if identify_recorded(row["source"], row["database"], row["recoding"]) == wanted
+        ]
+
+    def _owners_elsewhere(self, kind: str) -> list[tuple[CatalogLocation, dict[str, str]]]:
+        """Read the history, or the budget, that each identity of a source has in each other catalog."""
+        table, template = {
+            "history": ("history_sources", "select_history_sources"),
+            "budget": ("budget_sources", "select_budget_sources"),
+        }[kind]
+        return self._read_elsewhere(
+            table, lambda transaction: [{row["identity"]: row[kind] for row in transaction.rows(template)}]
+        )
+
+    def _read_elsewhere(
+        self, table: str, read: Callable[[Transaction], list[Result]]
+    ) -> list[tuple[CatalogLocation, Result]]:
+        """Read from each other catalog that may be read, and that has a table."""
+
+        def read_there(database: Database) -> list[tuple[CatalogLocation, Result]]:
+            known = [one for one in self._others(database, None) if one.problem is None and table in one.holds]
+            return [(one.location, row) for one in known for row in read(database.transaction.at(one.location.tables))]
+
+        return self._in_each_database(read_there)
+
+    def _others(self, database: Database, source: str | None) -> list[KnownCatalog]:
+        rows = database.transaction.rows("list_catalogs", **catalog_marks(source))
+        known = [known_catalog(tuple(row.values())) for row in rows]
+        others = [one for one in known if not (database.has_own and self._is_own(one.location))]
+        return [_checked(database.transaction, one) for one in others]
+
+    def _is_own(self, location: CatalogLocation) -> bool:
+        fold = self._store.traits.fold
+        return (fold(location.schema), location.prefix) == (fold(self.location.schema), self.location.prefix)
+
+    def _in_each_database(self, work: Callable[[Database], list[Result]]) -> list[Result]:
+        """Do work in the database of the catalog, then in others: of the source, and where a catalog is by default."""
+        is_one = is_same_database(self._engine, self._store)
+        results = self._connection.do("be read", lambda transaction: work(Database(transaction, True, is_one)))
+        if not is_one and self._engine.traits.keeps_catalog:
+            with reading(self._engine) as transaction:
+                results += work(Database(transaction, False, True))
+        for url in self.usual:
+            with connect(url) as engine, reading(engine) as transaction:
+                results += work(Database(transaction, False, False))
+        return results
+
+
+@contextlib.contextmanager
+def reading(engine: Engine) -> Iterator[Transaction]:
+    """Open a transaction that reads the catalogs of a database, in a session of its own."""
+    with contextlib.closing(engine.fork()) as session:
+        driver = driver_of(session)
+        try:
+            with begun(driver, session.render, Tables.named()) as transaction:
+                yield transaction
+        except driver.errors as error:
+            raise EngineError(f"The other catalogs could not be read: {type(error).__name__}.") from error
+
+
+def _checked(transaction: Transaction, one: KnownCatalog) -> KnownCatalog:
+    """Add the reason why a catalog that may be read is not: it holds code of others, or is of a newer version."""
+    if one.problem is not None:
+        return one
+    revision = transaction.rows("get_revision", table=one.location.relation(VERSION_TABLE))
+    if revision and revision[0]["version_num"] not in revisions():
+        return dataclasses.replace(one, problem="A newer version of sqlanon made it: upgrade sqlanon.")
+    if one.owner is not None and (code := transaction.rows("list_foreign_code", **_place(one.location))):
+        seen = sorted(row["problem"] for row in code)[0]
+        return dataclasses.replace(one, problem=f"It is no plain catalog: {seen}. Have an administrator drop that.")
+    return one
+
+
+def _place(location: CatalogLocation) -> dict[str, Any]:
+    return {name: value for name, value in place_of(location).items() if name != "prefix"}

@@ -1,0 +1,304 @@
+"""A catalog that a policy names is used, or the command ends with 4; what others hold of a source binds too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sqlanon.policy.grants import grant_script
+from sqlanon.policy.loading import build_policy
+from sqlanon.support.roles import Roles
+from tests.cli.support import call, execute, make_patients, query
+from tests.postgres_server import PostgresServer
+from tests.roles_support import Place, open_place
+from tests.run_support import quoted
+
+pytestmark = pytest.mark.in_turns(4)
+
+FIRST = "count(*) where age <= 40"
+SECOND = "count(*) where age <= 41"  # with the first: the five persons of 41
+COUNTED: dict[str, Any] = {
+    "attributes": {
+        "age": {"role": "quasi-identifier"},
+        "sex": {"role": "quasi-identifier"},
+        "ward": {"role": "insensitive"},
+    },
+    "privacy": [{"model": "k-anonymity", "k": 10}],
+}
+COMMANDS: list[tuple[str, ...]] = [
+    ("run", "POLICY", "-q"),
+    ("run", "POLICY", "--dry-run"),
+    ("check", "POLICY"),
+    ("verify", "POLICY"),
+    ("ask", "POLICY", FIRST),
+    ("apply", "latest", "--to", "counted", "--policy", "POLICY", "-q"),
+    ("sweep", "POLICY", "--k", "10,20"),
+    ("rules", "latest", "--policy", "POLICY"),
+    ("export", "latest", "--as", "sql", "--policy", "POLICY"),
+    ("freeze", "latest", "--name", "nightly", "--policy", "POLICY"),
+    ("job", "run", "nightly", "--policy", "POLICY"),
+    ("jobs", "--policy", "POLICY"),
+    ("job", "show", "nightly", "--policy", "POLICY"),
+    ("schedule", "nightly", "--at", "0 3 * * *", "--policy", "POLICY"),
+    ("unschedule", "nightly", "--policy", "POLICY"),
+    ("runs", "--policy", "POLICY"),
+    ("runs", "--watch", "--policy", "POLICY"),
+    ("show", "latest", "--policy", "POLICY"),
+    ("report", "latest", "--policy", "POLICY"),
+    ("record", "latest", "--policy", "POLICY"),
+    ("diff", "1", "2", "--policy", "POLICY"),
+    ("cancel", "latest", "--policy", "POLICY"),
+    ("gc", "--policy", "POLICY"),
+    ("budget", "show", "--policy", "POLICY"),
+    ("budget", "close", "people", "--policy", "POLICY"),
+]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A table of counted persons, and policies about it in a directory."""
+
+    url: str
+    directory: Path
+
+    def policy(self, **more: Any) -> Path:
+        data: dict[str, Any] = {"source": {"url": self.url, "table": "counted"}, "release": {"table": "released"}}
+        path = self.directory / "policy.yml"
+        path.write_text(yaml.safe_dump(data | COUNTED | more))
+        return path
+
+
+def _make_counted(url: str) -> None:
+    make_patients(url)
+    execute(url, "CREATE TABLE counted AS SELECT age, sex, ward FROM patients")
+
+
+@pytest.fixture
+def kept(database_url: str, tmp_path: Path) -> Kept:
+    _make_counted(database_url)
+    return Kept(database_url, tmp_path)
+
+
+@dataclass(frozen=True)
+class Granted:
+    """The same on PostgreSQL, with the runner's role and its grants as `grant-script` prints them."""
+
+    place: Place
+    directory: Path
+
+    def data(self, role: str, **more: Any) -> dict[str, Any]:
+        source = {"url": self.place.url(role), "table": "public.counted"}
+        return {"source": source, "release": {"table": "released.counted"}} | COUNTED | more
+
+    def grant(self, roles: Roles | None = None, **more: Any) -> None:
+        script = grant_script(build_policy(self.data("postgres", **more)), roles or self.place.roles)
+        execute(self.place.postgres_url, *script.split("-- split --"))
+
+    def policy(self, role: str | None = None, **more: Any) -> Path:
+        path = self.directory / "policy.yml"
+        path.write_text(yaml.safe_dump(self.data(role or self.place.roles.runner, **more)))
+        return path
+
+
+@pytest.fixture
+def granted(postgres_server: PostgresServer, postgres_url: str, tmp_path: Path) -> Iterator[Granted]:
+    with open_place(postgres_server, postgres_url) as place:
+        _make_counted(place.postgres_url)
+        granted = Granted(place, tmp_path)
+        granted.grant()
+        yield granted
+
+
+def _ended(path: Path, commands: list[tuple[str, ...]] = COMMANDS, **environment: str) -> dict[str, tuple[int, str]]:
+    """Call the commands with a policy; their exit codes and what they said, by the command."""
+    ended = {}
+    for command in commands:
+        result = call(*(str(path) if word == "POLICY" else word for word in command), environment=environment)
+        ended[" ".join(command)] = (result.exit_code, result.stderr)
+    return ended
+
+
+def _all_refused(ended: dict[str, tuple[int, str]], said: str) -> None:
+    wrong = [f"{name}: {code}, {text}" for name, (code, text) in ended.items() if code != 4 or said not in text]
+    assert "\n".join(wrong) == ""
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("sqlanom", "AUTHORIZATION"),  # mistyped, and the runner may make no schema
+        ("public", "GRANT CREATE ON SCHEMA"),  # there, and others' to create in
+        ("others", "GRANT USAGE, CREATE ON SCHEMA"),  # the catalog of another role
+        ("sqlanon", 'ON sqlanon.questions TO "'),  # its own, and a right on a table is missing
+    ],
+)
+def test_every_command_refuses_a_catalog_that_the_role_cannot_use(granted: Granted, schema: str, said: str) -> None:
+    url = granted.place.postgres_url
+    assert call("run", granted.policy(), "-q").exit_code == 0
+    assert call("db", "upgrade", "--policy", granted.policy("postgres", catalog={"schema": "others"})).exit_code == 0
+    execute(url, f"REVOKE INSERT ON sqlanon.questions FROM {quoted(granted.place.roles.runner)}")
+    _all_refused(_ended(granted.policy(catalog={"schema": schema})), said)
+    assert query(url, "SELECT count(*) FROM pg_class WHERE relname LIKE 'sqlanon%' AND relkind = 'r'") == [(0,)]
+
+
+@pytest.mark.parametrize("schema", ["mistyped", "not a catalog"])
+def test_no_command_makes_a_catalog_where_another_knows_the_source(kept: Kept, schema: str) -> None:
+    execute(kept.url, 'CREATE SCHEMA "not a catalog"', 'CREATE TABLE "not a catalog".runs (i INTEGER)')
+    assert call("run", kept.policy(), "-q").exit_code == 0
+    _all_refused(_ended(kept.policy(catalog={"schema": schema})), "There is no catalog in schema")
+    there = "SELECT schema_name FROM information_schema.schemata WHERE schema_name = 'mistyped'"
+    assert query(kept.url, there) == []
+
+
+def test_a_file_that_is_no_catalog_yet_is_not_made_either(kept: Kept) -> None:
+    assert call("run", kept.policy(), "-q").exit_code == 0
+    file = kept.directory / "mistyped.duckdb"
+    _all_refused(_ended(kept.policy(catalog={"url": f"duckdb:///{file}"})), "")
+    (kept.directory / "notes.duckdb").write_text("no database")
+    _all_refused(_ended(kept.policy(catalog={"url": f"duckdb:///{kept.directory / 'notes.duckdb'}"})), "")
+    assert not file.exists()
+
+
+def test_a_schema_of_other_tables_is_taken_for_no_catalog(kept: Kept) -> None:
+    execute(kept.url, "CREATE SCHEMA shop", "CREATE TABLE shop.orders (i INTEGER)")
+    commands = [command for command in COMMANDS if command[0] != "verify"]  # there is no release yet
+    _all_refused(_ended(kept.policy(catalog={"schema": "shop"}), commands[:4]), "other tables and no catalog")
+    execute(kept.url, "CREATE TABLE shop.alembic_version (version_num TEXT)")
+    execute(kept.url, "INSERT INTO shop.alembic_version VALUES ('0a1b2c')")
+    _all_refused(_ended(kept.policy(catalog={"schema": "shop"}), commands), "another program")
+
+
+def test_a_catalog_of_another_version_is_brought_up_to_date_or_refused(kept: Kept) -> None:
+    policy = kept.policy(catalog={"schema": "audit"})
+    assert call("run", policy, "-q").exit_code == 0
+    assert call("db", "downgrade", "0005", "--policy", policy).exit_code == 0
+    _all_refused(_ended(policy, [("check", "POLICY"), ("verify", "POLICY")]), "db upgrade")
+    assert call("runs", "--policy", policy).exit_code == 0
+    assert call("check", policy).exit_code == 0
+    execute(kept.url, "UPDATE audit.alembic_version SET version_num = '9999'")
+    _all_refused(_ended(policy), "upgrade sqlanon")
+
+
+def test_a_new_name_is_a_new_catalog_for_a_source_that_none_knows(kept: Kept) -> None:
+    policy = kept.policy(catalog={"schema": "Audit log"})
+    assert call("check", policy).exit_code == 0
+    assert call("run", policy, "-q").exit_code == 0
+    assert query(kept.url, 'SELECT status FROM "Audit log".runs') == [("published",)]
+
+
+def test_a_question_is_audited_with_the_histories_of_all_catalogs(kept: Kept) -> None:
+    assert call("ask", kept.policy(), FIRST).exit_code == 0
+    assert call("ask", kept.policy(), SECOND).exit_code == 3
+    other = kept.policy(catalog={"schema": "fresh"})
+    assert call("ask", other, SECOND).exit_code == 4
+    assert call("db", "upgrade", "--policy", other).exit_code == 0
+    assert call("ask", other, SECOND).exit_code == 3
+    file = kept.policy(catalog={"url": f"duckdb:///{kept.directory}/fresh.duckdb"})
+    assert call("ask", file, SECOND).exit_code == 4
+    assert call("db", "upgrade", "--policy", file).exit_code == 0
+    assert call("ask", file, SECOND).exit_code == 3
+    assert call("ask", file, FIRST).exit_code == 0
+
+
+def test_one_recoding_is_one_recoding_in_all_catalogs(kept: Kept) -> None:
+    assert call("run", kept.policy(republish="same-recoding"), "-q").exit_code == 0
+    for catalog in ({"schema": "fresh"}, {"url": f"duckdb:///{kept.directory}/fresh.duckdb"}):
+        other = kept.policy(catalog=catalog, release={"table": "second"})
+        assert call("run", other, "-q").exit_code == 4
+        assert call("db", "upgrade", "--policy", other).exit_code == 0
+        for command, code in (("run", 2), ("check", 0)):
+            refused = call(command, other)
+            assert (refused.exit_code, "(in the catalog of schema" in refused.output) == (code, True)
+
+
+def test_one_recoding_of_a_file_is_one_in_another_file_too(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    rows = [f"{20 + i % 9},{'FM'[i % 2]},{i % 5}" for i in range(90)]
+    (tmp_path / "people.csv").write_text("\n".join(["age,sex,ward", *rows]) + "\n")
+    kept = Kept("", tmp_path)
+    files = {"source": {"file": "people.csv"}, "release": {"file": "out/released.csv"}}
+    assert call("run", kept.policy(republish="same-recoding", **files), "-q").exit_code == 0
+    other = kept.policy(catalog={"url": f"duckdb:///{tmp_path}/fresh.duckdb"}, **files)
+    assert call("run", other, "-q", "--replace").exit_code == 4
+    assert call("db", "upgrade", "--policy", other).exit_code == 0
+    assert call("run", other, "-q", "--replace").exit_code == 2
+
+
+def test_a_source_has_one_budget_in_all_catalogs(kept: Kept) -> None:
+    private: dict[str, Any] = {
+        "attributes": COUNTED["attributes"] | {"sex": {"role": "quasi-identifier", "values": ["F", "M"]}},
+        "privacy": [{"model": "differential-privacy", "epsilon": 1, "unit": "row"}],
+        "algorithm": {"name": "contingency"},
+        "budget": {"ledger": "people"},
+    }
+    private["attributes"]["age"] = {"role": "identifier"}
+    private["attributes"]["ward"] = {"role": "identifier"}
+    granting = ("budget", "grant", "people", "--epsilon", "1", "--reason", "a test", "--policy")
+    assert call(*granting, kept.policy(**private)).exit_code == 0
+    if kept.url.startswith("duckdb"):  # names that differ in case are one name there
+        assert call(*granting, kept.policy(catalog={"schema": "SQLanon"}, **private)).exit_code == 0
+    other = kept.policy(catalog={"schema": "fresh"}, **private)
+    assert call(*granting, other).exit_code == 4
+    assert call("db", "upgrade", "--policy", other).exit_code == 0
+    refused = call(*granting, other)
+    assert (refused.exit_code, "one budget for good" in refused.stderr) == (2, True)
+
+
+def test_a_catalog_that_cannot_be_read_is_not_taken_for_none(granted: Granted) -> None:
+    """Another runner's history of the same table: while it is unknown, nothing is answered, and the way is said."""
+    second = Roles(granted.place.roles.runner + " 2", granted.place.roles.reader)
+    own: dict[str, Any] = {"catalog": {"schema": "second"}, "release": {"table": "second_release.counted"}}
+    assert call("ask", granted.policy(), FIRST).exit_code == 0
+    try:
+        granted.grant(second, **own)
+        for more, code in (({}, 0), ({"republish": "same-recoding"}, 4)):
+            assert call("run", granted.policy(second.runner, **own, **more), "-q", "--replace").exit_code == code
+        policy = granted.policy(second.runner, **own)
+        refused = call("ask", policy, SECOND)
+        assert refused.exit_code == 4
+        (_, grants), runner = refused.stderr.split("run ", 1), quoted(granted.place.roles.runner)
+        assert "can't be read" in refused.stderr
+        execute(granted.place.postgres_url, *grants.strip().removesuffix(".").split("; "))
+        asked = call("ask", policy, SECOND)
+        assert (asked.exit_code, "denied" in asked.stderr) == (3, True), asked.stderr
+        execute(granted.place.postgres_url, f"REVOKE ALL ON SCHEMA sqlanon FROM {quoted(second.runner)}")
+        execute(granted.place.postgres_url, f"REVOKE SELECT ON public.counted FROM {runner}")
+        execute(granted.place.postgres_url, f"REVOKE SELECT (age, sex, ward) ON public.counted FROM {runner}")
+        assert call("ask", policy, FIRST).exit_code == 0  # whoever may not read the table has no history of it
+    finally:
+        execute(granted.place.postgres_url, f"DROP OWNED BY {quoted(second.runner)} CASCADE")
+        execute(granted.place.postgres_url, f"DROP ROLE {quoted(second.runner)}")
+
+
+def test_the_schema_of_releases_stands_in_where_none_is_named_and_is_said(granted: Granted) -> None:
+    url, roles = granted.place.postgres_url, granted.place.roles
+    execute(url, f"ALTER SCHEMA sqlanon OWNER TO {quoted(roles.reader)}")
+    execute(url, f"REVOKE ALL ON SCHEMA sqlanon FROM {quoted(roles.runner)}")
+    policy, said = granted.policy(), "its catalog is in schema"
+    asked = call("ask", policy, FIRST)
+    assert (asked.exit_code, said in asked.stderr) == (0, True), asked.stderr
+    for command in (("runs", "--policy", policy), ("check", policy), ("gc", "--policy", policy)):
+        ended = call(*command)
+        assert (ended.exit_code, said in ended.stderr) == (0, True)
+    readable = (
+        "SELECT relname FROM pg_class WHERE relname LIKE 'sqlanon%' AND relkind = 'r'"
+        f" AND has_table_privilege('{roles.reader}', oid, 'SELECT')"
+    )
+    assert query(url, readable) == []
+    named = call("runs", "--policy", granted.policy(catalog={"schema": "released"}))
+    assert (named.exit_code, "No run is recorded" in named.stderr) == (0, True)
+    execute(url, f"GRANT SELECT ON released.sqlanon_questions TO {quoted(roles.reader)}")  # as older versions left it
+    assert call("ask", policy, SECOND).exit_code == 3
+    assert query(url, readable) == []
+
+
+def test_a_url_whose_catalog_has_another_name_is_not_taken_for_empty(kept: Kept) -> None:
+    assert call("runs", "--url", kept.url).exit_code == 0
+    assert call("run", kept.policy(catalog={"schema": "audit"}), "-q").exit_code == 0
+    commands = [("runs",), ("show", "latest"), ("report", "latest"), ("freeze", "latest", "--name", "n"), ("gc",)]
+    _all_refused(_ended(kept.directory, commands, SQLANON_URL=kept.url), "audit")
