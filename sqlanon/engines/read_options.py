@@ -53,6 +53,7 @@ class ReadOptions:
     null: fields without quotes that stand for NULL.
     types: columns and the type of each, as policies name types; other columns are judged by their values.
     dates: formats (of strptime) of columns that hold dates or moments.
+    is_checked: whether the reading is held against a second one.
     """
 
     delimiter: str | None = None
@@ -60,6 +61,7 @@ class ReadOptions:
     null: tuple[str, ...] = ("",)
     types: Mapping[str, str] = field(default_factory=dict)
     dates: tuple[str, ...] = ()
+    is_checked: bool = True
 
 
 @dataclass(frozen=True)

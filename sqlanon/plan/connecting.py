@@ -47,7 +47,11 @@ def open_release(
         if file is not None:
             yield (
                 engine,
-                view_file(engine, table or file, ReadOptions(delimiter=",", types=dict.fromkeys(as_text, "text"))),
+                view_file(
+                    engine,
+                    table or file,
+                    ReadOptions(delimiter=",", types=dict.fromkeys(as_text, "text"), is_checked=False),
+                ),
             )
         else:
             with open_release_table(engine, policy, table, keeps=keeps) as release:

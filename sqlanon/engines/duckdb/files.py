@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -10,6 +11,15 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.duckdb.column_types import decide_types
+from sqlanon.engines.duckdb.second_reading import (
+    Counts,
+    count_delimited,
+    count_sheet,
+    json_pointer,
+    plain_names,
+    refuse_equal_names,
+    require_same,
+)
 from sqlanon.engines.duckdb.text_files import (
     column_names,
     delimiter_of,
@@ -53,13 +63,42 @@ class FileReader:
         if len(paths) > 1 and self._engine.query_one("engine/count_parquet_schemas", paths=paths) != (1,):
             raise PolicyError(f"The files of {self._path} do not have the same columns in the same types and order.")
         self._engine.run("engine/create_parquet_view", view=relation, paths=paths)
+        if self._options.is_checked:
+            self._check_parquet(relation, paths)
         return FileReading(relation, "parquet")
+
+    def _check_parquet(self, relation: Relation, paths: list[Text]) -> None:
+        """Hold what the view reads against the schema and the statistics in the files."""
+        names = plain_names(self._engine.query("engine/list_parquet_names", path=paths[0]))
+        refuse_equal_names(self._path, [name for name, _ in names])
+        (rows,) = self._engine.query_one("engine/count_parquet_rows", paths=paths)
+        stated = dict(self._engine.query("engine/count_parquet_values", paths=paths))
+        known = [name for name, is_plain in names if is_plain and stated.get(name) is not None]
+        read = self._counted(relation, known)
+        require_same(self._path, known, read, Counts(int(rows or 0), tuple(int(stated[name]) for name in known)))
+
+    def _counted(self, relation: Relation, names: Sequence[str], empty: Sequence[str] = ()) -> Counts:
+        columns = [Identifier(name) for name in names]
+        rows, *values = self._engine.query_one(
+            "engine/count_read_values", table=relation, columns=columns, empty=[Text(text) for text in empty]
+        )
+        return Counts(rows, tuple(values))
 
     def _read_json(self, relation: Relation) -> FileReading:
         (path,) = self._file.patterns
-        names = [row[0] for row in self._engine.query("engine/list_json_columns", path=path)]
+        keys = self._engine.query("engine/list_json_keys", path=path)
+        names = [name for name, _ in keys]
+        refuse_equal_names(self._path, names)
+        if doubled := [name for name, twice in keys if twice]:
+            raise PolicyError(f"{self._path} has objects that name a key twice: {', '.join(doubled)}.")
+        if not names:
+            raise PolicyError(f"{self._path} holds no objects with keys, which would be its columns.")
         texts = relation.sibling(f"{relation.name}_texts")
         self._engine.run("engine/read_json_text", table=texts, path=path, names=[Text(name) for name in names])
+        if self._options.is_checked:
+            paths = [Text(json_pointer(name)) for name in names]
+            rows, *values = self._engine.query_one("engine/count_json_values", path=path, paths=paths)
+            require_same(self._path, names, self._counted(texts, names), Counts(rows, tuple(values)))
         return FileReading(relation, "json", self._typed(relation, texts, names))
 
     def _read_text(self, relation: Relation) -> FileReading:
@@ -77,8 +116,21 @@ class FileReader:
             delimiter=Text(delimiter),
             null=[Text(text) for text in null] or [Text("\x01")],
         )
+        if self._options.is_checked:
+            self._check_text(local, texts, names, delimiter)
         columns = self._typed(relation, texts, names)
         return FileReading(relation, self._file.format, columns, delimiter, self._options.encoding, null)
+
+    def _check_text(self, local: Path, texts: Relation, names: list[str], delimiter: str) -> None:
+        """Hold the texts that were read against the file, or the sheet, as it is read otherwise."""
+        if self._file.format == "xlsx":
+            null: tuple[str, ...] = ()
+            other: Counts | None = count_sheet(Path(self._file.paths[0]), len(names))
+        else:
+            null = self._options.null
+            other = count_delimited(local, names, delimiter, null)
+        if other is not None:
+            require_same(self._path, names, self._counted(texts, names, ("", *null)), other)
 
     def _header(self, local: Path, path: Text) -> str:
         """The first record of the file. DuckDB is asked where it alone can decompress it."""

@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from sqlanon.engines.duckdb.second_reading import refuse_equal_names
+from sqlanon.engines.duckdb.sheets import inspect_sheet
 from sqlanon.engines.files import STANDARD_INPUT, SourceFile
 from sqlanon.engines.private import spool_standard_input
 from sqlanon.engines.read_options import UTF_8, ReadOptions
@@ -79,10 +81,7 @@ def column_names(header: str, delimiter: str, path: str) -> list[str]:
     except (csv.Error, ValueError):
         raise PolicyError(f"The first line of {path} is no header: it must hold the names of the columns.") from None
     names = [field or f"column{place}" for place, field in enumerate(fields)]
-    folded = [name.casefold() for name in names]
-    twice = sorted({name for name, low in zip(names, folded, strict=True) if folded.count(low) > 1})
-    if twice:
-        raise PolicyError(f"Columns of {path} have the same name: {', '.join(twice)}. Rename them in its first line.")
+    refuse_equal_names(path, names)
     return names
 
 
@@ -113,11 +112,12 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _copy_sheet(path: Path, copy: Path) -> Path:
-    """Copy the first sheet of a spreadsheet as delimited text."""
+    """Copy the first sheet of a spreadsheet as delimited text, once its size is known to be bearable."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
         raise PolicyError(f"Reading {path} needs a package more: pip install 'sqlanon[excel]'.") from None
+    inspect_sheet(path)
     try:
         rows = CalamineWorkbook.from_path(path).get_sheet_by_index(0).to_python(skip_empty_area=False)
     except (CalamineError, OSError, ValueError, IndexError):
