@@ -220,13 +220,16 @@ def test_types_that_parquet_lacks_are_named(tmp_path: Path) -> None:
         ("same", "c_uuid", "the release is in the same database"),
         ("parquet", "c_text", "the column is text"),
         ("parquet", "age", "role quasi-identifier does not use"),
+        ("parquet", "c_day", "judge the order of texts"),
     ],
 )
 def test_text_that_changes_nothing_is_refused(tmp_path: Path, target: str, column: str, said: str) -> None:
-    source = fill_duckdb(tmp_path / "source.duckdb", {name: DUCKDB[name] for name in ("c_uuid", "c_text")})
+    source = fill_duckdb(tmp_path / "source.duckdb", {name: DUCKDB[name] for name in ("c_uuid", "c_text", "c_day")})
     release = release_of(target, tmp_path, "")
     qi = ", as: text" if column == "age" else ""
-    refused = call("check", write(tmp_path, source, release, ["c_uuid", "c_text"], [column], qi))
+    policy = write(tmp_path, source, release, ["c_uuid", "c_text", "c_day"], [column], qi)
+    policy.write_text(policy.read_text().replace("c_day: {role: insensitive", "c_day: {role: sensitive"))
+    refused = call("check", policy)
     assert (refused.exit_code, said in " ".join(refused.output.split())) == (2, True), refused.output
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.plan.subject import PlanSubject
-from sqlanon.policy import Policy
+from sqlanon.policy import Policy, Role
 from sqlanon.policy.document import path_text
 from sqlanon.work.publish import is_text_file, texts_of_csv
 from sqlanon.work.session import carried_to
@@ -30,6 +30,11 @@ def as_text_problems(subject: PlanSubject) -> Iterator[str]:
             yield f"{place}: as: text {reason}; leave it out."
         elif column.kind is Kind.TEXT:
             yield f"{place}: as: text changes nothing, as the column is text; leave it out."
+        elif attribute.role is Role.SENSITIVE and (column.kind.is_numeric or column.kind.has_day):
+            yield (
+                f"{place}: as: text would have models judge the order of texts, not that of {column.kind} values;"
+                " cast the column in a view, or write a .csv file."
+            )
 
 
 def _why_unused(subject: PlanSubject) -> str | None:
