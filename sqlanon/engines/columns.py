@@ -49,6 +49,7 @@ class Column:
 
     compares: whether its values can be grouped and sorted as they are; not all types of kind OTHER can.
     has_exact_text: whether the texts of values that differ do, by the macro `text_of_other` where the kind is OTHER.
+    is_rescaled: whether the scales of decimals have changed on the way, so that equal numbers are the same value.
     field: an expression of a field of a nested type, such as a view may have as a column.
     """
 
@@ -58,6 +59,7 @@ class Column:
     nullable: bool = True
     compares: bool = True
     has_exact_text: bool = True
+    is_rescaled: bool = False
     field: str = ""
 
     @property

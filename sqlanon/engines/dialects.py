@@ -58,6 +58,8 @@ class Dialect:
     types: its types for values of other engines' columns, and for what the program makes: `text`, `int64`, `float64`.
     names_files: a source may be a file that its sessions reach, beside the URL.
     writes_directories: a file that it writes is a directory of Parquet files.
+    years: the first and the last year that its days and moments may lie in, by their kind; of both the calendars count
+        1 BC as year 0, or as year -1.
     range_types: its types for ranges of values, by the kind of the values; of those that lack `has_ranges` empty.
     settings: by which values mean the same in sessions that are not the program's; zone_settings: times with a zone.
     spellings: words of templates that it spells otherwise. raw_literals: those with a backslash.
@@ -79,6 +81,7 @@ class Dialect:
     types: ClassVar[Mapping[str, str]]
     names_files: ClassVar[bool] = False
     writes_directories: ClassVar[bool] = False
+    years: ClassVar[Mapping[str, tuple[int, int]]] = {}
     range_types: ClassVar[Mapping[str, str]] = {}
     settings: ClassVar[Mapping[str, str]] = {}
     zone_settings: ClassVar[Mapping[str, str]] = {}
@@ -147,6 +150,7 @@ class Dialect:
     keeps_temporary_tables: ClassVar[bool] = False  # a session for reading only may make them
     stacked_tuples: ClassVar[int] = 20_000  # that one statement groups for several generalizations: more would spill
     runs_code_of_others: ClassVar[bool] = False  # who reads a relation may run code of its owner
+    reads_own_texts: ClassVar[bool] = False  # each of its types takes the text that it writes, and gives the value back
     has_formats: ClassVar[bool] = False  # texts of values depend on settings, which `publish/set_plain_formats` fixes
 
     @classmethod

@@ -68,6 +68,7 @@ class ReadOptions:
     header: whether the first line holds the names of the columns; None where this is not said.
     names: the names of the columns, in place of those in the first line, or of none.
     decimal, thousands: the marks within numbers; see `NumberMarks`.
+    is_checked: whether the reading is held against a second one.
     """
 
     delimiter: str | None = None
@@ -79,6 +80,7 @@ class ReadOptions:
     names: tuple[str, ...] = ()
     decimal: str | None = None
     thousands: str | None = None
+    is_checked: bool = True
 
     @property
     def marks(self) -> NumberMarks:
@@ -87,7 +89,7 @@ class ReadOptions:
 
     def given(self) -> dict[str, Any]:
         """The options that say something, by their names in policies."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {name: getattr(self, name) for name in POLICY_OPTIONS}
         return {key: value for key, value in values.items() if value is not None and (value or key in _MAY_BE_EMPTY)}
 
     def problems(self) -> list[str]:
@@ -119,6 +121,10 @@ class ReadOptions:
             )
         if problems:
             raise PolicyError(problems)
+
+
+POLICY_OPTIONS = tuple(one.name for one in fields(ReadOptions) if one.name != "is_checked")
+"""The options that a policy can say of its source."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from sqlanon.plan.clustered import cluster_problems, cluster_warnings
 from sqlanon.plan.persons import person_notes, person_problems, person_warnings
 from sqlanon.plan.population_checks import covering_problems, population_problems
 from sqlanon.plan.pseudonyms import is_omitted, key_problems, pseudonym_problems, pseudonym_warnings
+from sqlanon.plan.released_texts import as_text_problems
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import (
     AttributeSection,
@@ -66,6 +67,7 @@ def problems(subject: PlanSubject) -> Iterator[str]:
         yield from _limit_problems(place, column, attribute)
         if attribute.sets != "list" and (attribute.hierarchy is not None or not column.kind.is_nominal):
             yield f"{place}: sets is for texts without a hierarchy, and this column shows no sets; leave it out."
+    yield from as_text_problems(subject)
     yield from pseudonym_problems(subject)
     yield from person_problems(subject)
     yield from _algorithm_problems(subject)

@@ -73,8 +73,9 @@ def reading_of_release(file: str, as_text: Sequence[str] = (), is_own: bool = Fa
     is_own: whether it is that of the policy, whose first line holds names.
     """
     if not is_delimited(file):
-        return ReadOptions()
-    return ReadOptions(delimiter=",", types=dict.fromkeys(as_text, "text"), header=True if is_own else None)
+        return ReadOptions(is_checked=False)
+    types = dict.fromkeys(as_text, "text")
+    return ReadOptions(delimiter=",", types=types, header=True if is_own else None, is_checked=False)
 
 
 def _makes_tables(model: PrivacyModel) -> bool:

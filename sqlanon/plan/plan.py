@@ -20,6 +20,7 @@ from sqlanon.plan.climbed import climb_problems
 from sqlanon.plan.lookup import is_of_a_catalog, unknown_table
 from sqlanon.plan.population import hold_population
 from sqlanon.plan.pseudonyms import is_omitted, shown_column
+from sqlanon.plan.released_texts import texts_of_release
 from sqlanon.plan.repeating import NO_REPETITION, Repetition
 from sqlanon.plan.subject import PlanSubject, inspect_table
 from sqlanon.plan.trust import hold_trusted
@@ -32,7 +33,9 @@ from sqlanon.support.environment import Expanded, named
 from sqlanon.work.publish import (
     carrying_problems,
     check_file,
+    is_text_file,
     overwriting_problems,
+    parquet_value_problems,
     release_problems,
     target_problems,
     type_problems,
@@ -348,7 +351,10 @@ def find_release(
 
 def _losses(subject: PlanSubject, engine: Engine, source: Relation) -> list[str]:
     """The columns that would not arrive where the release is to be: in another database, or in a file."""
-    columns = subject.released_as_they_are
+    columns, file = subject.released_as_they_are, subject.policy.release.file
+    texts = texts_of_release(subject.policy, columns)
+    typed = [column for column in columns if column.name not in texts]
+    unfit = [] if file is None or is_text_file(file) else parquet_value_problems(engine, source, typed)
     elsewhere = carried_to(subject.policy, engine.traits)
     if elsewhere is not None:
         if lacking := copying_problems(engine.traits, elsewhere):
@@ -356,10 +362,8 @@ def _losses(subject: PlanSubject, engine: Engine, source: Relation) -> list[str]
         ranges = [column for column, a in subject.attributes if a.show is Show.RANGE and elsewhere.has_ranges]
         stay = "show: range does not go to another database; use show: bounds."
         problems = [f"{path_text(('attributes', column.name))}: {stay}" for column in ranges]
-        remedy = f"{subject.recast[0].upper()}{subject.recast[1:]}."
-        return [*problems, *(f"{one} {remedy}" for one in carrying_problems(engine, source, columns, elsewhere))]
-    file = subject.policy.release.file
-    return [] if file is None else [f"release.file: {problem}" for problem in type_problems(file, columns)]
+        return [*problems, *carrying_problems(engine, source, columns, elsewhere, texts), *unfit]
+    return [] if file is None else [f"release.file: {problem}" for problem in (*type_problems(file, typed), *unfit)]
 
 
 def _is_in_catalog_schema(policy: Policy, release: Relation) -> bool:

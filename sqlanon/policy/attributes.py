@@ -266,6 +266,9 @@ class AttributeSection(Part):
     form: Literal["text", "bytes"] = "text"
     """Pseudonyms: their 128 bits as `text`, 32 hexadecimal digits, or as 16 `bytes` (DuckDB: BLOB, PostgreSQL:
     bytea)."""
+    as_: Literal["text"] | None = Field(default=None, alias="as")
+    """Kept columns in a Parquet file or another database: `text`, the text that the source's engine writes of a value,
+    for a type or for values that the release can't hold otherwise. A CSV file has that text anyway."""
     order: Annotated[tuple[str, ...] | None, BeforeValidator(_order)] = None
     """Microaggregation: all values of a column of categories, from the least to the greatest, as `[A, B, C, D]`."""
     nulls: Literal["allow", "unknown", "nothing", "value", "refuse", "each"] = "allow"
@@ -327,6 +330,8 @@ class AttributeSection(Part):
             raise broken(f"has an order, which an attribute with role {self.role.value} does not use.")
         if self.sets != "list" and (self.role is not Role.QUASI_IDENTIFIER or self.show is not Show.LABEL):
             raise broken("has sets, which only labels of quasi-identifiers have.")
+        if self.as_ is not None and self.role not in (Role.SENSITIVE, Role.INSENSITIVE):
+            raise broken(f"has as: {self.as_}, which an attribute with role {self.role.value} does not use.")
         for key in ("bottom", "top"):
             if getattr(self, key) is not None and self.role is not Role.QUASI_IDENTIFIER:
                 raise broken(f"has {key}, which an attribute with role {self.role.value} does not use.")

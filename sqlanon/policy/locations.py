@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from sqlanon.engines.dialects import find_dialect
-from sqlanon.engines.read_options import ReadOptions, is_text_encoding, type_named
+from sqlanon.engines.read_options import POLICY_OPTIONS, ReadOptions, is_text_encoding, type_named
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError
 from sqlanon.policy.part import Part, Reference, broken
@@ -74,7 +73,7 @@ class Source(Location):
     @property
     def reading(self) -> ReadOptions:
         """The options by which the file is read."""
-        return ReadOptions(**{one.name: getattr(self, one.name) for one in fields(ReadOptions)})
+        return ReadOptions(**{name: getattr(self, name) for name in POLICY_OPTIONS})
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -10,7 +10,7 @@ from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
 
 _UNUSED = ("suppression", "remainder", "suppressed", "ranges", "subject", "budget")
-_UNUSED_OF_COLUMNS = ("hierarchy", "show", "key", "order", "bottom", "top", "domain", "values", "sets")
+_UNUSED_OF_COLUMNS = ("hierarchy", "show", "key", "order", "bottom", "top", "domain", "values", "sets", "as_")
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,6 @@ class WithoutClasses:
 
 def _unused_of(attribute: AttributeSection) -> Iterator[str]:
     """List the keys that are given and not used; a sensitive column has `nulls` as it is read, given or not."""
-    yield from (key for key in _UNUSED_OF_COLUMNS if key in attribute.model_fields_set)
+    yield from (key.rstrip("_") for key in _UNUSED_OF_COLUMNS if key in attribute.model_fields_set)
     if attribute.nulls != ("nothing" if attribute.role is Role.SENSITIVE else "allow"):
         yield "nulls"

@@ -74,18 +74,26 @@ def rows_for_a_file(
     Texts are enumerations there: a file holds the same texts, and is written in a tenth of the time. The engine must be
     one that sorts narrow rows.
     """
-    columns = _columns(plan, recoding)
+    columns, as_text = _columns(plan, recoding), _as_text(plan)
     with _sorted(engine, workspace, recoding, columns) as (rows, counted):
+        casts = [TEXT if c.name.name in as_text else None if c.is_text else c.cast for c in columns]
         shown = [
-            {"name": column.name, "stored": _sorted_name(number), "type": None if column.is_text else column.cast}
-            for number, column in enumerate(columns)
+            {"name": column.name, "stored": _sorted_name(number), "type": cast}
+            for number, (column, cast) in enumerate(zip(columns, casts, strict=True))
         ]
         engine.run("staging/view_sorted_rows", view=view, sorted=rows, columns=shown, counted=counted)
         texts = {column.name.name for column in columns if column.is_text}
         yield [
-            replace(one, type=_TEXT_TYPE, kind=Kind.TEXT) if one.name in texts else one for one in engine.columns(view)
+            as_text.get(one.name, replace(one, type=_TEXT_TYPE, kind=Kind.TEXT) if one.name in texts else one)
+            for one in engine.columns(view)
         ]
         engine.run("staging/drop_view", view=view)
+
+
+def _as_text(plan: Plan) -> dict[str, Column]:
+    """The columns that the policy has written as text, in the type to which these texts are cast back to be checked."""
+    written = [one.column for one in plan.attributes if plan.policy.attributes[one.name].as_ == "text"]
+    return {column.name: column for column in written}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from sqlanon.engines.base import Engine
 from sqlanon.engines.star import Star, create_view
 from sqlanon.plan.plan import Plan
+from sqlanon.plan.released_texts import texts_of_release
 from sqlanon.sql import Relation
 from sqlanon.staging.recode import Recoding
 from sqlanon.staging.rows import rows_for_a_file, stage
@@ -121,7 +122,7 @@ def _stage_table(session: Session, plan: Plan, workspace: Workspace, recoding: R
             grants = guard_staging(engine, final)
         return StagedTable(final, engine, final, plan.release, grants, replace)
     staged = _stage_aside(engine, workspace, plan, recoding)
-    grants = transfer(engine, staged, target, final)
+    grants = transfer(engine, staged, target, final, as_text=_texts(plan, engine, staged))
     return StagedTable(staged, target, final, plan.release, grants, replace)
 
 
@@ -139,7 +140,7 @@ def _stage_star(session: Session, plan: Plan, workspace: Workspace, recoding: Re
             grants = _guard(engine, final)
     if not session.is_one_database:
         for table, place in zip(aside.tables, final.tables, strict=True):
-            transfer(engine, table, target, place)
+            transfer(engine, table, target, place, as_text=_texts(plan, engine, table))
         with target.transaction():
             create_view(target, final)
             grants = guard_staging(target, final.view)
@@ -169,9 +170,14 @@ def _stage_file(
         final = open_file(target, Path(file.part), columns)
         return StagedFile(final, target, final, file)
     staged, rows = _stage_aside(engine, workspace, plan, recoding), Relation("released_rows", "main", "memory")
-    transfer(engine, staged, target, rows)
+    transfer(engine, staged, target, rows, as_text=_texts(plan, engine, staged))
     file.write(rows)
     return StagedFile(staged, target, open_file(target, Path(file.part), target.columns(rows)), file)
+
+
+def _texts(plan: Plan, engine: Engine, staged: Relation) -> frozenset[str]:
+    """Name the staged columns that are released as text."""
+    return texts_of_release(plan.policy, engine.columns(staged))
 
 
 def _stage_aside(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding) -> Relation:

@@ -106,7 +106,7 @@ def hashable(engine: Engine, column: Column, value: Markup) -> Markup:
         return value
     if column.kind is Kind.OTHER:
         return comparable(engine, value, column.kind)
-    return engine.render.macro("hashable_wide", value)
+    return engine.render.macro("hashable_wide", _rescaled(engine, column, value))
 
 
 def exact(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
@@ -114,5 +114,10 @@ def exact(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
     if column.kind is Kind.FLOAT:
         return value, macro("values.text_of_zero", value)
     if column.kind is Kind.DECIMAL:
-        return (engine.render.macro("scaled", value),)
+        return (engine.render.macro("scaled", _rescaled(engine, column, value)),)
     return (comparable(engine, value, column.kind),)
+
+
+def _rescaled(engine: Engine, column: Column, value: Markup) -> Markup:
+    """A number with the least scale that holds it, where its own scale says nothing."""
+    return engine.render.macro("trim_scale", value) if column.is_rescaled else value

@@ -49,6 +49,11 @@ class DuckDB(Dialect):
     types: ClassVar[Mapping[str, str]] = {
         kind: name for name, kind in portable.items() if name not in ("TIMESTAMP_S", "TIMESTAMP_MS")
     }
+    years: ClassVar[Mapping[str, tuple[int, int]]] = {
+        "date": (-5_877_640, 5_881_579),
+        "timestamp": (-290_307, 294_246),
+        "timestamptz": (-290_307, 294_246),
+    }
     zone_settings: ClassVar[Mapping[str, str]] = {"TimeZone": "UTC"}
 
     has_ranges = Capability("range is PostgreSQL's, and DuckDB holds or writes this release; use show: bounds.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -10,6 +11,15 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.duckdb.column_types import decide_types, marks_of
+from sqlanon.engines.duckdb.second_reading import (
+    Counts,
+    count_delimited,
+    count_sheet,
+    json_pointer,
+    plain_names,
+    refuse_equal_names,
+    require_same,
+)
 from sqlanon.engines.duckdb.text_files import (
     delimiter_of,
     fields_of,
@@ -60,15 +70,44 @@ class FileReader:
         if len(paths) > 1 and self._engine.query_one("engine/count_parquet_schemas", paths=paths) != (1,):
             raise PolicyError(f"The files of {self._path} do not have the same columns in the same types and order.")
         self._engine.run("engine/create_parquet_view", view=relation, paths=paths)
+        if self._options.is_checked:
+            self._check_parquet(relation, paths)
         return FileReading(relation, "parquet")
+
+    def _check_parquet(self, relation: Relation, paths: list[Text]) -> None:
+        """Hold what the view reads against the schema and the statistics in the files."""
+        names = plain_names(self._engine.query("engine/list_parquet_names", path=paths[0]))
+        refuse_equal_names(self._path, [name for name, _ in names])
+        (rows,) = self._engine.query_one("engine/count_parquet_rows", paths=paths)
+        stated = dict(self._engine.query("engine/count_parquet_values", paths=paths))
+        known = [name for name, is_plain in names if is_plain and stated.get(name) is not None]
+        read = self._counted(relation, known)
+        require_same(self._path, known, read, Counts(int(rows or 0), tuple(int(stated[name]) for name in known)))
+
+    def _counted(self, relation: Relation, names: Sequence[str], empty: Sequence[str] = ()) -> Counts:
+        columns = [Identifier(name) for name in names]
+        rows, *values = self._engine.query_one(
+            "engine/count_read_values", table=relation, columns=columns, empty=[Text(text) for text in empty]
+        )
+        return Counts(rows, tuple(values))
 
     def _read_json(self, relation: Relation) -> FileReading:
         (path,) = self._file.patterns
-        names = [row[0] for row in self._engine.query("engine/list_json_columns", path=path)]
+        keys = self._engine.query("engine/list_json_keys", path=path)
+        names = [name for name, _ in keys]
+        refuse_equal_names(self._path, names)
+        if doubled := [name for name, twice in keys if twice]:
+            raise PolicyError(f"{self._path} has objects that name a key twice: {', '.join(doubled)}.")
+        if not names:
+            raise PolicyError(f"{self._path} holds no objects with keys, which would be its columns.")
         texts = relation.sibling(f"{relation.name}_texts")
         null = [Text(text) for text in self._options.null or ()]
         listed = [{"key": Text(name), "name": Identifier(name)} for name in names]
         self._engine.run("engine/read_json_text", table=texts, path=path, columns=listed, null=null)
+        if self._options.is_checked:
+            paths = [Text(json_pointer(name)) for name in names]
+            rows, *values = self._engine.query_one("engine/count_json_values", path=path, paths=paths, null=null)
+            require_same(self._path, names, self._counted(texts, names), Counts(rows, tuple(values)))
         return FileReading(relation, "json", self._typed(relation, texts, names), options=self._options)
 
     def _read_text(self, relation: Relation) -> FileReading:
@@ -87,6 +126,8 @@ class FileReader:
             raise
         self._read_texts(texts, path, names, delimiter)
         self._require_header(texts, names, fields)
+        if self._options.is_checked:
+            self._check_text(local, texts, names, delimiter)
         columns = self._typed(relation, texts, names)
         encoding = self._options.encoding or UTF_8
         return FileReading(relation, self._file.format, columns, delimiter, encoding, self._null(), self._options)
@@ -116,6 +157,22 @@ class FileReader:
         if reads_like_data(self._engine.query_one, texts, first):
             self._engine.run("engine/drop_table", table=texts)
             raise UndecidedHeader(self._path)
+
+    def _check_text(self, local: Path, texts: Relation, names: list[str], delimiter: str) -> None:
+        """Hold the texts that were read against the file, or the sheet, as it is read otherwise.
+
+        Cells of a spreadsheet that stand for NULL are filled there: where there may be some, rows alone are compared.
+        """
+        has_header = self._options.header is not False
+        if self._file.format == "xlsx":
+            compared = [] if self._options.null else names
+            other: Counts | None = count_sheet(Path(self._file.paths[0]), len(compared), has_header)
+            empty: tuple[str, ...] = ("",)
+        else:
+            compared, empty = names, ("", *self._null())
+            other = count_delimited(local, names, delimiter, self._null(), has_header)
+        if other is not None:
+            require_same(self._path, compared, self._counted(texts, compared, empty), other)
 
     def _first_line(self, local: Path, path: Text) -> str:
         """The first record of the file. DuckDB is asked where it alone can decompress it."""

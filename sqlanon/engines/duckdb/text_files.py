@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from sqlanon.engines.duckdb.sheets import inspect_sheet
 from sqlanon.engines.files import STANDARD_INPUT, SourceFile
 from sqlanon.engines.private import spool_standard_input
 from sqlanon.engines.read_options import UTF_8, ReadOptions
@@ -124,11 +125,15 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _copy_sheet(path: Path, copy: Path, null: Sequence[str]) -> Path:
-    """Copy the first sheet of a spreadsheet as delimited text; cells with a text of `null` are left empty."""
+    """Copy the first sheet of a spreadsheet as delimited text, once its size is known to be bearable.
+
+    Cells with a text of `null` are left empty.
+    """
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
         raise PolicyError(f"Reading {path} needs a package more: pip install 'sqlanon[excel]'.") from None
+    inspect_sheet(path)
     try:
         rows = CalamineWorkbook.from_path(path).get_sheet_by_index(0).to_python(skip_empty_area=False)
     except (CalamineError, OSError, ValueError, IndexError):

@@ -63,6 +63,11 @@ class PostgreSQL(Dialect):
         "text": "text",
         "bytes": "bytea",
     }
+    years: ClassVar[Mapping[str, tuple[int, int]]] = {
+        "date": (-4_712, 5_874_896),
+        "timestamp": (-4_712, 294_275),
+        "timestamptz": (-4_712, 294_275),
+    }
     range_types: ClassVar[Mapping[str, str]] = {
         "integer": "int8range",
         "decimal": "numrange",
@@ -79,6 +84,7 @@ class PostgreSQL(Dialect):
     prefers_case = True
     runs_code_of_others = True
     has_formats = True
+    reads_own_texts = True
 
     @classmethod
     def unquoted(cls, word: str) -> str:

@@ -12,6 +12,10 @@ FIXED = {
     "enable_nestloop": "off",  # joins of several columns are taken for tiny, and would be looped over for hours
     "extra_float_digits": "1",  # shortest digits that read back as the same number
     "standard_conforming_strings": "on",
+    "lc_monetary": "C",  # texts of money are written and read by it
+    "array_nulls": "on",  # NULL in the text of an array
+    "xmloption": "content",  # what a text may be that is read as XML
+    "quote_all_identifiers": "off",  # names of types, and texts of what is named, such as regclass
     "client_min_messages": "error",
 }
 MEANINGS_OF_VALUES = {name: value for name, value in FIXED.items() if name != "client_min_messages"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from sqlanon.report.audit.published import (
     expected_columns,
     expected_names,
     open_published,
+    rescaled_columns,
     wrong_columns,
 )
 from sqlanon.results.measures import Check
@@ -206,14 +207,13 @@ class _Audit:
                 return
             try:
                 release = bring_published(self.policy, engine, reader, published, self.table, expected)
-                if reader is not engine or self.policy.release.file is not None:
-                    wrong = wrong_columns(expected, engine.columns(release), typed=reader is engine)
             except EngineError as error:
                 wrong = [_first_line(error)]
             if wrong:
                 self._refuse_columns(wrong)
                 return
-            self._hold(engine, plan, release, past)
+            rescaled = rescaled_columns(self.policy, reader.columns(published), expected)
+            self._hold(engine, _rescaled(plan, rescaled), release, past)
 
     def _hold(self, engine: Engine, plan: Plan, release: Any, past: Past) -> None:
         known = past.known if self.sure else replace(past.known, rows=None)
@@ -230,6 +230,15 @@ class _Audit:
         rows = self.held.checks["columns_equal"].rows
         self.held.checks["columns_equal"] = Check(len(wrong), rows)
         self.held.unchecked |= dict.fromkeys(_OF_SOURCE, "the release has not the columns that the policy gives it")
+
+
+def _rescaled(plan: Plan, names: Collection[str]) -> Plan:
+    """The plan for a release that has given scales to some of the kept decimals."""
+    attributes = [
+        replace(one, column=replace(one.column, is_rescaled=True)) if one.name in names else one
+        for one in plan.attributes
+    ]
+    return replace(plan, attributes=tuple(attributes))
 
 
 def _first_line(error: SqlanonError) -> str:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+from markupsafe import Markup
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect
-from sqlanon.engines.embedded import MEMORY_URL
+from sqlanon.engines.embedded import EMBEDDED, MEMORY_URL
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.connecting import reading_of_release
 from sqlanon.plan.opening import open_release_table
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy, Role, Show
-from sqlanon.sql import Relation
-from sqlanon.work.publish.files import open_file
+from sqlanon.sql import Identifier, Relation
+from sqlanon.work.publish.files import is_text_file, open_file
 from sqlanon.work.publish.transfer import transfer
 
 
@@ -95,17 +98,59 @@ def bring_published(
 
     Raises EngineError where a text of a file is no value of its column's type.
     """
-    file = policy.release.file
-    if file is not None:
-        read = {column.name: column.type for column in reader.columns(relation)}
-        own = {column.name: column.type for column in expected if reader is engine and column.type}
-        typed = [Column(one.name, own.get(one.name, read[one.name]), one.kind) for one in expected]
-        relation = open_file(reader, Path(table or file), typed)
+    if policy.release.file is not None:
+        file = Path(table or policy.release.file)
+        relation = open_file(reader, file, _columns_of_file(engine, reader, relation, file, expected))
     if reader is engine:
         return relation
     brought = engine.temporary("audited_release")
     transfer(reader, relation, engine, brought)
-    return engine.resolve(brought) or brought
+    return _cast(engine, engine.resolve(brought) or brought, expected)
+
+
+def _columns_of_file(
+    engine: Engine, reader: Engine, relation: Relation, file: Path, expected: Sequence[Column]
+) -> list[Column]:
+    """The expected columns, with the types in which the reader gives them.
+
+    Another engine than the source's gives the texts of a CSV as they are, as these are the texts of the source's.
+    """
+    read = {column.name: column for column in reader.columns(relation)}
+    if reader is engine:
+        types = {one.name: _own_type(engine, one, read[one.name]) for one in expected}
+    else:
+        types = {one.name: EMBEDDED.types["text"] for one in expected if one.type and is_text_file(file)}
+    return [replace(one, type=types.get(one.name) or read[one.name].type) for one in expected]
+
+
+def _own_type(engine: Engine, expected: Column, read: Column) -> str | None:
+    """The type of the source that the text of a value is cast to; None where it is compared by that text."""
+    if read.kind is Kind.TEXT and expected.kind is Kind.OTHER and not engine.traits.reads_own_texts:
+        return None
+    if read.kind is Kind.TEXT and not expected.type:  # bounds that are NULL in all rows
+        return engine.traits.types["float64" if expected.kind.is_numeric else expected.kind]
+    return expected.type or None
+
+
+def _cast(engine: Engine, brought: Relation, expected: Sequence[Column]) -> Relation:
+    """Make a copy of the release with the types of the source, where they differ."""
+    wanted = {column.name: column for column in expected}
+    columns = [(one, _own_type(engine, wanted[one.name], one)) for one in engine.columns(brought)]
+    if all(type_ in (None, column.type) for column, type_ in columns):
+        return brought
+    typed = engine.temporary("audited_types")
+    listed = [{"name": Identifier(one.name), "type": Markup(type_ or one.type)} for one, type_ in columns]
+    engine.run("audit/cast_release", typed=typed, release=brought, columns=listed)
+    engine.run("engine/drop_table", table=brought)
+    return engine.resolve(typed) or typed
+
+
+def rescaled_columns(policy: Policy, published: Sequence[Column], expected: Sequence[Column]) -> frozenset[str]:
+    """Name the decimals without a declared scale to which the release gave one; a CSV has their texts."""
+    if policy.release.file is not None and is_text_file(policy.release.file):
+        return frozenset()
+    free = {one.name for one in expected if one.kind is Kind.DECIMAL and one.decimals is None}
+    return frozenset(one.name for one in published if one.name in free and one.kind is Kind.DECIMAL)
 
 
 def wrong_columns(expected: Sequence[Column], actual: Sequence[Column], *, typed: bool) -> list[str]:

@@ -15,14 +15,16 @@ from sqlanon.sql import Relation
 from sqlanon.work.publish.files import (
     FileRelease,
     check_file,
+    is_text_file,
     leftover_parts,
     open_file,
     overwriting_problems,
     release_problems,
     type_problems,
 )
+from sqlanon.work.publish.parquet_values import parquet_value_problems
 from sqlanon.work.publish.transfer import transfer
-from sqlanon.work.publish.transfer_types import carrying_problems
+from sqlanon.work.publish.transfer_types import carrying_problems, texts_of_csv
 
 __all__ = [
     "FileRelease",
@@ -34,13 +36,16 @@ __all__ = [
     "carrying_problems",
     "check_file",
     "guard_staging",
+    "is_text_file",
     "leftover_parts",
     "open_file",
     "overwriting_problems",
+    "parquet_value_problems",
     "publish",
     "publish_star",
     "release_problems",
     "target_problems",
+    "texts_of_csv",
     "transfer",
     "type_problems",
 ]

@@ -20,11 +20,11 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.engines.dialects import Capability
-from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.engines.written_files import WrittenFiles, put_back
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Text, short_hash
 from sqlanon.values.digest import FILE
+from sqlanon.work.publish.parquet_values import parquet_type_problems
 
 _TOKEN = secrets.token_hex(4)  # of this process: releases of one name are written one after the other
 _GLOB = re.compile(r"[*?\[\]{}\\]")
@@ -32,7 +32,6 @@ _OF_SPARK = re.compile(r"_SUCCESS|\..*\.crc")  # a mark of a finished write, and
 _PART = re.compile(r"\.part-[0-9a-f]{8}$")
 PARQUET = ".parquet"
 _QUOTE = '"'  # ends each name of a table in SQL, and no name of a file
-_WIDE_INTEGERS = ("int128", "uint128")  # Parquet has no integer as wide: a rounded double would be written
 
 
 @dataclass(frozen=True)
@@ -99,11 +98,8 @@ def overwriting_problems(path: str | Path, source: str | None) -> list[str]:
 
 
 def type_problems(path: str | Path, columns: Sequence[Column]) -> list[str]:
-    """The columns of a release that this file can't hold without loss."""
-    if _format(Path(path)) is not _FORMATS[PARQUET]:
-        return []
-    wide = [Identifier(column.name) for column in columns if EMBEDDED.portable.get(column.type) in _WIDE_INTEGERS]
-    return [f"Parquet has no integer as wide as column {name}; write a .csv file." for name in wide]
+    """The columns of a release, as DuckDB has them, that this file can't hold without loss."""
+    return [] if is_text_file(path) else parquet_type_problems(columns)
 
 
 def _place_problems(target: Path, replace: bool) -> list[str]:
@@ -238,6 +234,12 @@ def leftover_parts(path: str | Path) -> list[Path]:
     """Part files of this release that a killed run left behind; a running one's may be among them."""
     target = Path(path).resolve()
     return sorted(target.parent.glob(glob.escape(target.name) + ".part-*"))
+
+
+def is_text_file(path: str | Path) -> bool:
+    """Tell whether a release file holds texts alone, as a CSV does."""
+    form = _format(Path(path))
+    return form is not None and form is not _FORMATS[PARQUET]
 
 
 def is_file_name(name: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from sqlanon.engines.base import Engine
@@ -19,15 +19,22 @@ from sqlanon.work.publish.transfer_types import Carried, carry
 
 
 def transfer(
-    source: Engine, relation: Relation, target: Engine, table: Relation, *, directory: str | Path | None = None
+    source: Engine,
+    relation: Relation,
+    target: Engine,
+    table: Relation,
+    *,
+    as_text: Collection[str] = (),
+    directory: str | Path | None = None,
 ) -> Grants:
     """Make `table` in the target database a copy of `relation`, rows in the same order, and compare the two.
 
+    as_text: the names of columns that become text.
     `table` must not exist; it is guarded as staging is, and what was taken from others is returned for `publish`.
     `directory` is where the temporary file goes, if not where the sessions reach files. Raises PolicyError where a
     column's type has no counterpart, and EngineError where the copy fails or differs; then there is no `table`.
     """
-    columns = carry(source, relation, target)
+    columns = carry(source, relation, target, as_text)
     reached = [place for engine in (source, target) if (place := engine.exchange_directory()) is not None]
     with (
         source.files.private_directory(directory or (reached[0] if reached else None)) as private,
@@ -62,7 +69,8 @@ def _compare(source: Engine, relation: Relation, target: Engine, table: Relation
 
 def _digest(engine: Engine, relation: Relation, columns: list[Carried]) -> tuple[object, ...]:
     digested = [DigestedColumn(one.column, functools.partial(one.exact, engine)) for one in columns]
-    return engine.fetch_one(rows_statement(engine, relation, digested))
+    with _plain_formats(engine, in_order=False):
+        return engine.fetch_one(rows_statement(engine, relation, digested))
 
 
 def _export(engine: Engine, relation: Relation, columns: list[Carried], path: Path) -> None:
@@ -78,11 +86,14 @@ def _import(engine: Engine, path: Path, table: Relation, columns: list[Carried])
 
 
 @contextlib.contextmanager
-def _plain_formats(engine: Engine) -> Iterator[None]:
-    """Inside, values are written and read as the same texts, whatever the settings of the session."""
+def _plain_formats(engine: Engine, *, in_order: bool = True) -> Iterator[None]:
+    """Inside, values are written and read as the same texts, whatever the settings of the session.
+
+    in_order: whether rows come as they are stored.
+    """
     if not engine.traits.has_formats:
         yield
         return
     with engine.transaction():
-        engine.query("publish/set_plain_formats")
+        engine.query("publish/set_plain_formats", in_order=in_order)
         yield

@@ -1,0 +1,245 @@
+"""Every type of each engine into every kind of release: it is released as it is, and verified afterwards."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+import psycopg
+import pytest
+
+from tests.cli.support import call
+from tests.postgres_server import PostgresServer
+from tests.typed_tables import (
+    DUCKDB,
+    DUCKDB_TYPES,
+    NOT_IN_PARQUET,
+    ODD_SETTINGS,
+    POSTGRES,
+    POSTGRES_TYPES,
+    ROWS,
+)
+
+Columns = Mapping[str, tuple[str, str]]
+FILES = ("csv", "csv.gz", "parquet")
+
+
+def create(columns: Columns, rows: str) -> list[str]:
+    """The statements that make the table: two quasi-identifiers, and the columns."""
+    listed = ", ".join(f"{name} {type_}" for name, (type_, _) in columns.items())
+    values = ", ".join(value for _, value in columns.values())
+    city = "CASE WHEN i % 2 = 0 THEN 'Rome' ELSE 'Oslo' END"
+    return [
+        "DROP TABLE IF EXISTS typed",
+        f"CREATE TABLE typed (age int, city text, {listed})",
+        f"INSERT INTO typed SELECT 20 + i % 4, {city}, {values} FROM {rows}",
+    ]
+
+
+def fill_postgres(url: str, columns: Columns = POSTGRES) -> str:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in create(columns, f"generate_series(0, {ROWS - 1}) AS g(i)"):
+            connection.execute(statement.encode())
+    return url
+
+
+def fill_duckdb(path: Path, columns: Columns = DUCKDB) -> str:
+    with duckdb.connect(str(path)) as connection:
+        for statement in ("SET TimeZone = 'UTC'", *DUCKDB_TYPES, *create(columns, f"range({ROWS}) AS g(i)")):
+            connection.execute(statement)
+    return f"duckdb:///{path}"
+
+
+@pytest.fixture(scope="module")
+def postgres(postgres_server: PostgresServer) -> Iterator[str]:
+    """A database with the types and the table, and a role to which it writes all values otherwise."""
+    with postgres_server.temporary("types") as name:
+        url = postgres_server.url(name)
+        with psycopg.connect(url, autocommit=True) as connection:
+            for statement in POSTGRES_TYPES:
+                connection.execute(statement.encode())
+            connection.execute("CREATE ROLE odd_types LOGIN SUPERUSER")
+            for setting, value in ODD_SETTINGS.items():
+                connection.execute(f"ALTER ROLE odd_types SET {setting} = '{value}'".encode())
+        yield fill_postgres(url)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DROP OWNED BY odd_types")
+            connection.execute("DROP ROLE odd_types")
+
+
+def release_of(target: str, directory: Path, other: str) -> str:
+    if target in FILES:
+        return f"{{file: {directory}/r.{target}}}"
+    if target == "same":
+        return "{table: typed_r}"
+    if target == "duckdb":
+        duckdb.connect(str(directory / "out.duckdb")).close()
+        return f'{{url: "duckdb:///{directory}/out.duckdb", table: typed_r}}'
+    return f'{{url: "{other}", table: carried_r}}'
+
+
+def write(
+    directory: Path, source: str, release: str, columns: Sequence[str], as_text: Sequence[str] = (), qi: str = ""
+) -> Path:
+    kept = "".join(f"  {c}: {{role: insensitive{', as: text' if c in as_text else ''}}}\n" for c in columns)
+    policy = directory / "policy.yml"
+    policy.write_text(
+        f'source: {{url: "{source}", table: typed}}\nrelease: {release}\n'
+        f'catalog: {{url: "duckdb:///{directory}/catalog.duckdb"}}\n'
+        f"attributes:\n  age: {{role: quasi-identifier{qi}}}\n  city: {{role: quasi-identifier}}\n{kept}"
+        "privacy: [{model: k-anonymity, k: 2}]\n"
+    )
+    return policy
+
+
+def release_and_verify(policy: Path) -> None:
+    """Run, verify, and verify by the record: all is well."""
+    done = call("run", policy, "--json", "--replace")
+    assert done.exit_code == 0, done.output
+    verified = call("verify", policy)
+    assert verified.exit_code == 0, verified.output
+    record = policy.with_name("record.json")
+    assert call("record", json.loads(done.stdout)["run"], "--policy", policy, "-o", record).exit_code == 0
+    checked = call("verify", policy, "--record", record)
+    assert checked.exit_code == 0, checked.output
+
+
+@pytest.mark.parametrize(
+    ("target", "user"),
+    [
+        *((target, "odd_types") for target in ("same", "csv", "parquet", "duckdb")),
+        ("csv", "postgres"),
+        ("csv.gz", "postgres"),
+    ],
+)
+def test_every_type_of_postgres(postgres: str, tmp_path: Path, target: str, user: str) -> None:
+    url = postgres.replace("//postgres@", f"//{user}@")
+    release_and_verify(write(tmp_path, url, release_of(target, tmp_path, ""), list(POSTGRES)))
+
+
+@pytest.mark.parametrize("target", ["same", "csv", "parquet", "duckdb", "postgres"])
+def test_every_type_of_duckdb(postgres: str, tmp_path: Path, target: str) -> None:
+    source = fill_duckdb(tmp_path / "source.duckdb")
+    as_text = NOT_IN_PARQUET if target == "parquet" else ()
+    release_and_verify(write(tmp_path, source, release_of(target, tmp_path, postgres), list(DUCKDB), as_text))
+
+
+@pytest.mark.parametrize("user", ["postgres", "odd_types"])
+def test_a_csv_has_the_texts_that_copy_writes(postgres: str, tmp_path: Path, user: str) -> None:
+    """But for numbers of floating point and truth values, which are DuckDB's in all CSV releases."""
+    url = postgres.replace("//postgres@", f"//{user}@")
+    policy = write(tmp_path, url, release_of("csv", tmp_path, ""), list(POSTGRES))
+    assert call("run", policy, "--replace").exit_code == 0
+    with psycopg.connect(postgres) as connection:
+        connection.execute("SET timezone = 'UTC'")
+        with connection.cursor().copy(f"COPY typed ({', '.join(POSTGRES)}) TO STDOUT (FORMAT csv)".encode()) as copy:
+            copied = b"".join(bytes(block) for block in copy).decode()
+    wanted = list(csv.reader(io.StringIO(copied, newline="")))
+    _, *released = csv.reader((tmp_path / "r.csv").open(newline=""))
+    for place, name in enumerate(POSTGRES):
+        if name not in ("c_single", "c_double", "c_truth"):
+            assert sorted(row[place + 2] for row in released) == sorted(row[place] for row in wanted), name
+
+
+ALTERED = ("c_uuid", "c_moment", "c_before_christ", "c_interval", "c_jsonb", "c_free")
+
+
+@pytest.mark.parametrize("target", ["csv", "parquet", "duckdb"])
+def test_an_altered_value_is_seen(postgres: str, tmp_path: Path, target: str) -> None:
+    """The second row has the value of the first one; every other value stays."""
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS few")
+        connection.execute(f"CREATE TABLE few AS SELECT age, city, {', '.join(ALTERED)} FROM typed".encode())
+    policy = write(tmp_path, postgres, release_of(target, tmp_path, ""), ALTERED)
+    policy.write_text(policy.read_text().replace("table: typed}", "table: few}"))
+    release_and_verify(policy)
+    place = tmp_path / ("out.duckdb" if target == "duckdb" else f"r.{target}")
+    whole = place.read_bytes()
+    for name in ALTERED:
+        alter(place, name)
+        assert call("verify", policy).exit_code == 3, name
+        place.write_bytes(whole)
+
+
+def alter(place: Path, name: str) -> None:
+    """Give a value of a column to another row which has another one."""
+    with duckdb.connect(str(place) if place.suffix == ".duckdb" else ":memory:") as connection:
+        reader = f"read_csv('{place}', all_varchar = true)" if place.suffix == ".csv" else f"'{place}'"
+        connection.execute(f"CREATE TABLE rows AS FROM {'typed_r' if place.suffix == '.duckdb' else reader}")
+        connection.execute(
+            f"UPDATE rows SET {name} = (SELECT max({name}) FROM rows) WHERE rowid = "
+            f"(SELECT min(rowid) FROM rows WHERE {name} < (SELECT max({name}) FROM rows))"
+        )
+        if place.suffix == ".duckdb":
+            connection.execute("DELETE FROM typed_r")
+            connection.execute("INSERT INTO typed_r FROM rows")
+            connection.execute("DROP TABLE rows")
+        else:
+            connection.execute(f"COPY rows TO '{place}'")
+
+
+def test_values_that_a_release_lacks_are_named_or_texts(postgres: str, tmp_path: Path) -> None:
+    odd: Columns = {
+        "no_number": ("numeric", "CASE WHEN i % 2 = 0 THEN 'NaN'::numeric ELSE 1.5 END"),
+        "digits": ("numeric", "1e30 + 1e-30"),
+        "endless": ("date", "CASE WHEN i % 2 = 0 THEN 'infinity'::date ELSE '2020-01-01' END"),
+        "far": ("timestamp", "timestamp '294276-12-31'"),
+    }
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        for statement in create(odd, f"generate_series(0, {ROWS - 1}) AS g(i)"):
+            connection.execute(statement.replace("typed", "odd_values").encode())
+    for target in ("parquet", "duckdb", "csv", "same"):
+        policy = write(tmp_path, postgres, release_of(target, tmp_path, ""), list(odd))
+        policy.write_text(policy.read_text().replace("table: typed}", "table: odd_values}"))
+        if target in ("csv", "same"):
+            release_and_verify(policy)
+            continue
+        refused = call("check", policy)
+        named = [name for name in odd if f'"{name}"' in refused.output]
+        assert (refused.exit_code, named) == (2, [name for name in odd if target == "parquet" or name != "endless"])
+        policy = write(tmp_path, postgres, release_of(target, tmp_path, ""), list(odd), list(odd))
+        policy.write_text(policy.read_text().replace("table: typed}", "table: odd_values}"))
+        release_and_verify(policy)
+
+
+def test_types_that_parquet_lacks_are_named(tmp_path: Path) -> None:
+    source = fill_duckdb(tmp_path / "source.duckdb", {name: DUCKDB[name] for name in NOT_IN_PARQUET})
+    refused = call("check", write(tmp_path, source, release_of("parquet", tmp_path, ""), NOT_IN_PARQUET))
+    assert refused.exit_code == 2
+    assert all(f'"{name}"' in refused.output for name in NOT_IN_PARQUET)
+
+
+@pytest.mark.parametrize(
+    ("target", "column", "said"),
+    [
+        ("csv", "c_uuid", "a CSV file holds texts alone"),
+        ("same", "c_uuid", "the release is in the same database"),
+        ("parquet", "c_text", "the column is text"),
+        ("parquet", "age", "role quasi-identifier does not use"),
+        ("parquet", "c_day", "judge the order of texts"),
+    ],
+)
+def test_text_that_changes_nothing_is_refused(tmp_path: Path, target: str, column: str, said: str) -> None:
+    source = fill_duckdb(tmp_path / "source.duckdb", {name: DUCKDB[name] for name in ("c_uuid", "c_text", "c_day")})
+    release = release_of(target, tmp_path, "")
+    qi = ", as: text" if column == "age" else ""
+    policy = write(tmp_path, source, release, ["c_uuid", "c_text", "c_day"], [column], qi)
+    policy.write_text(policy.read_text().replace("c_day: {role: insensitive", "c_day: {role: sensitive"))
+    refused = call("check", policy)
+    assert (refused.exit_code, said in " ".join(refused.output.split())) == (2, True), refused.output
+
+
+def test_text_is_written_where_it_is_asked_for(postgres: str, tmp_path: Path) -> None:
+    kept = ["c_jsonb", "c_interval", "c_uuid", "c_day", "c_big"]
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS few")
+        connection.execute(f"CREATE TABLE few AS SELECT age, city, {', '.join(kept)} FROM typed".encode())
+    policy = write(tmp_path, postgres, release_of("parquet", tmp_path, ""), kept, kept)
+    policy.write_text(policy.read_text().replace("table: typed}", "table: few}"))
+    release_and_verify(policy)
+    types = duckdb.sql(f"DESCRIBE SELECT * FROM '{tmp_path}/r.parquet'").fetchall()
+    assert {type_ for _, type_, *_ in types} == {"VARCHAR"}
