@@ -253,6 +253,7 @@ def _plan_object(plan: Plan) -> dict[str, Any]:
             for a in plan.attributes
         ],
         "identifiers": list(plan.identifiers),
+        "omitted": list(plan.omitted),
         "subject": {"declared": plan.policy.subject, **plan.repetition.as_json()},
         "models": [model.shown() for model in plan.policy.privacy],
         "warnings": list(plan.warnings),
