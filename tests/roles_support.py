@@ -17,12 +17,19 @@ from tests.postgres_server import PostgresServer
 from tests.run_support import Database, open_database, quoted
 
 _numbers = itertools.count()
-COLUMNS = {"ssn": "INTEGER UNIQUE", 'the "age"': "INTEGER", "job": "VARCHAR(9)", "Disease": "VARCHAR(1)"}
+COLUMNS = {
+    "ssn": "INTEGER UNIQUE",
+    'the "age"': "INTEGER",
+    "job": "VARCHAR(9)",
+    "Disease": "VARCHAR(1)",
+    "notes": "JSONB",
+}
 ATTRIBUTES: dict[str, Any] = {
     "ssn": {"role": "identifier"},
     'the "age"': {"role": "quasi-identifier"},
     "job": {"role": "quasi-identifier", "hierarchy": "suppress"},
     "Disease": {"role": "sensitive"},
+    "notes": {"role": "omit"},
 }
 
 
@@ -63,7 +70,7 @@ def open_place(server: PostgresServer, url: str) -> Iterator[Place]:
     roles = Roles(f"the runner {number}", f"reader_{number}")
     with open_database(url) as database:
         database.sql("CREATE SCHEMA people")
-        rows = [(i, i * 7 % 40, "abc"[i % 3], "xyz"[i * 5 % 7 % 3]) for i in range(120)]
+        rows = [(i, i * 7 % 40, "abc"[i % 3], "xyz"[i * 5 % 7 % 3], f"{i % 9}") for i in range(120)]
         database.create(COLUMNS, rows, name='people."The patients"')
         database.sql("CREATE TABLE people.others AS SELECT 1 AS secret")
         yield Place(database, roles, url)

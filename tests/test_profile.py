@@ -12,15 +12,20 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
+from sqlanon.engines.dialects import dialect_of_url
+from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.plan.column_names import words_of
 from sqlanon.plan.plan import resolve
+from sqlanon.plan.repeating import NO_REPETITION
 from sqlanon.policy import Hierarchy, Policy, Role
+from sqlanon.policy.algorithms import OWN_ALGORITHMS
 from sqlanon.policy.loading import parse_policy
 from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.facts import ColumnFacts, Profile
 from sqlanon.profile.profiling import profile
-from sqlanon.profile.proposal import propose
+from sqlanon.profile.proposal import propose, propose_roles
 from sqlanon.sql import Relation, Statement
+from sqlanon.support.environment import expanded
 
 pytestmark = pytest.mark.in_turns(4)
 
@@ -88,7 +93,7 @@ def test_roles_are_proposed(engine: Engine) -> None:
         "ward": "quasi-identifier",
         "site": "insensitive",
         "seen_at": "insensitive",
-        "tags": "insensitive",
+        "tags": "omit",
     }
 
 
@@ -230,6 +235,50 @@ def test_passwords_are_not_written(engine: Engine, monkeypatch: pytest.MonkeyPat
     assert parse_policy(propose_policy(found, "duckdb:///a$${x}.duckdb", "t")).source.url == "duckdb:///a$${x}.duckdb"
 
 
+@pytest.mark.parametrize(
+    ("given", "is_kept"),
+    [
+        ("${WHOLE}", True),
+        ("postgresql://ann:${PW}@host/db", True),
+        ("postgresql://host/db?password=${PW}", True),
+        ("postgresql://${WHO}@host/$$x", True),
+        ("postgresql://ann:S3cret@${WHO}/db", False),
+        ("postgresql://ann:$${S3cret}@${WHO}/db", False),
+        ("postgresql://${WHO}/db?password=S3cret", False),
+    ],
+)
+def test_variables_of_a_url_are_kept_and_passwords_are_not(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, given: str, is_kept: bool
+) -> None:
+    found = profile(engine, make_table(engine, {"age": ("INTEGER", "i % 3")}, 9))
+    for name, value in {"WHOLE": "postgresql://ann:S3cret@host/db", "PW": "S3cret", "WHO": "S3cret"}.items():
+        monkeypatch.setenv(name, value)
+    text = propose_policy(found, expanded(given), "t")
+    assert "S3cret" not in text
+    assert (f'url: "{given}"' in text) is is_kept
+    assert ('url: "${SQLANON_URL}"' in text) is not is_kept
+
+
+def test_variables_of_a_file_are_kept(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = profile(engine, make_table(engine, {"age": ("INTEGER", "i % 3")}, 9))
+    monkeypatch.setenv("PLACE", "/data")
+    text = propose_policy(found, None, expanded("${PLACE}/people.tsv"))
+    assert "/data" not in text
+    policy = parse_policy(text)
+    assert (policy.source.file, policy.release.file) == ("/data/people.tsv", "/data/people_released.csv")
+
+
+@pytest.mark.parametrize("url", [None, "duckdb:///x.duckdb", "postgresql:///x", "spark+local://1"])
+def test_a_draft_names_no_algorithm_that_its_engine_lacks(url: str | None) -> None:
+    numbers = [replace(facts(name, Kind.INTEGER, share=0.0), span=50.0) for name in ("age", "height")]
+    found = Profile(Relation("t"), 1000, tuple(numbers), propose_roles(numbers), (), None, 0, True, NO_REPETITION)
+    named = re.findall(r"algorithm: \{name: ([\w-]+)", propose_policy(found, url, "t.parquet"))
+    dialect = EMBEDDED if url is None else dialect_of_url(url)
+    assert named[0] == "mondrian"
+    assert all(dialect.carries_out(OWN_ALGORITHMS[name].recodes) for name in named)
+    assert ("microaggregation" in named) is (dialect.name != "spark")
+
+
 def test_files_are_released_beside_themselves_in_a_format_that_is_written(engine: Engine) -> None:
     found = profile(engine, make_table(engine, {"age": ("INTEGER", "i % 3")}, 9))
     for source, release in (
@@ -237,6 +286,7 @@ def test_files_are_released_beside_themselves_in_a_format_that_is_written(engine
         ("people.parquet", "people_released.parquet"),
         ("people.2024.TSV", "people_released.2024.csv"),
         ("people.csv.zst", "people_released.csv.gz"),
+        ("https://host/in/people.parquet", "people_released.parquet"),
     ):
         policy = parse_policy(propose_policy(found, None, source))
         assert (policy.source.file, policy.release.file) == (source, release)
@@ -257,9 +307,10 @@ def facts(name: str, kind: Kind = Kind.TEXT, distinct: int = 50, share: float = 
         (facts("doctor_id", share=0.1), Role.QUASI_IDENTIFIER),
         (facts("case_id", Kind.INTEGER, 990, 0.98), Role.IDENTIFIER),
         (facts("reading", Kind.FLOAT, 1000, 1.0), Role.QUASI_IDENTIFIER),
-        (facts("x", Kind.UUID), Role.IDENTIFIER),
-        (facts("comment", share=0.7), Role.IDENTIFIER),
-        (facts("comment", longest=500), Role.IDENTIFIER),
+        (facts("x", Kind.UUID), Role.OMIT),
+        (facts("x", Kind.UUID, share=1.0), Role.IDENTIFIER),
+        (facts("comment", share=0.7), Role.OMIT),
+        (facts("comment", longest=500), Role.OMIT),
         (facts("ICD10_CODE", share=0.1), Role.SENSITIVE),
         (facts("primary_diagnosis"), Role.SENSITIVE),
         (facts("annualIncome", Kind.DECIMAL, 900, 0.9), Role.SENSITIVE),
@@ -269,8 +320,13 @@ def facts(name: str, kind: Kind = Kind.TEXT, distinct: int = 50, share: float = 
         (facts("Postal Code", share=0.3), Role.QUASI_IDENTIFIER),
         (facts("flag", Kind.BOOLEAN, 2), Role.QUASI_IDENTIFIER),
         (facts("flag", Kind.BOOLEAN, 1), Role.INSENSITIVE),
-        (facts("payload", Kind.OTHER), Role.IDENTIFIER),
-        (facts("location", Kind.OTHER), Role.IDENTIFIER),
+        (facts("payload", Kind.OTHER), Role.OMIT),
+        (facts("location", Kind.OTHER), Role.OMIT),
+        (facts("diagnosis", Kind.OTHER), Role.OMIT),
+        (facts("flag", Kind.OTHER, 1), Role.OMIT),
+        (facts("nothing", distinct=0), Role.OMIT),
+        (facts("salary", distinct=0), Role.OMIT),
+        (facts("age", distinct=0), Role.QUASI_IDENTIFIER),
         (facts("package", distinct=6), Role.QUASI_IDENTIFIER),
         (replace(facts("who"), identifies=("name", 0.9)), Role.IDENTIFIER),
         (replace(facts("city"), identifies=("name", 0.9)), Role.QUASI_IDENTIFIER),

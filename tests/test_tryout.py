@@ -103,7 +103,9 @@ def test_l_is_below_the_number_of_sensitive_values(database_url: str) -> None:
     assert (about["hiv"].model, about["hiv"].t) == ("t-closeness", 0.3)  # of two
 
 
-@pytest.mark.parametrize(("rows", "k"), [(0, 1), (2, 2), (99, 3), (8_802, 5), (1_414_593, 10), (50_000_000, 20)])
+@pytest.mark.parametrize(
+    ("rows", "k"), [(0, 2), (1, 2), (2, 2), (99, 3), (8_802, 5), (1_414_593, 10), (50_000_000, 20)]
+)
 def test_k_goes_by_the_size_of_the_table(rows: int, k: int) -> None:
     assert choose_k(rows) == k
 

@@ -27,6 +27,8 @@ from sqlanon.plan.private import COUNT
 from sqlanon.plan.repeating import Repetition, find_repeating
 from sqlanon.plan.subject import identifying
 from sqlanon.policy import Policy
+from sqlanon.policy.loading import parse_policy
+from sqlanon.profile.acceptance import find_refusals
 from sqlanon.profile.costs import DraftCosts
 from sqlanon.profile.draft import Draft, propose_policy, shown_by_file
 from sqlanon.profile.facts import Profile
@@ -91,12 +93,14 @@ def draft(
     trusts_owner: as in `profile_table`; the draft says the same.
     """
     with _profiled(url, table, options, reading, trusts_owner) as (engine, facts):
-        costs = _tried(engine, facts, url, options) if trying else None
-    is_here = names_file(url, table) and table != STANDARD_INPUT and "://" not in table and not os.path.isabs(table)
-    if is_here and relative_to is not None:
-        table = os.path.relpath(table, relative_to)
-    text = propose_policy(facts, url, table, reading, costs)
-    return Draft(text, facts, costs, tuple(shown_by_file(facts, reading)))
+        is_here = names_file(url, table) and table != STANDARD_INPUT and "://" not in table and not os.path.isabs(table)
+        if is_here and relative_to is not None and os.path.relpath(table, relative_to) != os.path.normpath(table):
+            table = os.path.relpath(table, relative_to)
+        policy = parse_policy(propose_policy(facts, url, table, reading), relative_to)
+        refusals = find_refusals(engine, facts, policy, table)
+        costs = _tried(engine, facts, policy, url, options) if trying else None
+    text = propose_policy(facts, url, table, reading, costs, refusals)
+    return Draft(text, facts, costs, tuple(shown_by_file(facts, reading)), refusals)
 
 
 @contextlib.contextmanager
@@ -116,14 +120,16 @@ def _profiled(
             yield engine, replace(facts, trusts_owner=trusts_owner)
 
 
-def _tried(engine: Engine, profile: Profile, url: str | None, options: EngineOptions | None) -> DraftCosts | None:
+def _tried(
+    engine: Engine, profile: Profile, policy: Policy, url: str | None, options: EngineOptions | None
+) -> DraftCosts | None:
     """Try the draft in this session, or in one of its own where this one may make no temporary table."""
     try:
         if url is None or engine.traits.keeps_temporary_tables:
-            return try_draft(engine, profile)
+            return try_draft(engine, profile, policy)
         with connect(url, options) as session:
             session.require_writable()
-            return try_draft(session, profile)
+            return try_draft(session, profile, policy)
     except Cancelled:
         raise
     except SqlanonError as error:

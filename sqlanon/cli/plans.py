@@ -41,6 +41,7 @@ def plan_text(plan: Plan) -> str:
         for a in plan.attributes
     ]
     rows += [[name, "", Role.IDENTIFIER.value, "", "left out"] for name in plan.identifiers]
+    rows += [[name, "", Role.OMIT.value, "", "left out"] for name in plan.omitted]
     parts = [
         f"Source:  {source_text(plan.policy)}, {quantity(plan.rows, 'row')}\nRelease: {release_text(plan.policy)}",
         table(["column", "type", "role", "hierarchy", "in the release"], rows),

@@ -14,6 +14,7 @@ from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, Trust
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.deferred import (
     connecting,
+    dialects,
     linking,
     loading,
     plans,
@@ -136,7 +137,7 @@ def _draft(
     url = source if "://" in source else None
     if url is None and table is not None:
         raise PolicyError("A file holds one table; leave TABLE out, or give a database as a URL (scheme://...).")
-    if url is not None and table is None:
+    if url is not None and dialects.dialect_of_url(url) and table is None:
         raise PolicyError("A table is missing: sqlanon init URL TABLE.")
     table = table or source
     if not connecting.names_file(url, table):
@@ -275,6 +276,7 @@ def _plan_object(plan: Plan) -> dict[str, Any]:
             for a in plan.attributes
         ],
         "identifiers": list(plan.identifiers),
+        "omitted": list(plan.omitted),
         "subject": {"declared": plan.policy.subject, **plan.repetition.as_json()},
         "models": [model.shown() for model in plan.policy.privacy],
         "warnings": list(plan.warnings),

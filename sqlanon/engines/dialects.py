@@ -36,6 +36,11 @@ class Capability:
 
 
 CAPABLE = Capability()
+LIKE_A_TYPO = 0.65  # as alike as pgsql and postgresql are; mysql and mssql are names of other databases
+_OTHER_DATABASES = (
+    "To release a table of another database, export it to a Parquet file and draft a policy for that (sqlanon init"
+    " table.parquet), or install a package that adds an engine (docs/extending.md)."
+)
 
 
 class Dialect:
@@ -191,6 +196,11 @@ class Dialect:
         return text
 
     @classmethod
+    def carries_out(cls, recodes: str) -> Capability:
+        """Tell whether runs can come to a kind of recodings there (`Recodes` of policies)."""
+        return cls.lacks_recodings.get(recodes, CAPABLE)
+
+    @classmethod
     def writes_here(cls, url: str) -> Capability:
         """Tell whether the files that sessions at a URL write are of this machine."""
         del url
@@ -270,8 +280,8 @@ def dialect_of_url(url: str) -> type[Dialect]:
     if known is not None:
         return known
     schemes = [scheme for dialect in dialects() for scheme in dialect.schemes]
-    near = difflib.get_close_matches(scheme, schemes, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else "there are: " + ", ".join(schemes) + "."
+    near = difflib.get_close_matches(scheme.partition("+")[0], schemes, n=1, cutoff=LIKE_A_TYPO)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(schemes)}. {_OTHER_DATABASES}"
     raise PolicyError(f"There is no engine for '{scheme}://' URLs; {hint}")
 
 

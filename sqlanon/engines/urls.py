@@ -60,6 +60,11 @@ def redacted(url: str) -> str:
     return f"{match['scheme']}://{rest}"
 
 
+def holds_secret(url: str) -> bool:
+    """Tell whether a URL holds a password or the like; an empty one is none."""
+    return redacted(url).replace("***", "") != url.replace(":@", "@")
+
+
 def _redacted_parameter(parameter: str) -> str:
     name, equals, value = parameter.partition("=")
     plain = unquote(value)

@@ -16,7 +16,7 @@ from sqlanon.models import largest_k, models_of
 from sqlanon.plan.clustered import cluster_problems, cluster_warnings
 from sqlanon.plan.persons import person_notes, person_problems, person_warnings
 from sqlanon.plan.population_checks import covering_problems, population_problems
-from sqlanon.plan.pseudonyms import is_omitted, key_problems, pseudonym_problems, pseudonym_warnings
+from sqlanon.plan.pseudonyms import key_problems, pseudonym_problems, pseudonym_warnings
 from sqlanon.plan.released_texts import as_text_problems
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import (
@@ -100,7 +100,7 @@ def _column_problems(subject: PlanSubject) -> Iterator[str]:
         yield (
             f"{subject.table} has {'a column' if len(missing) == 1 else 'columns'} without a role: "
             f"{', '.join(quoted(missing))}. Every column needs one; `sqlanon init` writes a policy with all of them, "
-            "and `sqlanon apply --policy` leaves out what has come since a release and a policy calls an identifier."
+            "and `sqlanon apply --policy` leaves out what has come since a release, if a policy gives it role omit."
         )
     quasi = sum(attribute.role is Role.QUASI_IDENTIFIER for attribute in subject.policy.attributes.values())
     if not quasi:
@@ -278,7 +278,7 @@ def whole_table_problems(policy: Policy) -> Iterator[str]:
 
 def released_names(name: str, attribute: AttributeSection) -> list[str]:
     """The names in the release of the column `name` of the source."""
-    if is_omitted(attribute):
+    if attribute.is_omitted:
         return []
     if attribute.show is Show.BOUNDS:
         return [f"{name}_min", f"{name}_max"]
@@ -325,7 +325,7 @@ def warnings(subject: PlanSubject) -> Iterator[str]:
         if column.name in subject.unique and attribute.role in (Role.SENSITIVE, Role.INSENSITIVE):
             yield (
                 f"{place}: (nearly) every row has another value, so it may identify rows, "
-                f"but its role is {attribute.role.value}; should it be identifier?"
+                f"but its role is {attribute.role.value}; should it be identifier, or omit?"
             )
         if attribute.hierarchy is not None:
             yield from _hierarchy_warnings(place, attribute.hierarchy)

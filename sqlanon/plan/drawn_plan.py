@@ -10,7 +10,7 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.plan.lookup import unknown_table
 from sqlanon.plan.plan import find_release, find_source
-from sqlanon.policy import Policy, Role
+from sqlanon.policy import Policy
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Relation
 from sqlanon.support.suggest import did_you_mean, quoted
@@ -49,7 +49,7 @@ def find_places(policy: Policy, engine: Engine, replace: bool) -> tuple[Relation
 def is_released(policy: Policy, column: Column) -> bool:
     """Tell whether a column is in the release: whether it has a role that leaves it there."""
     attribute = policy.attributes.get(column.name)
-    return attribute is not None and attribute.role is not Role.IDENTIFIER
+    return attribute is not None and not attribute.is_omitted
 
 
 def name_problems(policy: Policy, columns: Sequence[Column], table: str) -> Iterator[str]:
@@ -70,5 +70,5 @@ def column_problems(policy: Policy, columns: Sequence[Column], table: str) -> It
         if is_released(policy, column) and column.kind is Kind.OTHER:
             yield (
                 f"{path_text(('attributes', column.name))}: rows with values of type {column.type} can't be told apart"
-                " and put in order; cast the column in a view, or leave it out (role: identifier)."
+                " and put in order; cast the column in a view, or leave it out (role: omit)."
             )

@@ -19,7 +19,7 @@ from sqlanon.plan.checks import problems, subject_problems, warnings
 from sqlanon.plan.climbed import climb_problems
 from sqlanon.plan.lookup import is_of_a_catalog, unknown_table
 from sqlanon.plan.population import hold_population
-from sqlanon.plan.pseudonyms import is_omitted, shown_column
+from sqlanon.plan.pseudonyms import shown_column
 from sqlanon.plan.released_texts import texts_of_release
 from sqlanon.plan.repeating import NO_REPETITION, Repetition
 from sqlanon.plan.subject import PlanSubject, inspect_table
@@ -46,7 +46,7 @@ from sqlanon.work.session import carried_to, catalog_place, copying_problems
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column of the source that the release keeps or generalizes (identifiers are not among them).
+    """A column of the source that the release keeps or generalizes (those that are left out are not among them).
 
     An identifier that is shown as a pseudonym is one too, with the column of the release.
 
@@ -78,9 +78,9 @@ class Plan:
 
     `attributes` keeps the order of the source's columns; the quasi-identifiers' order breaks ties.
     `source` and `release` are fully qualified as the engine knows them; a release that is a file has its path as name.
-    `identifiers` are left out. `pseudonyms` are the attributes whose values have yet to be made, by `show`, of the
-    source's identifiers of their names; `repetition` is of the source's identifiers. `person` is the identifier whose
-    values are persons, where these are counted.
+    `identifiers` and `omitted` are left out. `pseudonyms` are the attributes whose values have yet to be made, by
+    `show`, of the source's identifiers of their names; `repetition` is of the source's identifiers. `person` is the
+    identifier whose values are persons, where these are counted.
     `base_directory` is what relative file names of hierarchies are relative to.
     `reading` is how a source file was read; None for a table. `population` is the table that models look at, if any.
     """
@@ -97,6 +97,7 @@ class Plan:
     person: Attribute | None = None
     base_directory: Path = Path()
     reading: FileReading | None = None
+    omitted: tuple[str, ...] = ()
     population: Relation | None = None
 
     @property
@@ -260,7 +261,8 @@ def _plan(subject: PlanSubject, source: Relation, release: Relation, reading: Fi
         release=release,
         rows=subject.rows,
         attributes=attributes,
-        identifiers=tuple(c.name for c, a in subject.attributes if is_omitted(a)),
+        identifiers=tuple(c.name for c, a in subject.attributes if a.is_omitted and a.role is Role.IDENTIFIER),
+        omitted=tuple(c.name for c, a in subject.attributes if a.role is Role.OMIT),
         warnings=tuple(warnings(subject)),
         pseudonyms=tuple(a for a in attributes if a.show.is_pseudonym),
         repetition=subject.repetition,
@@ -293,7 +295,7 @@ def _attributes(subject: PlanSubject) -> tuple[Attribute, ...]:
             distinct=subject.distinct.get(column.name, 0.0),
         )
         for column, attribute in subject.attributes
-        if not is_omitted(attribute)
+        if not attribute.is_omitted
     )
 
 

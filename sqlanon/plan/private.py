@@ -69,7 +69,7 @@ def resolve_private(policy: Policy, engine: Engine, *, replace: bool = False) ->
     domains: dict[str, PublicDomain] = {}
     for column in columns:
         attribute = policy.attributes.get(column.name)
-        if attribute is None or attribute.role is Role.IDENTIFIER:
+        if attribute is None or attribute.is_omitted:
             continue
         try:
             domains[column.name] = public_domain(column, attribute, None, is_target=column.name == policy.target)
@@ -131,7 +131,7 @@ def _place_problems(policy: Policy) -> Iterator[str]:
 def _column_problems(policy: Policy, columns: Sequence[Column], table: str) -> Iterator[str]:
     yield from name_problems(policy, columns, table)
     for name, attribute in policy.attributes.items():
-        if attribute.role is not Role.IDENTIFIER and name.lower() == COUNT:
+        if not attribute.is_omitted and name.lower() == COUNT:
             place = path_text(("attributes", name))
             yield f"{place}: the release has a column '{COUNT}' of its own; rename this one in a view."
     if not any(one.role is Role.QUASI_IDENTIFIER for one in policy.attributes.values()):

@@ -9,7 +9,7 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.errors import PolicyError
 from sqlanon.plan.subject import PlanSubject
-from sqlanon.policy import AttributeSection, Policy, Role, Show
+from sqlanon.policy import AttributeSection, Policy, Show
 from sqlanon.policy.document import path_text
 from sqlanon.policy.keys import place_of_key, read_key
 from sqlanon.work.publish.files import PARQUET
@@ -97,8 +97,3 @@ def _is_text_file(file: str | None) -> bool:
 
 def _place(name: str) -> str:
     return path_text(("attributes", name))
-
-
-def is_omitted(attribute: AttributeSection) -> bool:
-    """Tell whether a release has nothing of a column."""
-    return attribute.role is Role.IDENTIFIER and not attribute.show.is_pseudonym

@@ -53,7 +53,7 @@ def _attribute_problems(policy: Policy) -> Iterator[str]:
         if one.role in (Role.SENSITIVE, Role.INSENSITIVE) or one.order is not None:
             yield (
                 f"{place}: a stream keeps statistics of numbers alone; make it a quasi-identifier if it is a number,"
-                " or an identifier, which is left out."
+                " or leave it out (role: omit)."
             )
         elif one.role is Role.QUASI_IDENTIFIER and len(name.encode()) > _LONGEST:
             yield f"{place}: names of a stream's numbers have at most {_LONGEST} bytes; rename it in a view."

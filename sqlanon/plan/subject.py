@@ -185,9 +185,14 @@ def _name(policy: Policy, source: Relation) -> str:
 
 
 def identifying(policy: Policy, columns: Sequence[Column]) -> list[Column]:
-    """List the columns that are declared identifiers, or named like the key of a person."""
-    declared = {name for name, attribute in policy.attributes.items() if attribute.role is Role.IDENTIFIER}
-    return [column for column in columns if column.name in declared or names_a_person(column.name)]
+    """List the columns that are declared identifiers, or named like the key of a person and not omitted."""
+    roles = {name: attribute.role for name, attribute in policy.attributes.items()}
+    return [
+        column
+        for column in columns
+        if roles.get(column.name) is Role.IDENTIFIER
+        or (names_a_person(column.name) and roles.get(column.name) is not Role.OMIT)
+    ]
 
 
 def _repeats(measured: Measured, name: str) -> bool:

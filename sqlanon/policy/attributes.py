@@ -33,6 +33,12 @@ class Role(StrEnum):
     QUASI_IDENTIFIER = "quasi-identifier"
     SENSITIVE = "sensitive"
     INSENSITIVE = "insensitive"
+    OMIT = "omit"
+
+    @property
+    def leaves_out(self) -> bool:
+        """Tell whether columns are left out of the release, but for identifiers that it shows as pseudonyms."""
+        return self in (Role.IDENTIFIER, Role.OMIT)
 
 
 class Show(StrEnum):
@@ -251,7 +257,10 @@ class AttributeSection(Part):
     """The policy's statements about one column."""
 
     role: Role
-    """The part of the column in privacy."""
+    """The part of the column in privacy. An `identifier` names persons: it is left out, and rows of one value are of
+    one person. A `quasi-identifier`, which others may know of a person, is generalized. A `sensitive` column is kept,
+    and protected by the models; an `insensitive` one is kept. With `omit` a column is left out, and nothing else is
+    asked of it."""
     hierarchy: Annotated[SerializeAsAny[Hierarchy] | None, WrapValidator(_validate_hierarchy)] = None
     """The generalization of a quasi-identifier; without a hierarchy numbers, dates and enums are cut into ranges and
     texts into sets."""
@@ -298,6 +307,11 @@ class AttributeSection(Part):
         return SET_LIMITS[self.sets]
 
     @property
+    def is_omitted(self) -> bool:
+        """Tell whether a release has nothing of the column."""
+        return self.role.leaves_out and not self.show.is_pseudonym
+
+    @property
     def hides_nulls(self) -> bool:
         """Tell whether classes that hold NULL show nothing but NULL."""
         return self.nulls == "unknown"
@@ -315,6 +329,8 @@ class AttributeSection(Part):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.role is Role.OMIT and self.model_dump(exclude_defaults=True).keys() != {"role"}:
+            raise broken("has role omit, which goes with no other key.")
         if self.role is Role.SENSITIVE and self.nulls == "allow":
             raise broken("allows NULL: say whether it counts for l-diversity, as nulls: nothing or nulls: value.")
         if self.role is not Role.SENSITIVE and self.nulls in ("nothing", "value"):

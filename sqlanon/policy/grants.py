@@ -70,14 +70,10 @@ def _population(policy: Policy, dialect: type[Dialect]) -> dict[str, Any]:
 
 
 def _read_columns(policy: Policy) -> list[str]:
-    """Name the columns that a run reads: no identifier, but for those that are shown, or tell persons apart."""
+    """Name the columns that a run reads: of those that are left out, only the one that tells persons apart."""
     asked = mechanism_of(policy)
     persons = policy.person if asked is None else asked.persons
-    return [
-        name
-        for name, one in policy.attributes.items()
-        if one.role is not Role.IDENTIFIER or one.show.is_pseudonym or name == persons
-    ]
+    return [name for name, one in policy.attributes.items() if not one.is_omitted or name == persons]
 
 
 def _relation(dialect: type[Dialect], text: str) -> Relation:

@@ -73,8 +73,8 @@ def _released_problems(policy: Policy, name: str, path: str) -> Iterator[str]:
     attribute = policy.attributes.get(name)
     if attribute is None:
         yield f"{path}: '{name}' is not among the attributes; {did_you_mean(name, policy.attributes)}"
-    elif attribute.role is Role.IDENTIFIER:
-        yield f"{path}: '{name}' is an identifier, which is left out of the release; give it another role."
+    elif attribute.role.leaves_out:
+        yield f"{path}: '{name}' is left out of the release (role: {attribute.role.value}); give it another role."
 
 
 def _rule_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:

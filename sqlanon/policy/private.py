@@ -96,7 +96,7 @@ def _marginal_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator
         yield f"{path}: '{name}' is neither a quasi-identifier nor the target; {did_you_mean(name, counted)}"
     for name in counted:
         if name not in named:
-            yield f"{path}: '{name}' is in none; add [{name}], or give it role identifier to leave it out."
+            yield f"{path}: '{name}' is in none; add [{name}], or give it role omit to leave it out."
 
 
 def _unit_problems(policy: Policy, unit: Unit, place: Callable[[Path], str]) -> Iterator[str]:
@@ -131,14 +131,14 @@ def _column_problems(
             yield f"{path}: differential privacy does not use {key}; leave it out."
     if attribute.nulls == "refuse":
         yield f"{path}: nulls: refuse would tell of single rows; leave it out: NULL is a value of the domain."
-    if attribute.role is Role.IDENTIFIER:
+    if attribute.role.leaves_out:
         if given:
             yield f"{path}: {given[0]} is not used of an identifier, which is left out."
         return
     if attribute.role is not Role.QUASI_IDENTIFIER and name != policy.target:
         yield (
             f"{path}: only quasi-identifiers and the target are counted; make it a quasi-identifier with a declared"
-            " domain, or give it role identifier to leave it out."
+            " domain, or give it role omit to leave it out."
         )
         return
     if not given:

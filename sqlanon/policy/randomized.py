@@ -44,8 +44,8 @@ def _column_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[s
         attribute = policy.attributes.get(name)
         if attribute is None:
             yield f"{path}: it is not among the attributes; {did_you_mean(name, policy.attributes)}"
-        elif attribute.role is Role.IDENTIFIER:
-            yield f"{path}: an identifier is left out, and has nothing to randomize; leave it out here."
+        elif attribute.role.leaves_out:
+            yield f"{path}: it is left out of the release (role: {attribute.role.value}); leave it out here too."
     for name, attribute in policy.attributes.items():
         path = place(("attributes", name))
         if attribute.role is Role.QUASI_IDENTIFIER and name not in columns:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any
 
 from sqlanon.engines.dialects import find_dialect
+from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.engines.read_options import FileReading, ReadOptions
-from sqlanon.engines.urls import redacted
-from sqlanon.policy import Role
+from sqlanon.engines.urls import holds_secret
+from sqlanon.policy import Microaggregation, Role
 from sqlanon.profile import remarks
 from sqlanon.profile.costs import DraftCosts
 from sqlanon.profile.facts import RARE, Basis, ColumnFacts, Profile
@@ -20,6 +22,7 @@ from sqlanon.profile.hierarchy import draft_hierarchy, other_forms
 from sqlanon.profile.protection import draft_models
 from sqlanon.profile.writing import comment, percent, quoted
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Relation, Unquoted
+from sqlanon.support.environment import Expanded, named, without_references, written
 from sqlanon.support.quantities import quantity
 
 URL_VARIABLE = "SQLANON_URL"
@@ -40,15 +43,18 @@ _WORDS_OF_YAML = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
 @dataclass(frozen=True)
 class Draft:
-    """A drafted policy: its text, what it rests on, and what it cost when it was tried; None where it was not.
+    """A drafted policy: its text, and what it rests on.
 
+    costs: what it cost when it was tried; None where it was not.
     shown: what the draft says of the reading of a file that nobody gave, in sentences.
+    refusals: why a check would refuse it as it stands.
     """
 
     text: str
     profile: Profile
     costs: DraftCosts | None
     shown: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """One object of plain values."""
@@ -61,6 +67,7 @@ class Draft:
             "dependences": [asdict(one) for one in profile.dependences],
             "trial": None if self.costs is None else self.costs.as_json(),
             **({} if profile.reading is None else {"reading": profile.reading.as_json()}),
+            "refusals": list(self.refusals),
         }
 
 
@@ -83,15 +90,18 @@ def propose_policy(
     table: str,
     options: ReadOptions | None = None,
     costs: DraftCosts | None = None,
+    refusals: Sequence[str] = (),
 ) -> str:
     """The draft; without a URL, or where the profile is of a file, `table` is one. A password is not written.
 
     options: how the file is to be read, where that was given.
     costs: what the draft cost when it was tried, which is said beside its columns and models.
+    refusals: why a check would refuse the draft as it stands, which is said at its head.
     """
     is_file = source_url is None or profile.reading is not None
     sections = [
         _heading(profile, table),
+        remarks.refused(refusals),
         _read(profile, options) + _places(source_url, table, profile.reading, is_file=is_file) + _trust(profile),
         _subject(profile),
         "attributes:\n" + "\n".join(_attribute(profile, facts, costs) for facts in profile.columns),
@@ -99,7 +109,7 @@ def propose_policy(
         remarks.dependences(profile),
         remarks.tried(costs),
         "privacy:\n" + "\n".join(draft_models(profile, costs)),
-        f"{_algorithm(profile)}suppression: 0.0    # the largest share of rows that may be left out",
+        f"{_algorithm(profile, source_url)}suppression: 0.0    # the largest share of rows that may be left out",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -113,10 +123,10 @@ def _heading(profile: Profile, table: str) -> str:
     size = f"{quantity(profile.rows, 'row')}, {quantity(len(profile.columns), 'column')}"
     return (
         f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
-        f"# A draft for {comment(table)}: {size}.{estimated}\n"
+        f"# A draft for {comment(named(table))}: {size}.{estimated}\n"
         "# Every role is a proposal: look at each, then run `sqlanon check` on this file.\n"
-        "# Roles: identifier (never leaves), quasi-identifier (others may know it: generalized),\n"
-        "#        sensitive (kept, protected by the models), insensitive (kept).\n"
+        "# Roles: identifier (names persons: never leaves), quasi-identifier (others may know it: generalized),\n"
+        "#        sensitive (kept, protected by the models), insensitive (kept), omit (left out).\n"
         f"{fixed}"
         f"# Editors that know YAML help with it once `sqlanon schema -o {SCHEMA_FILE}` was called beside it."
     )
@@ -146,8 +156,8 @@ def _read(profile: Profile, options: ReadOptions | None) -> str:
 def _places(source_url: str | None, table: str, reading: FileReading | None, *, is_file: bool) -> str:
     place, note, dialect = "", "", None
     if source_url is not None:
-        url, dialect = source_url.replace("$", "$$"), find_dialect(source_url)
-        if redacted(source_url) != source_url:
+        url, dialect = written(source_url), find_dialect(source_url)
+        if holds_secret(without_references(url)):
             url, note = f"${{{URL_VARIABLE}}}", f"    # the URL holds a password: set {URL_VARIABLE} to it"
         place = f"url: {quoted(url)}, "
     catalog = "" if dialect is None or dialect.keeps_catalog else f"\n{_catalog(dialect.label)}"
@@ -188,12 +198,17 @@ def _subject(profile: Profile) -> str:
     )
 
 
-def _algorithm(profile: Profile) -> str:
-    """The algorithm; where most quasi-identifiers are numbers and all have centres, also another, as a comment."""
+def _algorithm(profile: Profile, source_url: str | None) -> str:
+    """The algorithm; where most quasi-identifiers are numbers and all have centres, also another, as a comment.
+
+    The other one is named only if the source's database carries it out.
+    """
+    dialect = EMBEDDED if source_url is None else find_dialect(source_url)
     quasi = profile.named(Role.QUASI_IDENTIFIER)
     numbers = [facts for facts in quasi if facts.column.kind.is_numeric]
     centred = all(facts.column.kind.is_nominal for facts in quasi if facts not in numbers)
-    if 2 * len(numbers) <= len(quasi) or not centred or any(facts.nulls for facts in numbers):
+    able = dialect is not None and dialect.carries_out(Microaggregation.recodes)
+    if not able or 2 * len(numbers) <= len(quasi) or not centred or any(facts.nulls for facts in numbers):
         return "algorithm: {name: mondrian}\n"
     return (
         "algorithm: {name: mondrian}\n"
@@ -206,11 +221,15 @@ def _algorithm(profile: Profile) -> str:
 def _released_file(file: str, is_directory: bool) -> str:
     """The file's name with `_released`, in the same directory and, where it can be written, of the same format.
 
+    A name with references to the environment keeps them, unless its ending is in one.
     is_directory: a directory of Parquet files is written.
     """
+    if isinstance(file, Expanded) and PurePath(file).name == PurePath(file.written).name:
+        named = _released_file(str(file), is_directory)
+        return Expanded(named, str(PurePath(file.written).with_name(PurePath(named).name)))
     if file == STANDARD_INPUT:
         return "released.csv"
-    path = PurePath(file)
+    path = PurePath(file if "://" not in file else PurePath(file).name)  # files are written on this machine
     stem = re.sub(r"[*?\[\]]+", "", path.stem.split(".")[0]) or "files"
     if is_directory:
         return str(path.with_name(f"{stem}_released.parquet"))
@@ -240,6 +259,7 @@ def _attribute(profile: Profile, facts: ColumnFacts, costs: DraftCosts | None) -
     line = f"  {_key(facts.name)}: {{role: {proposal.role.value}{hierarchy}}}"
     outliers = _outliers(facts) if _limits(facts) else ""
     forms = other_forms(facts) if hierarchy else ""
+    forms += remarks.singled_out(facts, proposal.role)
     read = _as_read(profile, facts.name)
     remark = f"{_facts(facts)}; {proposal.reason}{doubt}{read}{outliers}{forms}{remarks.column(costs, facts.name)}"
     return f"{line}    # {remark}"
@@ -274,4 +294,4 @@ def _key(name: str) -> str:
 
 
 def _quoted_path(path: str) -> str:
-    return quoted(path.replace("$", "$$"))
+    return quoted(written(path))

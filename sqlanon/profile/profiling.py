@@ -24,7 +24,7 @@ from sqlanon.plan.repeating import find_repeating
 from sqlanon.policy import Role
 from sqlanon.profile.dependences import find_dependences
 from sqlanon.profile.facts import RARE, ColumnFacts, Combination, Profile
-from sqlanon.profile.proposal import propose
+from sqlanon.profile.proposal import propose_roles
 from sqlanon.profile.vocabulary import FOREIGN, Vocabulary, vocabularies
 from sqlanon.sql import Identifier, Relation, Text
 
@@ -51,7 +51,7 @@ def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) ->
         (rows,) = engine.query_one("count_rows", table=relation)
         measure = _Measure(engine, relation, rows, max(1, -(-rows // exact_rows)))
         facts = measure.facts()
-        proposals = {f.name: propose(f) for f in facts}
+        proposals = propose_roles(facts)
         generalized = [name for name, proposal in proposals.items() if proposal.role is Role.QUASI_IDENTIFIER]
         finished = measure.words(measure.ends([f for f in facts if f.name in generalized]))
         facts = [finished.get(f.name, f) for f in facts]

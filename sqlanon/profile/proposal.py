@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlanon.engines.columns import Kind
 from sqlanon.measures.risk.identifier_kinds import DIRECT, IDENTIFYING, KIND_WORDS
 from sqlanon.measures.risk.identifiers import NAMES
+from sqlanon.plan.checks import MAX_QUASI_IDENTIFIERS
 from sqlanon.plan.column_names import mentions, names_a_key, names_a_person, words_of
 from sqlanon.policy import Role
 from sqlanon.profile.facts import Basis, ColumnFacts, Proposal
@@ -36,9 +39,25 @@ MANY_SHARE = 0.1
 FREE_TEXT = 0.5
 LONG_TEXT = 80  # characters
 
+_ONE_TOO_MANY = Proposal(
+    Role.OMIT, Basis.CAUTION, f"others may know it, and only {MAX_QUASI_IDENTIFIERS} quasi-identifiers can be searched"
+)
+
+
+def propose_roles(facts: Sequence[ColumnFacts]) -> dict[str, Proposal]:
+    """Propose a role for each column of a table; no more of them are quasi-identifiers than a search takes.
+
+    Those whose names tell that others may know them go first, then those with fewer values.
+    """
+    proposals = {one.name: propose(one) for one in facts}
+    quasi = [one for one in facts if proposals[one.name].role is Role.QUASI_IDENTIFIER]
+    ranked = sorted(quasi, key=lambda one: (proposals[one.name].basis is not Basis.NAME, one.distinct))
+    beyond = {one.name for one in ranked[MAX_QUASI_IDENTIFIERS:]}
+    return proposals | {one.name: _ONE_TOO_MANY for one in quasi if one.name in beyond}
+
 
 def propose(facts: ColumnFacts) -> Proposal:
-    """The role proposed for a column."""
+    """The role proposed for a column by itself."""
     by_name = _by_name(facts)
     if by_name is not None and by_name.role is Role.IDENTIFIER:
         return by_name
@@ -61,20 +80,20 @@ def is_postal(name: str) -> bool:
 
 
 def _by_name(facts: ColumnFacts) -> Proposal | None:
-    if facts.distinct == 0:
-        return None
     words = words_of(facts.name)
     if mentions(words, IDENTIFIERS):
         return Proposal(Role.IDENTIFIER, Basis.NAME, "its name is that of an identifier")
     if names_a_key(facts.name) and facts.unique_share >= KEY_LIKE:
         return Proposal(Role.IDENTIFIER, Basis.NAME, "named like a key, and nearly one value a row")
-    if names_a_person(facts.name) and facts.distinct > 1:
+    if names_a_person(facts.name) and facts.distinct != 1:
         return Proposal(Role.IDENTIFIER, Basis.NAME, "named like the key of a person, who has several rows")
-    if mentions(words, SENSITIVE):
+    if not _can_generalize(facts):
+        return None
+    if mentions(words, SENSITIVE) and facts.distinct:
         return Proposal(Role.SENSITIVE, Basis.NAME, "its name is that of something sensitive")
-    if mentions(words, QUASI_IDENTIFIERS) and _can_generalize(facts):
+    if mentions(words, QUASI_IDENTIFIERS):
         return Proposal(Role.QUASI_IDENTIFIER, Basis.NAME, "its name is that of something others may know")
-    if names_a_key(facts.name) and facts.distinct >= min(MANY_VALUES, facts.rows * MANY_SHARE):
+    if names_a_key(facts.name) and 0 < min(MANY_VALUES, facts.rows * MANY_SHARE) <= facts.distinct:
         return Proposal(Role.IDENTIFIER, Basis.NAME, "named like a key, with more values than a class would bear")
     if "name" in words:
         return _name_of_something(facts)
@@ -83,7 +102,7 @@ def _by_name(facts: ColumnFacts) -> Proposal | None:
 
 def _name_of_something(facts: ColumnFacts) -> Proposal:
     """`name` alone is a person's; `product_name` with few values is a thing's."""
-    if len(words_of(facts.name)) == 1 or facts.distinct * 10 > facts.rows or not _can_generalize(facts):
+    if len(words_of(facts.name)) == 1 or facts.distinct * 10 > facts.rows:
         return Proposal(Role.IDENTIFIER, Basis.NAME, "its name is that of an identifier")
     return Proposal(Role.QUASI_IDENTIFIER, Basis.CAUTION, "a name that many rows share")
 
@@ -93,17 +112,23 @@ def _can_generalize(facts: ColumnFacts) -> bool:
 
 
 def _by_values(facts: ColumnFacts) -> Proposal:
-    if facts.distinct == 0 or (facts.distinct == 1 and facts.nulls == 0):
-        return Proposal(Role.INSENSITIVE, Basis.VALUES, "the same in every row")
     if not _can_generalize(facts):
-        return Proposal(Role.IDENTIFIER, Basis.CAUTION, "values of this type cannot be generalized; cast it in a view")
-    if facts.column.kind is Kind.UUID or (_is_countable(facts) and facts.unique_share >= UNIQUE):
+        return Proposal(Role.OMIT, Basis.CAUTION, "values of this type cannot be generalized; cast it in a view")
+    if facts.distinct == 0:
+        return Proposal(Role.OMIT, Basis.CAUTION, "no row has a value, which could tell what it holds")
+    if facts.distinct == 1 and facts.nulls == 0 and facts.rows > 1:
+        return Proposal(Role.INSENSITIVE, Basis.VALUES, "the same in every row")
+    if facts.column.kind is Kind.TEXT and (facts.longest or 0) > LONG_TEXT:
+        return Proposal(Role.OMIT, Basis.CAUTION, "free text may name people")
+    if _is_countable(facts) and facts.unique_share >= UNIQUE:
         return Proposal(Role.IDENTIFIER, Basis.VALUES, "nearly one value a row")
-    if facts.column.kind is Kind.TEXT and (facts.unique_share >= FREE_TEXT or (facts.longest or 0) > LONG_TEXT):
-        return Proposal(Role.IDENTIFIER, Basis.CAUTION, "free text may name people")
+    if facts.column.kind is Kind.UUID:
+        return Proposal(Role.OMIT, Basis.VALUES, "a key, which says nothing by itself")
+    if facts.column.kind is Kind.TEXT and facts.unique_share >= FREE_TEXT:
+        return Proposal(Role.OMIT, Basis.CAUTION, "free text may name people")
     return Proposal(Role.QUASI_IDENTIFIER, Basis.CAUTION, "others may know it; say insensitive if nobody can")
 
 
 def _is_countable(facts: ColumnFacts) -> bool:
     """Tell whether being unique makes a key of a column: measurements and times are often unique without being one."""
-    return facts.column.kind in (Kind.TEXT, Kind.INTEGER)
+    return facts.column.kind in (Kind.TEXT, Kind.INTEGER, Kind.UUID)

@@ -18,8 +18,8 @@ DEAR = 0.05  # of GCP, that a model adds
 
 
 def choose_k(rows: int) -> int:
-    """The k for a table of so many rows: no more than it has."""
-    return max(1, min(rows, next(k for least, k in reversed(K_FROM) if rows >= least)))
+    """The k for a table of so many rows: no more than it has, and never 1, which protects nobody."""
+    return max(2, min(rows, next(k for least, k in reversed(K_FROM) if rows >= least)))
 
 
 def draft_models(profile: Profile, costs: DraftCosts | None) -> list[str]:

@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
+
 from sqlanon.policy import Role
 from sqlanon.profile.costs import DraftCosts
-from sqlanon.profile.facts import Dependence, Profile
+from sqlanon.profile.facts import ColumnFacts, Dependence, Profile
 from sqlanon.profile.writing import comment, percent
 
 PAIRS_SHOWN = 5
+TELLING = 0.01  # the share of rows from which on a column that is kept is said to single out
+WIDTH = 116  # characters of a line
+
+
+def refused(refusals: Sequence[str]) -> str:
+    """The lines at the head about what `sqlanon check` would refuse; none where it would accept the draft."""
+    if not refusals:
+        return ""
+    lines = ["# `sqlanon check` REFUSES THIS DRAFT AS IT STANDS:"]
+    for refusal in refusals:
+        lines += textwrap.wrap(f"- {comment(refusal)}", WIDTH, initial_indent="#   ", subsequent_indent="#     ")
+    return "\n".join(lines)
+
+
+def singled_out(facts: ColumnFacts, role: Role) -> str:
+    """The end of a comment on a column that is released as it is, and has values of single rows."""
+    if role not in (Role.SENSITIVE, Role.INSENSITIVE) or facts.unique_share < TELLING:
+        return ""
+    return (
+        f"; it is released exactly, and its values single out {percent(facts.unique_share)} of the rows for whoever"
+        " knows them: if somebody can, say quasi-identifier"
+    )
 
 
 def combinations(profile: Profile) -> str:
@@ -38,7 +63,7 @@ def _dependence(profile: Profile, one: Dependence) -> str:
     if profile.proposals[one.on].role is Role.SENSITIVE:
         return f"{of} -> {on}: whoever knows {of} knows what is sensitive; without {of} the models cost less"
     if one.mutual:
-        return f"{of} <-> {on}: they say the same; release one of them, and call the other an identifier"
+        return f"{of} <-> {on}: they say the same; release one of them, and omit the other"
     return f"{of} -> {on}: {on} says nothing more; released both, they cost more than {of} alone"
 
 

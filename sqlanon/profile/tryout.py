@@ -24,10 +24,8 @@ from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.measuring import in_part
 from sqlanon.plan.plan import resolve_source
 from sqlanon.plan.trust import hold_trusted
-from sqlanon.policy import Mondrian, Policy, Role
-from sqlanon.policy.loading import parse_policy
+from sqlanon.policy import Mondrian, Policy, ReleaseSection, Role, Source
 from sqlanon.profile.costs import Attempt, DraftCosts
-from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.facts import Profile
 from sqlanon.sql import Identifier, Relation, free_name, macro
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace, carry_out_keeping
@@ -39,8 +37,8 @@ MOST_MODELS = 3  # that are left out in turn: each costs a search, of a second o
 WIDE = 10  # quasi-identifiers; of more no column is left out, as each makes all searches dearer
 
 
-def try_draft(engine: Engine, profile: Profile) -> DraftCosts | None:
-    """Try the policy that would be drafted from a profile; None where it names no quasi-identifier, or has no rows.
+def try_draft(engine: Engine, profile: Profile, draft: Policy) -> DraftCosts | None:
+    """Try the policy that was drafted from a profile; None where it names no quasi-identifier, or has no rows.
 
     engine: a session with the table's database that may make temporary tables, and is used for nothing else later.
 
@@ -49,7 +47,7 @@ def try_draft(engine: Engine, profile: Profile) -> DraftCosts | None:
     if profile.combination is None or not profile.rows:
         return None
     began = time.perf_counter()
-    costs = _Sample(engine, profile).tried()
+    costs = _Sample(engine, profile, draft).tried()
     return replace(costs, seconds=time.perf_counter() - began)
 
 
@@ -59,24 +57,28 @@ class _Sample:
 
     engine: Engine
     profile: Profile
+    draft: Policy
 
     def tried(self) -> DraftCosts:
         """Make the sample, and try the draft on it where its rows are."""
-        columns = [facts for facts in self.profile.columns if facts.name in self._looked_at()]
         table = TemporaryWorkspace(self.engine).table("sample")
-        profile = replace(self.profile, columns=tuple(columns), reading=None)
-        policy = parse_policy(propose_policy(profile, MEMORY_URL, str(table)))
+        policy = self._policy(str(table))
         modulus = max(1, -(-self.profile.tuples // MOST_TUPLES))
         with self.engine.transaction():
             hold_trusted(policy, self.engine, self.profile.relation)
-            self._create(table, [facts.name for facts in columns], modulus)
+            self._create(table, list(policy.attributes), modulus)
         return self.engine.carry_out_with_rows((), (table,), _SampleSearch(policy, table, modulus == 1))
 
-    def _looked_at(self) -> set[str]:
-        """The columns that are generalized, and those that a model is about."""
-        quasi = {facts.name for facts in self.profile.named(Role.QUASI_IDENTIFIER)}
-        drafted = parse_policy(propose_policy(replace(self.profile, reading=None), MEMORY_URL, "t"))
-        return quasi | {model.attribute for model in models_of(drafted) if model.attribute is not None}
+    def _policy(self, table: str) -> Policy:
+        """The draft for a table of the columns that are generalized, and of those that a model is about."""
+        judged = {model.attribute for model in models_of(self.draft)}
+        attributes = {
+            name: attribute
+            for name, attribute in self.draft.attributes.items()
+            if attribute.role is Role.QUASI_IDENTIFIER or name in judged
+        }
+        places = {"source": Source(url=MEMORY_URL, table=table), "release": ReleaseSection(table="released")}
+        return self.draft.model_copy(update={**places, "attributes": attributes})
 
     def _create(self, table: Relation, names: Sequence[str], modulus: int) -> None:
         columns = [Identifier(name) for name in names]

@@ -19,6 +19,7 @@ ROLES = {
     "quasi-identifier": "generalized",
     "sensitive": "kept as it is",
     "insensitive": "kept as it is",
+    "omit": "left out of the release",
 }
 _APPLIED = "Nothing was searched: the rows were recoded by the rules of an earlier release."
 HIERARCHIES = {

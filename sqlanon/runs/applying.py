@@ -13,7 +13,7 @@ from sqlanon.engines.files import STANDARD_INPUT, format_of, is_data_file
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.plan.connecting import names_file
-from sqlanon.policy import AttributeSection, Policy, ReleaseSection, Role, Source
+from sqlanon.policy import AttributeSection, Policy, ReleaseSection, Source
 from sqlanon.policy import CatalogSection as CatalogPlace
 from sqlanon.policy.loading import parse_stored
 from sqlanon.releases.rules.store_rules import StoredRules, read_rules
@@ -42,7 +42,7 @@ def apply_rules(
 
     run: the one whose rules are applied; place: the URL and schema of the catalog that it is in.
     known: a policy whose URLs have their passwords, which the catalog doesn't keep; columns that the run's policy does
-    not name, and this one calls identifiers, are left out, and its subject holds.
+    not name, and this one leaves out, are left out, and its subject holds.
 
     Raises what `run` raises; ProtectionError where a class violates a model and that is to be an error.
     """
@@ -81,7 +81,7 @@ def _policy(application: Application, run: Run, place: tuple[str, str], known: P
     if release.table is not None and source.file is not None and release.url is None:
         release = release.model_copy(update={"url": home})
     catalog = CatalogPlace(url=place[0], schema=place[1])
-    attributes = {**_new_identifiers(stored, known), **stored.attributes}
+    attributes = {**_new_omitted(stored, known), **stored.attributes}
     changes: dict[str, Any] = {"source": source, "release": release, "catalog": catalog, "attributes": attributes}
     if known is not None and known.subject is not None:
         changes["subject"] = known.subject
@@ -109,13 +109,13 @@ def _absolute(file: str) -> str:
     return file if "://" in file else str(Path(file).absolute())
 
 
-def _new_identifiers(stored: Policy, known: Policy | None) -> dict[str, AttributeSection]:
+def _new_omitted(stored: Policy, known: Policy | None) -> dict[str, AttributeSection]:
     """The columns that have come since the rules were found, and that are to be left out: rules are about no others."""
     attributes = {} if known is None else known.attributes
     return {
         name: attribute
         for name, attribute in attributes.items()
-        if attribute.role is Role.IDENTIFIER and name not in stored.attributes
+        if attribute.role.leaves_out and name not in stored.attributes
     }
 
 

@@ -57,6 +57,11 @@ def written(text: str) -> str:
     return text.written if isinstance(text, Expanded) else text.replace("$", "$$")
 
 
+def without_references(text: str) -> str:
+    """Leave the references to the environment out of a text as a policy writes it."""
+    return _REFERENCE.sub(lambda match: match[0] if match[1] is None else "", text)
+
+
 def named(text: str) -> str:
     """A text as it may be recorded and shown: with references as they were written."""
     return text.written if isinstance(text, Expanded) else text

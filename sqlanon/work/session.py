@@ -13,10 +13,11 @@ from sqlanon.catalog import Catalog
 from sqlanon.catalog.location import CatalogAddress, is_there
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.engines.dialects import Dialect, find_dialect, is_embedded, require_catalog
+from sqlanon.engines.dialects import Dialect, dialect_of_url, find_dialect, is_embedded, require_catalog
 from sqlanon.engines.embedded import EMBEDDED, MEMORY_URL, database_file, url_of_file
 from sqlanon.engines.files import STANDARD_INPUT, directory_of, whole_path
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.engines.urls import scheme_of
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.sql import Relation, short_hash
 from sqlanon.support.environment import require_set
@@ -82,12 +83,14 @@ def _require_possible(policy: Policy, replace_release: bool) -> None:
 
     A session may take many seconds to start.
     """
+    problems = list(_unknown_databases(policy))
     dialect = None if policy.source.url is None else find_dialect(policy.source.url)
+    if problems:
+        raise PolicyError(problems)
     if dialect is None:
         return
-    problems = []
-    if (reason := dialect.lacks_recodings.get(policy.algorithm.recodes)) is not None:
-        problems.append(f"algorithm: {reason.lacking}")
+    if not (able := dialect.carries_out(policy.algorithm.recodes)):
+        problems.append(f"algorithm: {able.lacking}")
     keeper = dialect if policy.catalog.url is None else find_dialect(policy.catalog.url)
     if keeper is not None and not keeper.keeps_catalog:
         problems.append(f"catalog: {keeper.keeps_catalog.lacking}")
@@ -96,6 +99,17 @@ def _require_possible(policy: Policy, replace_release: bool) -> None:
         problems += _directory_problems(policy, dialect, replace_release)
     if problems:
         raise PolicyError(problems)
+
+
+def _unknown_databases(policy: Policy) -> Iterator[str]:
+    """Say which databases no engine is for; a URL out of variables that are not set is told elsewhere."""
+    for place in ("source", "release", "catalog"):
+        url = getattr(policy, place).url
+        if url is not None and scheme_of(url) is not None and find_dialect(url) is None:
+            try:
+                dialect_of_url(url)
+            except PolicyError as error:
+                yield f"{place}.url: {error}"
 
 
 def copying_problems(source: type[Dialect], target: type[Dialect] | None) -> list[str]:

@@ -150,3 +150,35 @@ def test_what_went_wrong_is_recorded_without_what_a_variable_holds(tmp_path: Pat
     policy = write(tmp_path, **parts, catalog={"url": url})
     assert call("run", policy).exit_code != 0
     assert [name for name, text in kept(url).items() if SECRET in text] == []
+
+
+@pytest.mark.parametrize("place", ["source", "release", "catalog"])
+def test_a_database_without_an_engine_is_told_what_to_do(tmp_path: Path, place: str) -> None:
+    known = f"duckdb:///{tmp_path}/x.duckdb"
+    make_patients(known)
+    parts = {"source": {"url": known, "table": "patients"}, "release": {"table": "r"}, "catalog": {}}
+    parts[place] = {**parts[place], "url": "mysql://ann:S3cret@host/db"}
+    for command in ("check", "run"):
+        told = call(command, write(tmp_path, **parts, attributes={"age": {"role": "quasi-identifier"}}))
+        assert told.exit_code == 2
+        assert f"{place}.url: There is no engine for 'mysql://' URLs" in told.stderr
+        assert "to a Parquet file" in told.stderr
+        assert "S3cret" not in told.stderr
+
+
+def test_init_of_such_a_database_says_so_before_it_asks_for_a_table() -> None:
+    for given in (["snowflake://ann:S3cret@host/db"], ["snowflake://ann:S3cret@host/db", "patients"]):
+        told = call("init", *given)
+        assert told.exit_code == 2
+        assert "to a Parquet file" in told.stderr
+        assert "S3cret" not in told.stderr
+
+
+def test_a_draft_keeps_the_variable_of_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQLANON_URL", f"duckdb:///{tmp_path}/x.duckdb")
+    make_patients(f"duckdb:///{tmp_path}/x.duckdb")
+    assert call("init", "${SQLANON_URL}", "patients", "-o", tmp_path / "policy.yml").exit_code == 0
+    text = (tmp_path / "policy.yml").read_text()
+    assert 'url: "${SQLANON_URL}"' in text
+    assert str(tmp_path) not in text
+    assert call("check", tmp_path / "policy.yml").exit_code == 0

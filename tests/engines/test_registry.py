@@ -157,6 +157,12 @@ def test_the_programs_own_engines_need_no_look_at_packages(monkeypatch: pytest.M
 def test_an_unknown_engine_is_named_with_those_there_are() -> None:
     with pytest.raises(PolicyError, match=r"There is no engine for 'sybase://' URLs; there are: duckdb, .*, drake"):
         connect("sybase://host/db")
+    for scheme in ("mysql", "mysql+pymysql", "mssql+pyodbc", "oracle", "sqlite", "snowflake", "bigquery", "redshift"):
+        with pytest.raises(PolicyError, match=rf"'{re.escape(scheme)}://' URLs; there are: .* to a Parquet file"):
+            connect(f"{scheme}://host/db")
+    for typo, meant in {"postgre": "postgres", "postgressql": "postgresql", "duckbd": "duckdb"}.items():
+        with pytest.raises(PolicyError, match=f"did you mean {meant}"):
+            connect(f"{typo}://host/db")
     with pytest.raises(PolicyError, match="There is no engine for 'drak://' URLs; did you mean drake"):
         connect("drak:///x.duckdb")
     with pytest.raises(PolicyError, match="There is no engine 'oracle'; is the package that adds it installed"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.api.calls import draft, draft_policy, profile_table
+from sqlanon.api.calls import check_policy, draft, draft_policy, profile_table
 from sqlanon.engines.columns import Kind
 from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.spark.dialect import SparkSQL
@@ -36,6 +36,7 @@ COLUMNS = {
     "disease": "VARCHAR",
 }
 COUNTRIES = ("United-States", "Germany", "FRANCE", "Viet Nam", "kenya", "Italy", "Peru\n")
+ALGORITHM = re.compile(r"algorithm: \{name: ([\w-]+)")
 PLACES = re.compile(r"^(source|release|catalog): .*\n", re.MULTILINE)
 
 
@@ -156,7 +157,7 @@ def _facts(facts: ColumnFacts) -> ColumnFacts:
     return dataclasses.replace(facts, column=column, shortest=None, longest=None)
 
 
-def test_nested_types_are_identifiers(databases: tuple[str, SparkTables]) -> None:
+def test_nested_types_are_left_out(databases: tuple[str, SparkTables]) -> None:
     spark = databases[1]
     spark.sql(
         "CREATE TABLE nested USING PARQUET AS SELECT id % 4 AS age, sequence(0, id) AS visits, map(id, 'x') AS codes,"
@@ -166,8 +167,8 @@ def test_nested_types_are_identifiers(databases: tuple[str, SparkTables]) -> Non
     spark.sql("DROP TABLE nested")
     facts = {one.name: (one.distinct, found.proposals[one.name].role) for one in found.columns}
     assert facts["age"] == (4, Role.QUASI_IDENTIFIER)
-    assert [facts[name] for name in ("visits", "codes", "home")] == [(12, Role.IDENTIFIER)] * 3
-    assert facts["picture"] == (1, Role.INSENSITIVE)
+    assert [facts[name] for name in ("visits", "codes", "home")] == [(12, Role.OMIT)] * 3
+    assert facts["picture"] == (1, Role.OMIT)
 
 
 def test_questions_that_are_asked_together_keep_their_places(databases: tuple[str, SparkTables]) -> None:
@@ -178,3 +179,18 @@ def test_questions_that_are_asked_together_keep_their_places(databases: tuple[st
     engine.execute(Statement("test", "DROP TABLE nobody"))
     assert answers == [[(1200 if n % 2 == 0 else 0,)] for n in range(41)]
     assert engine.query_each("count_rows", []) == []
+
+
+def test_the_draft_of_numbers_is_accepted_and_names_nothing_that_spark_lacks(
+    databases: tuple[str, SparkTables], tmp_path: Path
+) -> None:
+    """On DuckDB the draft of such a table names an algorithm of clusters beside mondrian."""
+    duckdb, spark = databases
+    rows = "SELECT i % 50 AS age, i % 7 * 1.5 AS weight, i % 3 AS children FROM range(300) AS n(i)"
+    execute(duckdb, f"COPY ({rows}) TO '{tmp_path}/numbers.parquet'")
+    of_spark = draft(spark.url, f"{tmp_path}/numbers.parquet", trying=False)
+    of_duckdb = draft(None, f"{tmp_path}/numbers.parquet", trying=False)
+    assert set(ALGORITHM.findall(of_duckdb.text)) == {"mondrian", "microaggregation"}
+    assert set(ALGORITHM.findall(of_spark.text)) == {"mondrian"}
+    assert check_policy(parse_policy(of_spark.text)).rows == 300
+    assert of_spark.refusals == ()

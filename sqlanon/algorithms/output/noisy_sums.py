@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError, QuestionError
-from sqlanon.policy import Policy, Role
+from sqlanon.policy import Policy
 
 _MOST_DECIMALS = 9
 _MOST = 2**53  # of a bound, in units
@@ -54,7 +54,7 @@ def bounded_column(policy: Policy, name: str, column: Column | None, most: int) 
     """
     attribute = policy.attributes.get(name)
     domain = None if attribute is None else attribute.domain
-    if domain is None or column is None or attribute is None or attribute.role is Role.IDENTIFIER:
+    if domain is None or column is None or attribute is None or attribute.is_omitted:
         raise QuestionError(
             f"'{name}' has no declared domain, {{from: …, below: …}}, and nothing else bounds what one row adds to a"
             " sum. Ask how many rows there are, or declare it."

@@ -45,7 +45,7 @@ def require_marginals(plan: PrivatePlan) -> None:
     if len(attributes_of(plan)) > MOST_COUNTED:
         raise PolicyError(
             f"algorithm: {len(attributes_of(plan)):,} marginals would be counted at once, and {MOST_COUNTED:,} are the"
-            " most. Give columns role identifier to leave them out."
+            " most. Give columns role omit to leave them out."
         )
     cells = [math.prod(sizes[number] for number in numbers) for numbers in attributes_of(plan)]
     if sum(cells) > most:

@@ -57,11 +57,17 @@ def measure_patterns(
     modulus: one of so many parts of the values is looked at.
     """
     looked_at = [column for column in columns if column.kind in (Kind.TEXT, Kind.INTEGER)]
+    of_texts = [*PATTERNS, WORDS] if engine.traits.knows_words and known_names() else list(PATTERNS)
+    wanted = {one.name: of_texts if one.kind is Kind.TEXT else list(OF_NUMBERS) for one in looked_at}
     shares = {
         name: shares
         for portion in portions(looked_at, COLUMNS_A_STATEMENT)
-        for name, shares in _measure(engine, table, portion, modulus).items()
+        for name, shares in _measure(engine, table, portion, wanted, modulus).items()
     }
+    shaped = {name: [one for one, share in of.items() if one in CHECKED and share] for name, of in shares.items()}
+    for portion in portions([one for one in looked_at if shaped.get(one.name)], COLUMNS_A_STATEMENT):
+        for name, checked in _measure(engine, table, portion, shaped, modulus, checks_digits=True).items():
+            shares[name] |= checked
     worded = [column for column in looked_at if shares.get(column.name, {}).pop(WORDS, 0) >= LEAST_SHARE]
     for portion in portions(worded, COLUMNS_A_STATEMENT):
         for name, share in _measure_names(engine, table, portion, modulus):
@@ -90,9 +96,19 @@ def _measure_names(
             yield columns[int(place)].name, int(named) / int(looked_at)
 
 
-def _measure(engine: Engine, table: Relation, columns: Sequence[Column], modulus: int) -> dict[str, _Shares]:
-    of_texts = [*PATTERNS, WORDS] if engine.traits.knows_words and known_names() else list(PATTERNS)
-    wanted = [of_texts if column.kind is Kind.TEXT else list(OF_NUMBERS) for column in columns]
+def _measure(
+    engine: Engine,
+    table: Relation,
+    columns: Sequence[Column],
+    wanted: Mapping[str, Sequence[str]],
+    modulus: int,
+    *,
+    checks_digits: bool = False,
+) -> dict[str, _Shares]:
+    """Measure the shares of the patterns that are wanted of each column.
+
+    checks_digits: whether check digits must be right too, which costs a hundred times more to plan than the patterns.
+    """
     values = [Markup(Identifier(column.name)) for column in columns]
     counts = iter(
         engine.query_one(
@@ -103,18 +119,18 @@ def _measure(engine: Engine, table: Relation, columns: Sequence[Column], modulus
                     "value": value,
                     "sampled": in_part(engine, [value], modulus),
                     "patterns": [
-                        {"name": name, "pattern": Text(_LOOKED_FOR[name]), "is_checked": name in CHECKED}
-                        for name in names
+                        {"name": name, "pattern": Text(_LOOKED_FOR[name]), "is_checked": checks_digits}
+                        for name in wanted[column.name]
                     ],
                 }
-                for value, names in zip(values, wanted, strict=True)
+                for column, value in zip(columns, values, strict=True)
             ],
         )
     )
     measured: dict[str, _Shares] = {}
-    for column, names in zip(columns, wanted, strict=True):
+    for column in columns:
         present = int(next(counts))
-        shares = {name: int(next(counts)) / max(1, present) for name in names}
+        shares = {name: int(next(counts)) / max(1, present) for name in wanted[column.name]}
         if present:
             measured[column.name] = shares
     return measured

@@ -46,14 +46,17 @@ class RowSpelling:
             if attribute.role is Role.QUASI_IDENTIFIER:
                 pairs = zip(released_names(name, attribute), cells[numbers[name]], strict=True)
                 columns += [{"name": Identifier(released), "value": cell} for released, cell in pairs]
-            elif attribute.role is not Role.IDENTIFIER:
+            elif not attribute.is_omitted:
                 columns.append({"name": Identifier(name), "value": column_of(name)})
         return columns
 
     def kept(self) -> list[dict[str, Any]]:
         """The columns of the result that are the source's own."""
-        roles = (Role.QUASI_IDENTIFIER, Role.IDENTIFIER)
-        names = [name for name, attribute in self.policy.attributes.items() if attribute.role not in roles]
+        names = [
+            name
+            for name, one in self.policy.attributes.items()
+            if one.role is not Role.QUASI_IDENTIFIER and not one.is_omitted
+        ]
         return [{"name": Identifier(name), "value": column_of(name)} for name in names]
 
     def value(self, attribute: RuleAttribute) -> Markup:

@@ -9,7 +9,7 @@ from typing import Protocol
 from sqlanon.catalog import Run
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
-from sqlanon.policy import Policy, Role
+from sqlanon.policy import Policy
 from sqlanon.results.measures import Check
 from sqlanon.sql import Relation
 from sqlanon.values.digest import tables_digest
@@ -57,7 +57,7 @@ def compare_columns(
     added: the columns that are of no source.
     """
     shown = {one.name: one.type for one in columns}
-    wanted = {name for name, attribute in policy.attributes.items() if attribute.role is not Role.IDENTIFIER}
+    wanted = {name for name, attribute in policy.attributes.items() if not attribute.is_omitted}
     differing = len(wanted.union(added) ^ shown.keys())
     if recorded.released is not None and not differing:
         differing = int(list(shown.items()) != list(recorded.released.items()))
