@@ -157,6 +157,10 @@ def test_drafts_of_files_keep_the_same_promise(tmp_path: Path, ending: str) -> N
     def test(table: OddTable) -> None:
         name, url = f"t{next(_numbers)}", f"duckdb:///{tmp_path}/files.duckdb"
         execute(url, table.create("duckdb", name), f"COPY {name} TO '{tmp_path}/{name}.{ending}'")
+        if ending == "json" and table.rows == 0:
+            with pytest.raises(PolicyError, match="holds no objects with keys"):  # so that nobody knows its columns
+                draft(None, str(tmp_path / f"{name}.{ending}"), OPTIONS, relative_to=tmp_path, trying=False)
+            return
         found = draft(None, str(tmp_path / f"{name}.{ending}"), OPTIONS, relative_to=tmp_path, trying=False)
         require_kept_promise(found, refused=not accepts(found.text, tmp_path))
 
