@@ -18,7 +18,7 @@ from sqlanon.catalog.records import (
     RulesKind,
     RulesRecord,
 )
-from sqlanon.catalog.sources import SourceIdentity, identify_recorded, identify_source
+from sqlanon.catalog.sources import SourceIdentity, identify_joined, identify_recorded, identify_source
 from sqlanon.catalog.transaction import Transaction
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Relation, Text
@@ -72,6 +72,7 @@ class Releases(Ledger):
             )
             for row in self._rows("select_released", _identity(wanted), of_file=wanted.is_file)
             if identify_recorded(row["source"], row["database"], row["recoding"]) == wanted
+            or wanted in identify_joined(row["database"], row["recoding"])
         ]
 
     @contextlib.contextmanager
