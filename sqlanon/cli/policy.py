@@ -26,7 +26,7 @@ from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.lattice import AnySize, TimeLimit
 from sqlanon.cli.levels import parse_levels
 from sqlanon.cli.own_flows import own_flow_of
-from sqlanon.cli.writing import STDOUT, quoted, write
+from sqlanon.cli.writing import STDOUT, give_exactly, quoted, write
 from sqlanon.errors import PolicyError, SqlanonError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def init_command(
     if call.json:
         call.emit(drafted.as_json())
     elif output is None:
-        print(drafted.text, end="")
+        give_exactly(drafted.text)
     if drafted.costs is not None:
         call.note(_costs_text(drafted.costs))
     if output is not None:
