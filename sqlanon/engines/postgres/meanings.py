@@ -12,6 +12,7 @@ FIXED = {
     "enable_nestloop": "off",  # joins of several columns are taken for tiny, and would be looped over for hours
     "extra_float_digits": "1",  # shortest digits that read back as the same number
     "standard_conforming_strings": "on",
+    "quote_all_identifiers": "off",  # names of types are looked up as they are written without quotes
     "client_min_messages": "error",
 }
 MEANINGS_OF_VALUES = {name: value for name, value in FIXED.items() if name != "client_min_messages"}
