@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.call import HERE, Call, Panel, command, expanded
+from sqlanon.cli.call import Call, Panel, command, expanded, policies_here
 from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import dialects, embedded, hiding, loading, plans, private, randomized, workspace
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.deferred import watch as watching
 from sqlanon.cli.layout import number, place_text, table
+from sqlanon.cli.writing import quoted
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.support.quantities import quantity
@@ -33,8 +34,8 @@ PolicyOption = Annotated[
     typer.Option(
         "--policy",
         "-p",
-        help="A policy, whose catalog is meant. If neither is given: that of policy.yml, or sqlanon.duckdb, where they "
-        "are in the working directory.",
+        help="A policy, whose catalog is meant. If neither is given: that of policy.yml, or of the only policy in the "
+        "working directory, or sqlanon.duckdb there.",
         rich_help_panel=_WHERE,
     ),
 ]
@@ -72,9 +73,14 @@ def place_of(url: str | None, policy: Path | None) -> tuple[str, str, str | None
     """The URL and schema of the catalog, and the schema that stands in for it."""
     if policy is not None:
         return _place_of_policy(policy)
+    if url is None and (several := policies_here()):
+        raise PolicyError(
+            f"Which catalog? There are several policies here: {', '.join(map(str, several))}. Give one of them, such as"
+            f" --policy {quoted(several[0])}, or --url."
+        )
     if url is None:
         raise PolicyError(
-            f"Which catalog? Give --url or --policy, or set SQLANON_URL; there is no {HERE} and no "
+            f"Which catalog? Give --url or --policy, or set SQLANON_URL; there is no policy and no "
             f"{sessions.LOCAL_CATALOG} here."
         )
     url = expanded(url)
