@@ -80,7 +80,7 @@ def place_of(url: str | None, policy: Path | None) -> tuple[str, str, str | None
         )
     if url is None:
         raise PolicyError(
-            f"Which catalog? Give --url or --policy, or set SQLANON_URL; there is no policy and no "
+            f"Which catalog? Give --url or --policy, or set SQLANON_URL; there is no policy (policy.yml) and no "
             f"{sessions.LOCAL_CATALOG} here."
         )
     url = expanded(url)
