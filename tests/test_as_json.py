@@ -23,7 +23,7 @@ NO_RESULTS = {
     "Any": "a frame with the columns that labels stand for",
     "dict[str, Any]": "plain values already",
 }
-"""What calls give that is no result of a measurement or a run."""
+"""Types of values that calls give beside results of measurements and runs."""
 
 
 def results() -> dict[str, str]:

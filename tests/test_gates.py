@@ -213,7 +213,7 @@ def test_every_way_out_is_in_the_matrix() -> None:
 
 
 def test_nothing_publishes_but_through_the_gates() -> None:
-    """What lets a staged release take its place is called where the gates are, and nowhere else."""
+    """Publishing of staged releases is called where the gates are alone."""
     call = re.compile(r"(?<![\w.])(staged\.publish|publish_star|publish)\(")
     publishing = {
         (".".join(path.relative_to(PROGRAM).with_suffix("").parts), name)

@@ -47,7 +47,7 @@ class Anonymized:
         self._types = {} if source is None else _kept_types(policy, source)
 
     def as_json(self) -> dict[str, Any]:
-        """What the run came to, as one object of plain values; see `RunResult`."""
+        """One object of plain values: the result of the run."""
         return self.result.as_json()
 
     def df(self) -> pd.DataFrame:
