@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from sqlanon import policy_risk, run_report
 from sqlanon.cli.summary import result_text
-from sqlanon.cli.verification_text import verification_object
 from sqlanon.errors import PolicyError
 from sqlanon.verification.release import verify_release
 from tests.persons_support import COLUMNS, DRAWN, MOVED, ORACLE, ROLES, K, changing_tables, groups, persons_by
@@ -71,7 +70,7 @@ def test_summary_page_and_json_name_persons_as_what_is_counted(tmp_path: Path) -
         policy = database.policy(database.create(COLUMNS, rows, "t"), ROLES, privacy=[K], subject="who")
         result = anonymize(policy)
     assert (result.as_json()["subject"]["unit"], policy_risk(policy).source.unit) == ("persons", "persons")
-    assert verification_object(verify_release(policy), "t_r")["unit"] == "persons"
+    assert verify_release(policy).as_json()["unit"] == "persons"
     assert (result.source.rows, result.release.class_sizes[0].rows) == (48, 16)
     summary = result_text(result, policy)
     assert "persons in a class: least 4" in summary

@@ -22,7 +22,7 @@ from sqlanon.results.run_result import Resumed, RunResult
 from sqlanon.runs.checkpoints import basis_of, looked_at
 from sqlanon.runs.fingerprint import digest_rows
 from sqlanon.runs.resuming import resume_run
-from sqlanon.work.journal import Silent
+from sqlanon.work.journal import Observer, Silent
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import Workspace, gc
 from tests.cli.support import call, make_patients, only_object, write_policy
@@ -97,8 +97,8 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def resumed(policy: Policy, run: str) -> RunResult:
-    return resume_run(run, policy, replace=True, options=OPTIONS)
+def resumed(policy: Policy, run: str, observer: Observer | None = None) -> RunResult:
+    return resume_run(run, policy, replace=True, options=OPTIONS, observer=observer)
 
 
 def cleared(database: Database, policy: Policy) -> list[str]:

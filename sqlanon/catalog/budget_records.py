@@ -6,9 +6,11 @@ through that the budget does not cover, or refuse one that it does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from fractions import Fraction
+from typing import Any
 
 from sqlanon.support.exact import decimal_text, round_outward
 
@@ -143,6 +145,22 @@ class Budget:
     def is_complete(self) -> bool:
         """Tell whether no entry is missing."""
         return sum(use.mechanisms for use in self.uses) >= self.entries
+
+    def as_json(self, entries: Sequence[BudgetEntry] | None = None) -> dict[str, Any]:
+        """One object of plain values, as `--json` prints it: amounts as exact fractions; with entries, if given."""
+        listed = {} if entries is None else {"mechanisms": [asdict(one) for one in entries]}
+        sums = {name: getattr(self, name) for name in ("granted", "consumed", "left", "is_complete")}
+        whole: dict[str, Any] = _plain({**asdict(self), "unit": self.unit or "row", **sums, **listed})
+        return whole
+
+
+def _plain(value: Any) -> Any:
+    """Replace amounts and times within a value by their texts."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, Fraction | datetime) else value
 
 
 def amount(epsilon: Fraction) -> str:

@@ -15,7 +15,13 @@ from sqlanon.catalog.access import Access
 from sqlanon.catalog.exclusive import place_of
 from sqlanon.catalog.location import CatalogLocation, KnownCatalog, catalog_marks, is_same_database, known_catalog
 from sqlanon.catalog.migrate import revisions
-from sqlanon.catalog.sources import SourceIdentity, identify_recorded, identify_source, source_identities
+from sqlanon.catalog.sources import (
+    SourceIdentity,
+    identify_joined,
+    identify_recorded,
+    identify_source,
+    source_identities,
+)
 from sqlanon.catalog.tables import VERSION_TABLE, Tables
 from sqlanon.catalog.transaction import Transaction, begun
 from sqlanon.engines import connect
@@ -90,6 +96,7 @@ class Elsewhere(Access):
             row
             for row in transaction.rows("select_released", bound, of_file=wanted.is_file)
             if identify_recorded(row["source"], row["database"], row["recoding"]) == wanted
+            or wanted in identify_joined(row["database"], row["recoding"])
         ]
 
     def _owners_elsewhere(self, kind: str) -> list[tuple[CatalogLocation, dict[str, str]]]:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
+import re
+import stat
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -17,9 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from sqlanon.catalog.connection import CatalogConnection
+from sqlanon.errors import PolicyError
 from sqlanon.support import process
+from sqlanon.support.documents import parse_json
 
 _VERSION = 1  # of the file
+_MOST_BYTES = 2**20
+_LEFT = re.compile(r"\.run-(\d{6}-\d{6}-[0-9a-f]{8})\.(?:part|cancel)$")
 SILENT = 15.0  # seconds without a sign of life, after which a run counts as dead
 
 
@@ -126,21 +133,88 @@ def remove_files(file: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+class NoProgressError(Exception):
+    """A file that is no progress of a run, whatever its name; the text says why."""
+
+
 def list_files(database: Path) -> Iterator[tuple[Path, LiveRun]]:
-    """The runs that keep a file beside a DuckDB file, the oldest first; those whose process is gone count as dead."""
-    for file in sorted(database.parent.glob(f"{_escaped(database.name)}.run-*.json")):
-        try:
-            progress, at = json.loads(file.read_text(encoding="utf-8")), file.stat().st_mtime
-        except FileNotFoundError:  # it ended meanwhile
-            continue
-        yield file, _live_run(progress, max(0.0, time.time() - at))
+    """The runs that keep a file beside a DuckDB file, the oldest first; those whose process is gone count as dead.
+
+    Files that are no progress of a run are passed over.
+    """
+    for file in progress_files(database):
+        with contextlib.suppress(FileNotFoundError, NoProgressError):  # the first: the run ended meanwhile
+            yield file, read_file(file)
 
 
-def _live_run(progress: Mapping[str, Any], silent: float) -> LiveRun:
-    names = ("run", "source", "release", "process", "state", "seconds")
-    return LiveRun(
-        **{name: progress[name] for name in names}, silent=silent, alive=process.is_alive(progress["process"])
-    )
+def progress_files(database: Path) -> list[Path]:
+    """List the files beside a DuckDB file that are called as the progress of a run is, the oldest first."""
+    return sorted(database.parent.glob(f"{_escaped(database.name)}.run-*.json"))
+
+
+def orphans(database: Path) -> list[tuple[Path, str]]:
+    """List what runs left beside a DuckDB file without a progress file: unfinished ones, and requests; with the run."""
+    left = sorted(database.parent.glob(f"{_escaped(database.name)}.run-*"))
+    named = [(path, _LEFT.search(path.name)) for path in left if not path.with_suffix(".json").exists()]
+    return [(path, name[1]) for path, name in named if name is not None and _is_own_file(path)]
+
+
+def read_file(file: Path) -> LiveRun:
+    """Read the progress of a run.
+
+    Raises NoProgressError where the file is none, FileNotFoundError where it is gone.
+    """
+    try:
+        text, at = _read_own_file(file)
+        return _live_run(parse_json(text), file, max(0.0, time.time() - at))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise NoProgressError(f"it can't be read ({error.strerror})") from None
+    except (PolicyError, ValueError, OverflowError):
+        raise NoProgressError("it holds no progress of a run") from None
+
+
+def _read_own_file(file: Path) -> tuple[str, float]:
+    """Read a file of this user's within bounds; returns its text, and when it was written."""
+    descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with open(descriptor, "rb") as opened:
+        made = os.fstat(descriptor)
+        if not stat.S_ISREG(made.st_mode):
+            raise NoProgressError("it is no file")
+        data = opened.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise NoProgressError("it is too large for the progress of a run")
+    return data.decode(), made.st_mtime
+
+
+def _live_run(progress: Any, file: Path, silent: float) -> LiveRun:
+    match progress:
+        case {
+            "version": int(),
+            "run": str(run),
+            "source": str(source),
+            "release": str(release),
+            "process": str(owner),
+            "state": dict(state),
+            "seconds": int() | float() as seconds,
+        } if file.name.endswith(f".run-{run}.json") and process.is_identity(owner) and math.isfinite(seconds):
+            if not all(map(_is_figure, state.items())):
+                raise NoProgressError("it holds no progress of a run")
+            return LiveRun(run, source, release, owner, state, seconds, silent, process.is_alive(owner))
+    raise NoProgressError("it holds no progress of a run")
+
+
+def _is_figure(item: tuple[str, Any]) -> bool:
+    """Tell whether an entry of a state is the name of its phase, or a number."""
+    name, value = item
+    return isinstance(value, str if name == "phase" else int | float)
+
+
+def _is_own_file(path: Path) -> bool:
+    """Tell whether a path is a file of this user's, and no link."""
+    made = path.lstat()
+    return stat.S_ISREG(made.st_mode) and (not hasattr(os, "getuid") or made.st_uid == os.getuid())
 
 
 def _escaped(name: str) -> str:

@@ -28,6 +28,7 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
     REFUSED = "refused"  # the protection can't be met, or verification failed
     DRY = "dry"
+    JOINED = "joined"  # rows joined the groups of a stream, and nothing was published
 
 
 RECODING = "rules-1:"  # what digests of recoding functions begin with; those of older releases are of less

@@ -12,6 +12,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
 
 SOURCE_DIGEST = "source_digest"  # in what is recorded of a release
+JOINED_TABLES = "joined_tables"  # the same: of a stream, the tables whose rows joined it
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ def identify_recorded(source: str, database: str, recoding: str | None) -> Sourc
     """The identity of the source of a recorded run; `recoding`: what it recorded of its release, if it has one."""
     digest = None if recoding is None else json.loads(recoding).get(SOURCE_DIGEST)
     return identify_source(source, database) if digest is None else SourceIdentity(digest, None)
+
+
+def identify_joined(database: str, recoding: str) -> tuple[SourceIdentity, ...]:
+    """List the identities of the tables whose rows joined a stream that was released; none of another release."""
+    return tuple(identify_source(one, database) for one in json.loads(recoding).get(JOINED_TABLES, ()))
 
 
 def identify_source(source: str, database: str) -> SourceIdentity:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +14,7 @@ from sqlanon.cli.layout import WHOLE, place_text, table
 from sqlanon.support.exact import decimal_text
 
 if TYPE_CHECKING:
-    from sqlanon.catalog.budget_records import Budget, BudgetEntry
+    from sqlanon.catalog.budget_records import Budget
 
 BudgetName = Annotated[str, typer.Argument(help="The budget's name, `ledger` in policies.")]
 
@@ -45,7 +43,7 @@ def show_command(
         budgets = ([catalog.budget(name)] if name is not None else catalog.budgets()) if is_there else []
         entries = catalog.budget_entries(name) if is_there and name is not None else None
     if call.json:
-        call.emit({"budgets": [_object(budget, entries) for budget in budgets]})
+        call.emit({"budgets": [budget.as_json(entries) for budget in budgets]})
     elif not budgets:
         call.note("No privacy budget is recorded here.")
     else:
@@ -79,33 +77,9 @@ def close_command(call: Call, name: BudgetName, url: UrlOption = None, policy: P
 
 def _tell(call: Call, budget: Budget, done: str) -> None:
     if call.json:
-        call.emit(_object(budget, None))
+        call.emit(budget.as_json())
     else:
         print(f"{done}\n\n{_budget_text(budget)}")
-
-
-def _object(budget: Budget, entries: list[BudgetEntry] | None) -> dict[str, Any]:
-    """A budget with its sums, amounts as exact fractions."""
-    whole = {
-        **asdict(budget),
-        "unit": budget.unit or "row",
-        "granted": budget.granted,
-        "consumed": budget.consumed,
-        "left": budget.left,
-        "is_complete": budget.is_complete,
-    }
-    plain: dict[str, Any] = _plain(
-        whole | ({} if entries is None else {"mechanisms": [asdict(one) for one in entries]})
-    )
-    return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return str(value) if isinstance(value, Fraction) else value
 
 
 def _list_text(budgets: list[Budget]) -> str:

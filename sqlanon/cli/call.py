@@ -10,6 +10,7 @@ import inspect
 import io
 import json
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -27,7 +28,7 @@ from sqlanon.cli.deferred import embedded, session_limits
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.engines.urls import scrubbed
 from sqlanon.errors import Cancelled, Notice, OutputError, PolicyError, SqlanonError
-from sqlanon.support import environment
+from sqlanon.support import documents, environment
 
 if TYPE_CHECKING:
     from sqlanon.engines.session_limits import EngineOptions
@@ -108,6 +109,11 @@ TrustOwner = Annotated[
 HERE = Path("policy.yml")  # where no policy is named
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, on failure too.")]
 
+_ENDINGS = (".yml", ".yaml", ".json")
+_KEYS = ("source", "release", "attributes")  # of every policy
+_KEY = re.compile(rf"""(?:^|[{{,])\s*["']?({"|".join(_KEYS)})["']?\s*:""", re.MULTILINE)
+_MOST_BYTES = 2**20
+
 _LIMITS: dict[str, Any] = {
     "memory_limit": MemoryLimit,
     "threads": Threads,
@@ -165,10 +171,26 @@ def _discovered(values: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a command, with the catalog that the working directory names where none is given."""
     if not {"url", "policy"} <= values.keys() or values["url"] is not None or values["policy"] is not None:
         return values
-    if HERE.is_file():
-        return {**values, "policy": HERE}
+    policies = [HERE] if HERE.is_file() else policies_here()
+    if len(policies) == 1:
+        return {**values, "policy": policies[0]}
     here = sessions.LOCAL_CATALOG
     return {**values, "url": embedded.url_of_file(here)} if Path(here).is_file() else values
+
+
+def policies_here() -> list[Path]:
+    """List the policies in the working directory, by their keys; what is wrong with one is said when it is read."""
+    named = [path for path in sorted(Path().iterdir()) if path.suffix.lower() in _ENDINGS and path.is_file()]
+    return [path for path in named if _is_policy(path)]
+
+
+def _is_policy(path: Path) -> bool:
+    try:
+        text = documents.read_bounded(path, "file", _MOST_BYTES)
+    except SqlanonError:
+        return False
+    keys = {match.group(1) for match in _KEY.finditer(text)}
+    return keys.issuperset(_KEYS)
 
 
 def _set_signature(called: Callable[..., None], function: Command, as_json: bool, limits: bool) -> None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.call import HERE, Call, Panel, command, expanded
+from sqlanon.cli.call import Call, Panel, command, expanded, policies_here
 from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import dialects, embedded, hiding, loading, location, plans, private, randomized, workspace
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.deferred import watch as watching
 from sqlanon.cli.layout import number, place_text, table
+from sqlanon.cli.writing import quoted
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.support.quantities import quantity
@@ -34,8 +35,8 @@ PolicyOption = Annotated[
     typer.Option(
         "--policy",
         "-p",
-        help="A policy, whose catalog is meant. If neither is given: that of policy.yml, or sqlanon.duckdb, where they "
-        "are in the working directory.",
+        help="A policy, whose catalog is meant. If neither is given: that of policy.yml, or of the only policy in the "
+        "working directory, or sqlanon.duckdb there.",
         rich_help_panel=_WHERE,
     ),
 ]
@@ -74,9 +75,14 @@ def place_of(url: str | None, policy: Path | None, *, makes: bool = False) -> Ca
     """The place of the catalog that a command is about; makes: the command makes a file that is not there."""
     if policy is not None:
         return _place_of_policy(policy, makes)
+    if url is None and (several := policies_here()):
+        raise PolicyError(
+            f"Which catalog? There are several policies here: {', '.join(map(str, several))}. Give one of them, such as"
+            f" --policy {quoted(several[0])}, or --url."
+        )
     if url is None:
         raise PolicyError(
-            f"Which catalog? Give --url or --policy, or set SQLANON_URL; there is no {HERE} and no "
+            f"Which catalog? Give --url or --policy, or set SQLANON_URL; there is no policy (policy.yml) and no "
             f"{sessions.LOCAL_CATALOG} here."
         )
     url = expanded(url)

@@ -58,9 +58,13 @@ def release_command(
     job: _Job,
     policy: _Policy = HERE,
     replace: Annotated[bool, typer.Option("--replace", help="Replace a release that is there.")] = False,
+    progress: Follow = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Publish synthetic rows of a job's groups, once: the job ends, and its statistics are dropped."""
-    released = condensing.release_job(loading.load_policy(policy), job, replace=replace, options=call.options)
+    loaded = loading.load_policy(policy)
+    with progressing.observer(call, progress, quiet) as watching:
+        released = condensing.release_job(loaded, job, replace=replace, options=call.options, observer=watching)
     with call.telling(released.run):
         if call.json:
             call.emit(codec.to_json(released))

@@ -11,6 +11,7 @@ from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
 from sqlanon.cli.deferred import export_sql, forms, freezing, project, sql, store_rules
 from sqlanon.cli.rules import OnViolationOption, RunName
+from sqlanon.cli.writing import give_exactly
 from sqlanon.errors import PolicyError
 from sqlanon.runs import OnViolation
 
@@ -82,7 +83,7 @@ def export_command(
     if call.json:
         call.emit({"run": recorded.id, "as": form, "sql": text})
     else:
-        print(text + ";")
+        give_exactly(text + ";")
 
 
 def _text(

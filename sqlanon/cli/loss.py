@@ -8,7 +8,7 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, TrustOwner, command, expanded, listed
 from sqlanon.cli.deferred import calls as api
-from sqlanon.cli.deferred import codec, files, filtering, loading
+from sqlanon.cli.deferred import files, filtering, loading
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.errors import PolicyError
 
@@ -97,7 +97,7 @@ def loss_command(
         trusts_owner=trust_owner,
     )
     if call.json:
-        call.emit({"source": source, "release": release, "by": listed(by), **codec.to_json(measured)})
+        call.emit({"source": source, "release": release, "by": listed(by), **measured.as_json()})
     else:
         print(loss_text(measured, source, release, listed(by)))
 

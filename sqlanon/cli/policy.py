@@ -29,12 +29,11 @@ from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.lattice import AnySize, TimeLimit
 from sqlanon.cli.levels import parse_levels
 from sqlanon.cli.own_flows import own_flow_of
-from sqlanon.cli.writing import STDOUT, quoted, write
+from sqlanon.cli.writing import STDOUT, give_exactly, quoted, write
 from sqlanon.errors import PolicyError, SqlanonError
 
 if TYPE_CHECKING:
     from sqlanon.algorithms.lattice.options import SearchOptions
-    from sqlanon.plan.plan import Plan
     from sqlanon.policy import Policy
     from sqlanon.profile.costs import DraftCosts
     from sqlanon.profile.draft import Draft
@@ -98,7 +97,7 @@ def init_command(
     if call.json:
         call.emit(drafted.as_json())
     elif output is None:
-        print(drafted.text, end="")
+        give_exactly(drafted.text)
     for sentence in drafted.shown:
         call.note(sentence)
     if drafted.costs is not None:
@@ -176,7 +175,7 @@ def check_command(
     plan, refusal = linking.check_run(loaded, replace=replace, options=call.options, tell_missing=tell_missing)
     if call.json:
         refusals = [] if refusal is None else [f"A run would be refused: {refusal}"]
-        call.emit({**_plan_object(plan), "warnings": [*plan.warnings, *refusals]})
+        call.emit({**plan.as_json(), "warnings": [*plan.warnings, *refusals]})
         return
     print(plans.plan_text(plan))
     call.note(_next_of_check(policy, refusal))
@@ -258,28 +257,9 @@ def _print_dry_run(call: Call, policy: Policy, replace: bool, search_options: Se
     printed = dry.run_dry(policy, call.options, replace, search_options)
     if call.json:
         steps = [{"phase": s.phase, "name": s.name, "statement": s.statement} for s in printed.steps]
-        call.emit({**_plan_object(printed.plan), "statements": steps})
+        call.emit({**printed.plan.as_json(), "statements": steps})
         return
     for line in (*plans.plan_text(printed.plan).splitlines(), "", *dry.HEAD):
         print(f"-- {line}".rstrip())
     for line in dry.script_lines(printed.steps):
         print(line)
-
-
-def _plan_object(plan: Plan) -> dict[str, Any]:
-    return {
-        "source": {"table": plan.source_name, "rows": plan.rows},
-        "release": {"table": plan.release_name},
-        "attributes": [
-            {"name": a.name, "type": a.column.type, "role": a.role.value, "show": a.show.value}
-            | ({"hierarchy": a.hierarchy.kind} if a.hierarchy is not None else {})
-            for a in plan.attributes
-        ],
-        "identifiers": list(plan.identifiers),
-        "omitted": list(plan.omitted),
-        "subject": {"declared": plan.policy.subject, **plan.repetition.as_json()},
-        "models": [model.shown() for model in plan.policy.privacy],
-        "warnings": list(plan.warnings),
-        "problems": [],
-        **({} if plan.reading is None else {"reading": plan.reading.as_json()}),
-    }

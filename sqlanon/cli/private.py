@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlanon.cli.deferred import codec, units
 from sqlanon.cli.layout import table
@@ -36,28 +36,6 @@ def check_text(checked: PrivateCheck) -> str:
         listed("Warnings", plan.warnings),
     )
     return "\n\n".join(part for part in parts if part)
-
-
-def check_object(checked: PrivateCheck) -> dict[str, Any]:
-    """The same for programs."""
-    plan = checked.plan
-    return {
-        "source": {"table": plan.source_name},
-        "release": {"table": plan.release_name, "cells": checked.cells, "cells_are_exact": checked.is_exact}
-        | ({} if checked.threshold is None else {"threshold": checked.threshold}),
-        "attributes": [
-            {"name": name, "type": domain.column.type, "places": domain.size} for name, domain in plan.domains.items()
-        ],
-        "target": None if plan.target is None else {"name": plan.target[0], "classes": plan.classes},
-        "guarantee": checked.guarantee_object,
-        "likely_noise": checked.likely_noise,
-        "budget": checked.budget_object,
-        "warnings": [
-            *plan.warnings,
-            *([] if checked.refusal is None else [f"A run would be refused: {checked.refusal}"]),
-        ],
-        "problems": [],
-    }
 
 
 AUDITED = {

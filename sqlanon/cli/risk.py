@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, command, expanded, listed
-from sqlanon.cli.deferred import codec, files, loading, risk, risk_page, risk_text
+from sqlanon.cli.deferred import files, loading, risk, risk_page, risk_text
 from sqlanon.cli.writing import require_writable, write
 from sqlanon.errors import PolicyError
 
@@ -119,7 +119,7 @@ def _measure_policy(call: Call, file: Path, html: Path | None, more: dict[str, A
     policy = loading.load_policy(file)
     both = risk.policy_risk(policy, **more)
     _write_page(call, html, both, policy.source.table or str(policy.source.file))
-    _tell(call, codec.to_json(both), risk_text.policy_text(both))
+    _tell(call, both.as_json(), risk_text.policy_text(both))
 
 
 def _measure_table(
@@ -132,7 +132,7 @@ def _measure_table(
     what = table or place
     measured: TableRisk = risk.table_risk(None if is_file else place, what, _names(qi), **more)
     _write_page(call, html, measured, what)
-    _tell(call, {"table": what, **codec.to_json(measured)}, risk_text.table_text(measured, what))
+    _tell(call, {"table": what, **measured.as_json()}, risk_text.table_text(measured, what))
 
 
 def _refuse(given: dict[str, Any]) -> None:

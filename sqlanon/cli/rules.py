@@ -12,6 +12,7 @@ from sqlanon.cli.deferred import applying, box_labels, export_sql, loading, stor
 from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
+from sqlanon.cli.writing import give_exactly
 from sqlanon.runs import OnViolation
 from sqlanon.support.quantities import quantity
 
@@ -58,7 +59,7 @@ def rules_command(
             if call.json:
                 call.emit({"run": recorded.id, "sql": text})
             else:
-                print(text)
+                give_exactly(text)
             return
         described = _described(recorded, stored, catalog.store, limit, offset)
     if call.json:

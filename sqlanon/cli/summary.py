@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.plans import listed, release_text, source_text, spec_text
@@ -352,15 +352,3 @@ def verification_text(verification: Verification, what: str) -> str:
     several = "" if counted is None else counted.sentence_of_several
     disclosure = disclosure_text(verification.disclosure, members=members)
     return "\n".join(part for part in (head, classes, models, risk, disclosure, several, note) if part)
-
-
-def statistics_object(statistics: ClassStatistics) -> dict[str, Any]:
-    """The classes of a table as programs read them."""
-    return {
-        "rows": statistics.rows,
-        "suppressed": statistics.suppressed,
-        "classes": statistics.classes,
-        "min_class_size": statistics.min_class_size,
-        "mean_class_size": statistics.mean_class_size,
-        "max_class_size": statistics.max_class_size,
-    }

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sqlanon.cli.call import Call
-from sqlanon.cli.deferred import codec, summary
+from sqlanon.cli.deferred import summary
 from sqlanon.errors import ProtectionError
 
 if TYPE_CHECKING:
     from sqlanon.plan.repeating import Repetition
     from sqlanon.report.audit.auditing import Audit
-    from sqlanon.verification.verdict import Verification
 
 _OUTCOMES = {
     "columns_equal": "columns and types are those that the policy's roles give",
@@ -43,51 +41,8 @@ def tell_audit(call: Call, audit: Audit, what: str, repetition: Repetition | Non
 
 
 def audit_object(audit: Audit, what: str, repetition: Repetition | None) -> dict[str, Any]:
-    """An audit as programs read it."""
-    verification = audit.verification
-    return {
-        **(
-            {"table": what, "note": audit.unjudged} if verification is None else verification_object(verification, what)
-        ),
-        "subject": repetition and repetition.as_json(),
-        "checks": {name: vars(check) for name, check in audit.checks.items()},
-        "columns": list(audit.columns),
-        "unchecked": dict(audit.unchecked),
-        "run": audit.run,
-        "same_source": audit.same_source,
-        "left_out": audit.omitted,
-        "changed_costs": list(audit.costs),
-        "satisfied": audit.satisfied,
-    }
-
-
-def verification_object(verification: Verification, what: str) -> dict[str, Any]:
-    """A verification as programs read it."""
-    statistics = verification.statistics
-    return {
-        "table": what,
-        **summary.statistics_object(statistics),
-        **_persons_object(verification),
-        "class_sizes": [asdict(bucket) for bucket in statistics.buckets()],
-        "models": [asdict(result) for result in verification.models],
-        "risk": None if statistics.fits else asdict(statistics.risk),
-        "disclosure": codec.to_json(verification.disclosure),
-        "satisfied": verification.satisfied,
-        "note": verification.note,
-    }
-
-
-def _persons_object(verification: Verification) -> dict[str, int | str]:
-    """Say what figures of classes count; where they count persons, the rows and persons of the table too."""
-    counted = verification.persons
-    if counted is None:
-        return {"unit": "rows"}
-    return {
-        "unit": "persons",
-        "rows": counted.rows,
-        "persons": counted.persons,
-        "in_several_classes": counted.several,
-    }
+    """An audit as programs read it, with what was audited, and what to know of rows and persons."""
+    return {"table": what, **audit.as_json(), "subject": repetition and repetition.as_json()}
 
 
 def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:

@@ -25,7 +25,7 @@ from sqlanon.cli.deferred import (
 )
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.record import tell_record
-from sqlanon.cli.verification_text import UNKNOWN, tell_audit, verification_object
+from sqlanon.cli.verification_text import UNKNOWN, tell_audit
 from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _whole(value: float) -> int:
 def _tell(call: Call, verification: Verification, what: str, repetition: Repetition | None) -> int:
     """Print the result, and what to know of rows and persons; the exit code."""
     if call.json:
-        call.emit({**verification_object(verification, what), "subject": repetition and repetition.as_json()})
+        call.emit({"table": what, **verification.as_json(), "subject": repetition and repetition.as_json()})
     else:
         print(summary.verification_text(verification, what))
         if note := UNKNOWN if repetition is None else repetition.sentence:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from pathlib import Path
 from urllib.parse import quote
 
@@ -39,10 +40,23 @@ def quoted(path: Path) -> str:
 def give(call: Call, output: Path | None, text: str) -> None:
     """Print a command's text, or write it where `--output` says; `-` is stdout."""
     if output is None or str(output) == STDOUT:
-        print(text, end="" if text.endswith("\n") else "\n")
+        give_exactly(text)
         return
     write(output, text)
     call.note(f"Wrote {output}.")
+
+
+def give_exactly(text: str) -> None:
+    """Print a text that programs read as it stands; in UTF-8, where stdout has no bytes for all of its characters."""
+    whole = text if text.endswith("\n") else f"{text}\n"
+    try:
+        whole.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(whole.encode("utf-8", "backslashreplace"))
+        sys.stdout.buffer.flush()
+    else:
+        print(whole, end="")
 
 
 def write(path: Path, text: str) -> None:

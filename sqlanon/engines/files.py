@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.sql import Text
+from sqlanon.support.documents import is_text
 
 STANDARD_INPUT = "-"
 _COMPRESSED = (".gz", ".zst")
@@ -55,6 +56,8 @@ def source_file(path: str) -> SourceFile:
     form = format_of(path)
     paths = _matches(path) if form == "parquet" else [path]
     for one in paths:
+        if not is_text(one):
+            raise PolicyError(f"The path of the file {one} is not text in UTF-8, which databases ask for; rename it.")
         if not Path(one).is_file():
             raise PolicyError(f"There is no file {one}.")
         if not os.access(one, os.R_OK):

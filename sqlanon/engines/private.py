@@ -30,10 +30,12 @@ except ImportError:  # Windows
 _PREFIX = "sqlanon-spill-"
 _NAME = re.compile(_PREFIX + r"(\d+)-\w+")  # the number is the id of the process that made it
 _OWNER = "owner"  # the file that holds the identity of that process
+_LONGEST = 4096  # characters of it
 _OTHERS = 0o077
 
 _held: dict[Path, TextIO] = {}  # the owner files of this process's directories, each with its lock
 _spooled: dict[BinaryIO, Path] = {}
+_swept: set[Path] = set()  # directories of dead processes that were removed on the way, for `gc` to name
 
 
 def make_private_directory(parent: str | os.PathLike[str] | None = None) -> Path:
@@ -41,6 +43,7 @@ def make_private_directory(parent: str | os.PathLike[str] | None = None) -> Path
     try:
         if parent is not None:
             Path(parent).mkdir(parents=True, exist_ok=True)
+            _swept.update(remove_dead_directories(Path(parent)))
         directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent)).resolve()
         owner = open(directory / _OWNER, "x", encoding="utf-8", opener=owners_alone)  # noqa: SIM115
         owner.write(process.this_process_unasked())
@@ -70,12 +73,24 @@ def private_directory(parent: str | os.PathLike[str] | None = None) -> Iterator[
         remove_directory(directory)
 
 
-def remove_dead_directories(parent: Path) -> Iterator[Path]:
-    """Remove the private directories in `parent` that this user's dead processes left; name each."""
+def remove_dead_directories(parent: Path, problems: list[str] | None = None) -> Iterator[Path]:
+    """Remove the private directories in `parent` that this user's dead processes left; name each.
+
+    Those that this process removed before are named too. problems: is told of those that can't be removed.
+    """
+    for path in sorted(one for one in _swept if one.parent == parent):
+        _swept.discard(path)
+        yield path
     for path in sorted(parent.glob(f"{_PREFIX}*")):
-        if _NAME.fullmatch(path.name) and _is_ours(path) and not _is_in_use(path):
-            shutil.rmtree(path)
-            yield path
+        try:
+            if _NAME.fullmatch(path.name) and _is_ours(path) and not _is_in_use(path):
+                shutil.rmtree(path)
+                yield path
+        except FileNotFoundError:  # another command has removed it meanwhile
+            continue
+        except OSError as error:
+            if problems is not None:
+                problems.append(f"skipped directory {path}: it can't be removed ({error.strerror})")
 
 
 def _is_ours(path: Path) -> bool:
@@ -91,12 +106,17 @@ def _is_in_use(path: Path) -> bool:
     not to be had, and between the making of the directory and the lock. Ids alone are used again.
     """
     try:
-        with (path / _OWNER).open("r+", encoding="utf-8") as owner:
+        with open(path / _OWNER, "r+", encoding="utf-8", opener=_without_waiting) as owner:
             made = os.fstat(owner.fileno()).st_mtime
-            return not _lock(owner) or process.is_alive(owner.read(), made)
-    except (OSError, ValueError):  # made by an older version, or about to be
+            return not _lock(owner) or process.is_alive(owner.read(_LONGEST), made)
+    except (OSError, ValueError):  # killed as it made the directory or removed it; made by an older version
         named = _NAME.fullmatch(path.name)
-        return named is None or process.is_running(int(named[1]))
+        return named is None or process.lived_at(int(named[1]), path.lstat().st_mtime)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """An opener of files that somebody else may have put there: a link is not followed, a pipe is not waited for."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def _lock(owner: TextIO) -> bool:

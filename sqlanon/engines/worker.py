@@ -13,6 +13,30 @@ from sqlanon.errors import Cancelled, EngineError
 _T = TypeVar("_T")
 
 
+def open_in_thread(opening: Callable[[], _T], close: Callable[[_T], object]) -> _T:
+    """Open what no signal interrupts while it is opened; Ctrl-C leaves it to a thread, which closes it in the end.
+
+    Raises what `opening` raises, Cancelled on Ctrl-C.
+    """
+    opened: Future[_T] = Future()
+    left = threading.Event()
+
+    def work() -> None:
+        try:
+            opened.set_result(opening())
+        except BaseException as error:
+            opened.set_exception(error)
+        if left.is_set() and opened.exception() is None:
+            close(opened.result())
+
+    threading.Thread(target=work, name="sqlanon-opening", daemon=True).start()
+    try:
+        return opened.result()
+    except KeyboardInterrupt:
+        left.set()
+        raise Cancelled("Interrupted.") from None
+
+
 class StatementWorker:
     """Carries out one statement after the other in a thread of its own, while the caller waits.
 

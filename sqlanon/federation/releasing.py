@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.lattice.search import lattice_problem
+from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
 from sqlanon.federation.agreement import require_agreement
 from sqlanon.federation.cells import public_hierarchies
@@ -104,7 +105,7 @@ class PublishTogether(Publish):
         publish_staged(run, source, staged, rules, digest, self._vote)
         self.party.tell("published", "after this site had published, and may still have the old release")
 
-    def _vote(self) -> None:
+    def _vote(self, _session: Engine) -> None:
         """Wait until all sites have done all but commit; a second attempt to publish keeps the vote of the first."""
         if not self._has_voted:
             self._has_voted = True

@@ -24,7 +24,7 @@ from sqlanon.jobs.sealing import sealed
 from sqlanon.models import models_of
 from sqlanon.models.table_model import refuse_table_models
 from sqlanon.plan.checks import released_names
-from sqlanon.plan.persons import refuse_persons, require_models_by_rows
+from sqlanon.plan.persons import require_models_by_rows
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_stored
@@ -142,7 +142,6 @@ def procedure_text(
     engine: Engine, catalog: Catalog, run: Run, policy: Policy, stored: StoredRules, job: Job
 ) -> ProcedureText:
     """The procedure of a job, after everything that the database couldn't do was refused."""
-    refuse_persons(policy, "a procedure")
     wrong = list(_problems(engine, catalog, run, policy, job))
     if wrong:
         raise PolicyError([*wrong, _OUTSIDE])
@@ -174,6 +173,8 @@ def procedure_text(
 
 def _problems(engine: Engine, catalog: Catalog, run: Run, policy: Policy, job: Job) -> Iterator[str]:
     require_set(policy.source.url, policy.release.url)
+    if policy.person is not None:
+        yield f"subject: a procedure counts rows, and not the persons of '{policy.person}'."
     if policy.source.file is not None or policy.release.file is not None:
         yield "A procedure reads a table and writes a table; this run has a file."
     elif run.database != database_of(engine) or policy.release.url not in (None, policy.source.url):

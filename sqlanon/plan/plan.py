@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from sqlanon.catalog.location import is_same_database
 from sqlanon.engines.base import Engine
@@ -111,6 +112,25 @@ class Plan:
         """The same as it is recorded and shown: with references to the environment as they were written."""
         file = self.policy.source.file
         return named(file) if isinstance(file, Expanded) else self.source_place
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values, as `sqlanon check --json` prints it."""
+        return {
+            "source": {"table": self.source_name, "rows": self.rows},
+            "release": {"table": self.release_name},
+            "attributes": [
+                {"name": a.name, "type": a.column.type, "role": a.role.value, "show": a.show.value}
+                | ({"hierarchy": a.hierarchy.kind} if a.hierarchy is not None else {})
+                for a in self.attributes
+            ],
+            "identifiers": list(self.identifiers),
+            "omitted": list(self.omitted),
+            "subject": {"declared": self.policy.subject, **self.repetition.as_json()},
+            "models": [model.shown() for model in self.policy.privacy],
+            "warnings": list(self.warnings),
+            "problems": [],
+            **({} if self.reading is None else {"reading": self.reading.as_json()}),
+        }
 
     @property
     def release_name(self) -> str:

@@ -19,7 +19,7 @@ from sqlanon.policy.hiding import hiding_problems
 from sqlanon.policy.private import private_problems
 from sqlanon.policy.problems import problems_of
 from sqlanon.policy.randomized import randomized_problems
-from sqlanon.support.documents import read_bounded, refuse_odd_data
+from sqlanon.support.documents import is_path_in_text, read_bounded, refuse_odd_data
 from sqlanon.support.environment import Expanded, expanded, missing_variable, written
 from sqlanon.support.suggest import any_of, did_you_mean
 
@@ -197,6 +197,11 @@ class _Preparation:
         name = part.get(key)
         if isinstance(name, str) and "://" not in name and name != STANDARD_INPUT:
             part[key] = _placed(name, self._base)
+            if not is_path_in_text(part[key]):
+                self._document.problems.append(
+                    f"{self._document.place(path)}: the path of the file, or a directory on it, is not text in UTF-8,"
+                    " which databases ask for; rename it, or work in another directory."
+                )
 
 
 def _placed(name: str, base: FilePath | None) -> str:

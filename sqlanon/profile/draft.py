@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -58,30 +58,13 @@ class Draft:
 
     def as_json(self) -> dict[str, Any]:
         """One object of plain values."""
-        profile = self.profile
         return {
             "policy": self.text,
-            "rows": profile.rows,
-            "exact": profile.exact,
-            "columns": [_column(profile, facts) for facts in profile.columns],
-            "dependences": [asdict(one) for one in profile.dependences],
+            **self.profile.as_json(),
             "trial": None if self.costs is None else self.costs.as_json(),
-            **({} if profile.reading is None else {"reading": profile.reading.as_json()}),
+            **({} if self.profile.reading is None else {"reading": self.profile.reading.as_json()}),
             "refusals": list(self.refusals),
         }
-
-
-def _column(profile: Profile, facts: ColumnFacts) -> dict[str, Any]:
-    proposal = profile.proposals[facts.name]
-    return {
-        "name": facts.name,
-        "type": facts.column.type,
-        "role": proposal.role.value,
-        "reason": proposal.reason,
-        "distinct": facts.distinct,
-        "nulls": facts.nulls,
-        "unique_share": facts.unique_share,
-    }
 
 
 def propose_policy(
@@ -110,6 +93,7 @@ def propose_policy(
         remarks.tried(costs),
         "privacy:\n" + "\n".join(draft_models(profile, costs)),
         f"{_algorithm(profile, source_url)}suppression: 0.0    # the largest share of rows that may be left out",
+        "# ranges: cuts    # for a job (`sqlanon freeze`): rows of later days show the same labels",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 

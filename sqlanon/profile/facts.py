@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from sqlanon.engines.columns import Column
 from sqlanon.engines.read_options import FileReading
@@ -131,3 +132,24 @@ class Profile:
     def named(self, role: Role) -> tuple[ColumnFacts, ...]:
         """The columns with the proposed role, in the table's order."""
         return tuple(facts for facts in self.columns if self.proposals[facts.name].role is role)
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values, as `sqlanon init --json` prints it."""
+        return {
+            "rows": self.rows,
+            "exact": self.exact,
+            "columns": [self._column(facts) for facts in self.columns],
+            "dependences": [asdict(one) for one in self.dependences],
+        }
+
+    def _column(self, facts: ColumnFacts) -> dict[str, Any]:
+        proposal = self.proposals[facts.name]
+        return {
+            "name": facts.name,
+            "type": facts.column.type,
+            "role": proposal.role.value,
+            "reason": proposal.reason,
+            "distinct": facts.distinct,
+            "nulls": facts.nulls,
+            "unique_share": facts.unique_share,
+        }

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,14 +79,13 @@ class StreamedRows:
         workspace.drop(members, factors)
         return cls(sizes, groups, regions, numbers)
 
-    @contextlib.contextmanager
-    def stage(self, engine: Engine, workspace: Workspace, release: Relation, *, replace: bool) -> Iterator[StagedTable]:
+    def stage(self, engine: Engine, workspace: Workspace, release: Relation, *, replace: bool) -> StagedTable:
         """Write the rows beside the release's place."""
         final = workspace.staging(release, engine)
         with engine.transaction():
             engine.run("stream/stage_rows", staging=final, regions=self.regions, numbers=self.numbers)
             grants = guard_staging(engine, final)
-        yield StagedTable(final, engine, final, release, grants, replace)
+        return StagedTable(final, engine, final, release, grants, replace)
 
     def check(self, engine: Engine, workspace: Workspace, staged: Relation) -> dict[str, Check]:
         """Check the staged rows against the statistics: as many, spread as these say, and on their grids."""

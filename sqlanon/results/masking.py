@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlanon.results.codec import optional
+from sqlanon.results.codec import JsonObject, optional
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class MaskingRisk:
 
 
 @dataclass(frozen=True)
-class Masking:
+class Masking(JsonObject):
     """A release beside its source.
 
     source_rows, release_rows, paired_rows: paired is None where nothing says which rows belong together.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlanon.results.codec import optional
+from sqlanon.results.codec import JsonObject, optional
 from sqlanon.results.measures import SizeBucket
 from sqlanon.results.singling import IdentifierSign, SubsetRisk, SudaRisk
 
@@ -103,7 +103,7 @@ class PopulationUniqueness:
 
 
 @dataclass(frozen=True)
-class TableRisk:
+class TableRisk(JsonObject):
     """Risk of one table. Its members are its rows; with a subject, the persons of each class.
 
     rows: of the table. persons: distinct values of the subject; None without one.
@@ -148,7 +148,7 @@ class TableRisk:
 
 
 @dataclass(frozen=True)
-class PolicyRisk:
+class PolicyRisk(JsonObject):
     """Risk of a policy's source, and of its release; `release` is None where none is published that has classes.
 
     note: the reason why there is no risk of a release.

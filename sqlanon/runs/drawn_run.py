@@ -10,7 +10,7 @@ from typing import ClassVar, TypeVar
 
 from sqlanon.catalog import ReleaseRecord, RunStart, Status, Step
 from sqlanon.engines import redacted
-from sqlanon.engines.base import Engine
+from sqlanon.engines.publishing import Record, nothing
 from sqlanon.engines.statements import StatementListener
 from sqlanon.errors import SqlanonError, VerificationError
 from sqlanon.plan.drawn_plan import DrawnPlan
@@ -20,7 +20,7 @@ from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text, put_back
 from sqlanon.results.measures import Check
 from sqlanon.results.run_result import CatalogPlace
-from sqlanon.runs.linking import check_with_catalogs
+from sqlanon.runs.gates import WayOut, at_work
 from sqlanon.runs.recording import PublishedRecord
 from sqlanon.sql import Statement
 from sqlanon.staging.staging import Staged
@@ -47,7 +47,12 @@ class DrawnRun:
     def __post_init__(self) -> None:
         self.journal = Journal(self.observer)
         self.engine = self.session.engine
-        self.published = False
+        self.way_out: WayOut | None = None
+
+    @property
+    def published(self) -> bool:
+        """Tell whether readers see the release."""
+        return self.way_out is not None and self.way_out.published
 
     @property
     def catalog_place(self) -> CatalogPlace:
@@ -62,50 +67,54 @@ class DrawnRun:
         self.engine.require_writable()
         with self.journal.during("plan"):
             plan = resolve(self.policy, self.engine, replace=self.replace)
-        catalog = self.session.catalog
-        check_with_catalogs(catalog, plan, self.policy.republish)
-        warnings = [warn(one.shown, plan.source_name) for one in catalog.released(plan.source_place)[:1]]
-        return dataclasses.replace(plan, warnings=(*plan.warnings, *warnings, *catalog.unread(plan.source_place)))
+        earlier = self.way_out_of((plan.source_place, plan.source_name)).check_earlier()
+        warnings = [] if earlier is None else [warn(earlier.shown, plan.source_name)]
+        unread = self.session.catalog.unread(plan.source_place)
+        return dataclasses.replace(plan, warnings=(*plan.warnings, *warnings, *unread))
+
+    def way_out_of(self, *sources: tuple[str, str]) -> WayOut:
+        """Return the gates before a release of tables, each with its place and name; `publish` passes them too."""
+        self.way_out = WayOut(self.session.catalog, self.policy.republish, sources)
+        return self.way_out
 
     @contextlib.contextmanager
     def at_work(self, run: str, plan: DrawnPlan, listener: StatementListener) -> Iterator[tuple[Workspace, Control]]:
         """Inside, nobody else makes the release, work tables are private, and `listener` hears of each statement."""
-        home = None if self.session.own_catalog else self.policy.catalog.schema_
         keeper = self.engine if self.engine.traits.has_locks else self.session.catalog.store
-        with (
-            release_lock(self.engine, plan.release, keeper=keeper),
-            Workspace(self.engine, self.session.catalog, run, home) as workspace,
-            Control(self.session.catalog.channel(run), self.journal, self.engine, phase=self.shown_phase) as control,
+        lock = release_lock(self.engine, plan.release, keeper=keeper)
+        with at_work(self.session, self.policy, run, self.journal, lock, phase=self.shown_phase) as (
+            workspace,
+            control,
         ):
             self.engine.listener = _both(self.engine.listener, listener)
             yield workspace, control
 
+    @contextlib.contextmanager
+    def followed(self, run: str) -> Iterator[Control]:
+        """Inside, others may follow and cancel a run that publishes nothing, and its statements are noted."""
+        with Control(self.session.catalog.channel(run), self.journal, self.engine) as control:
+            self.engine.listener = _both(self.engine.listener, self.journal.note)
+            yield control
+
     def publish(
-        self, run: str, plan: DrawnPlan, released: ReleaseRecord, staged: Staged, control: Control
+        self,
+        run: str,
+        plan: DrawnPlan,
+        released: ReleaseRecord,
+        staged: Staged,
+        control: Control,
+        before_commit: Record = nothing,
     ) -> tuple[str, ...]:
-        """Let the staged release take its place, recorded in the same transaction where there is one.
-
-        A policy of earlier releases of the source may forbid it still.
-        """
-        catalog = self.session.catalog
-        record = PublishedRecord(catalog, run, plan.release, released)
-
-        def within(session: Engine) -> None:
-            control.finish()
-            record.make_within(session)
-
-        with catalog.releasing(plan.source_place):
-            check_with_catalogs(catalog, plan, self.policy.republish, None, released.digest)
-            notes = staged.publish(within)
-            self.published = True
-            record.make_up_for()
-        return notes
+        """Let the staged release take its place through the gates; see `WayOut.publish`."""
+        assert self.way_out is not None
+        record = PublishedRecord(self.session.catalog, run, plan.release, released)
+        return self.way_out.publish(staged, record, control, digest=released.digest, before_commit=before_commit)
 
     @contextlib.contextmanager
-    def recorded(self, plan: DrawnPlan, rows: int) -> Iterator[str]:
+    def recorded(self, plan: DrawnPlan, rows: int | None = None, job: str | None = None) -> Iterator[str]:
         """Record that a run starts, and how it ends if it fails inside, with its statements; gives the run's id.
 
-        rows: of the source.
+        rows: of the source, where they are known yet. job: the job that it is a run of.
         """
         run = self.session.catalog.start_run(
             RunStart(
@@ -115,6 +124,7 @@ class DrawnRun:
                 algorithm=self.policy.algorithm.name,
                 engine_version=self.engine.version,
                 source_rows=rows,
+                job=job,
             )
         )
         self.observer.started(run)
@@ -126,10 +136,10 @@ class DrawnRun:
             self.end(run, error, error, self._steps())
             raise
 
-    def finish(self, run: str, result: str, rows: int) -> None:
-        """Record that a run published, its statements and its result."""
+    def finish(self, run: str, result: str | None, rows: int, status: Status = Status.PUBLISHED) -> None:
+        """Record that a run came to its end, its statements and its result."""
         self.session.catalog.add_steps(run, self._steps())
-        self.session.catalog.finish_run(run, Status.PUBLISHED, result=result, source_rows=rows)
+        self.session.catalog.finish_run(run, status, result=result, source_rows=rows)
 
     def _steps(self) -> list[Step]:
         """The statements so far, with the names of files as the policy writes them."""

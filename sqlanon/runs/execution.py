@@ -14,6 +14,7 @@ from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.runs.checkpoints import CheckpointBasis
 from sqlanon.runs.files import FilesRead
+from sqlanon.runs.gates import WayOut
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal, Observer
@@ -25,7 +26,7 @@ class RunExecution:
     """The sessions, policy, models and journal of a run, and, as soon as it has them, its plan and work tables.
 
     snapshot: the plan for a source that stays as it is while it is coded: a copy, where the engine has no snapshots.
-    linked: what is said of earlier releases of the source by other rules.
+    way_out: the gates before the release, where the run publishes.
     """
 
     plan: Plan
@@ -41,7 +42,7 @@ class RunExecution:
         self.observer = observer
         self.models: tuple[PrivacyModel, ...] = models_of(policy)
         self.journal = Journal(observer)
-        self.linked: str | None = None
+        self.way_out: WayOut | None = None
 
     @property
     def engine(self) -> Engine:
@@ -53,6 +54,11 @@ class RunExecution:
         """The session whose locks keep other runs away from the release."""
         target = self.session.target
         return target if target.traits.has_locks else self.catalog.store
+
+    @property
+    def linked(self) -> str | None:
+        """The warning about earlier releases of the source by other rules."""
+        return None if self.way_out is None else self.way_out.linked
 
     @property
     def catalog(self) -> Catalog:

@@ -33,15 +33,14 @@ from sqlanon.runs.columns import columns_of
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.files import FilesRead
 from sqlanon.runs.fingerprint import digest_rows, fingerprint, fingerprint_of, shown_columns
+from sqlanon.runs.gates import at_work
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, record_end
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.sink import Sink
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.support.environment import named
-from sqlanon.work.control import Control
 from sqlanon.work.journal import Observer, Silent, status_after
 from sqlanon.work.session import Session, catalog_place
-from sqlanon.work.workspace import Workspace
 
 
 @contextlib.contextmanager
@@ -133,11 +132,9 @@ def _run_start(run: RunExecution, source: ReleaseSource, name: str, release: str
 
 
 def _work(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple[int, ...] | None) -> None:
-    home = None if run.session.own_catalog else run.policy.catalog.schema_
-    with (
-        sink.lock(run),
-        Workspace(run.engine, run.catalog, run.outcome.run, home) as run.workspace,
-        Control(run.catalog.channel(run.outcome.run), run.journal, *run.session.engines) as run.control,
+    with at_work(run.session, run.policy, run.outcome.run, run.journal, sink.lock(run)) as (
+        run.workspace,
+        run.control,
     ):
         encoded = _encode(run, source, sink, version)
         release = source.decide(run, encoded)

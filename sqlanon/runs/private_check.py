@@ -49,6 +49,28 @@ class PrivateCheck:
         """The budget as plain values."""
         return None if self.budget is None else to_json(self.budget)
 
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values, as `sqlanon check --json` prints it."""
+        plan = self.plan
+        return {
+            "source": {"table": plan.source_name},
+            "release": {"table": plan.release_name, "cells": self.cells, "cells_are_exact": self.is_exact}
+            | ({} if self.threshold is None else {"threshold": self.threshold}),
+            "attributes": [
+                {"name": name, "type": domain.column.type, "places": domain.size}
+                for name, domain in plan.domains.items()
+            ],
+            "target": None if plan.target is None else {"name": plan.target[0], "classes": plan.classes},
+            "guarantee": self.guarantee_object,
+            "likely_noise": self.likely_noise,
+            "budget": self.budget_object,
+            "warnings": [
+                *plan.warnings,
+                *([] if self.refusal is None else [f"A run would be refused: {self.refusal}"]),
+            ],
+            "problems": [],
+        }
+
 
 def rule_of_rows(policy: Policy) -> str | None:
     """Say which rows a run leaves out, before any is read; None where it counts all."""

@@ -34,7 +34,6 @@ from sqlanon.results.records import write_private_record
 from sqlanon.runs.charging import NO_BUDGET, Account, LedgerAccount, consumed_note
 from sqlanon.runs.drawn_run import DrawnRun, require_passed
 from sqlanon.runs.flow import interruptible
-from sqlanon.runs.linking import check_with_catalogs
 from sqlanon.runs.recording import record_without_rules
 from sqlanon.staging.staging import Staged
 from sqlanon.values.digest import table_digest
@@ -93,7 +92,7 @@ class PrivateRun(DrawnRun):
             require_cells(plan)
         schedule = schedule_of(plan)
         catalog = self.session.catalog
-        check_with_catalogs(catalog, plan, self.policy.republish)
+        self.way_out_of((plan.source_place, plan.source_name)).check_earlier()
         run = catalog.start_run(
             RunStart(
                 source=plan.source_name,

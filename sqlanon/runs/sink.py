@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from pathlib import Path
 
 from sqlanon.catalog import Status
-from sqlanon.engines.base import Engine
+from sqlanon.engines.publishing import Record, nothing
 from sqlanon.errors import ProtectionError, VerificationError
 from sqlanon.measures.distributions import rows_of_bars
 from sqlanon.models import largest_k
@@ -17,7 +16,7 @@ from sqlanon.releases.base import Release
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.runs.checkpoints import checkpoint_of
 from sqlanon.runs.execution import Encoded, RunExecution
-from sqlanon.runs.linking import check_with_catalogs
+from sqlanon.runs.gates import WayOut
 from sqlanon.runs.recording import PublishedRecord, release_record
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.sql import Relation
@@ -80,7 +79,8 @@ class Publish(Sink):
             pinned=source.pinned,
             is_part=self.is_part,
         )
-        _check_earlier_releases(run, plan, source.rules_run, source.rules_digest)
+        run.way_out = WayOut(run.catalog, run.policy.republish, [(plan.source_place, plan.source_name)])
+        run.way_out.check_earlier(source.rules_run, source.rules_digest)
         return plan
 
     def lock(self, run: RunExecution) -> contextlib.AbstractContextManager[None]:
@@ -179,31 +179,17 @@ def publish_staged(
     staged: Staged,
     rules: StoredRules | None,
     digest: str | None,
-    before_commit: Callable[[], None] | None = None,
+    before_commit: Record = nothing,
 ) -> None:
-    """Let the staged release take its place, and record it in the same transaction where there is one.
-
-    before_commit: is called when all else is done in that transaction; what it raises undoes it.
-    """
-    outcome, catalog = run.outcome, run.catalog
+    """Let the staged release take its place through the gates; see `WayOut.publish`."""
+    outcome, way_out = run.outcome, run.way_out
+    assert way_out is not None
     released = release_record(outcome, digest, run.plan)
-    record = PublishedRecord(catalog, outcome.run, run.plan.release, released, rules)
-
-    def within(session: Engine) -> None:
-        run.control.finish()
-        record.make_within(session)
-        if before_commit is not None:
-            before_commit()
-
-    with run.journal.during("publish"), catalog.releasing(run.plan.source_place):
-        _check_earlier_releases(run, run.plan, source.rules_run, digest)  # others may have released the source since
-        if run.policy.release.file is not None:
-            run.control.finish()
-        outcome.notes = staged.publish(within)
-        outcome.published = True
-        record.make_up_for()
-
-
-def _check_earlier_releases(run: RunExecution, plan: Plan, rules_run: str | None, digest: str | None) -> None:
-    """Refuse another recoding of a source that is to have one only; keep what is said of others."""
-    run.linked = check_with_catalogs(run.catalog, plan, run.policy.republish, rules_run, digest)
+    record = PublishedRecord(run.catalog, outcome.run, run.plan.release, released, rules)
+    with run.journal.during("publish"):
+        try:
+            outcome.notes = way_out.publish(
+                staged, record, run.control, rules=source.rules_run, digest=digest, before_commit=before_commit
+            )
+        finally:
+            outcome.published = way_out.published

@@ -27,9 +27,11 @@ class Staged(ABC):
     relation: the staged rows, in the database where the source was coded.
     engine, final: the session and relation that will be the release; the same where one database holds all.
     star: the tables that `relation` reads, where it is a view.
+    is_public_before_its_record: whether readers see the release before `record` is called.
     """
 
     star: Star | None = None
+    is_public_before_its_record = False
 
     def __init__(self, relation: Relation, engine: Engine, final: Relation) -> None:
         self.relation = relation
@@ -85,6 +87,8 @@ class StagedStar(Staged):
 
 class StagedFile(Staged):
     """A part file beside the release file."""
+
+    is_public_before_its_record = True
 
     def __init__(self, relation: Relation, engine: Engine, final: Relation, file: FileRelease) -> None:
         super().__init__(relation, engine, final)

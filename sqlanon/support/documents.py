@@ -87,6 +87,11 @@ def _parts(data: Any) -> Iterator[Any]:
 NO_TEXT = "half a character (a lone surrogate) or a NUL, which is no text to a database"
 
 
+def is_path_in_text(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path, and that of the file that it leads to, is text, as databases need it."""
+    return is_text(os.fspath(path)) and is_text(os.path.realpath(path))
+
+
 def is_text(text: str) -> bool:
     """Tell whether databases and files can hold a text: Python, JSON and YAML may hold lone surrogates and NULs."""
     try:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import socket
 from dataclasses import dataclass
 
+_IDENTITY = re.compile(r".+/(\d+|-)/\d+/(\d+(\.\d+)?|-)")
 SAME_START = 2.0  # seconds that two readings of one start may differ by: some systems keep whole seconds
 
 
@@ -26,6 +28,11 @@ def this_process() -> str:
 def this_process_unasked() -> str:
     """The identity of this process without its start: asking the system for it costs 20 ms."""
     return f"{socket.gethostname()}/-/{os.getpid()}/-"
+
+
+def is_identity(text: str) -> bool:
+    """Tell whether a text is the identity of a process, as this program writes it."""
+    return _IDENTITY.fullmatch(text) is not None
 
 
 def is_alive(identity: str, seen: float | None = None) -> bool:
@@ -55,10 +62,18 @@ def is_running(pid: int) -> bool:
 
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
+    except (psutil.NoSuchProcess, ValueError, OverflowError):  # the others: no process has such a number
         return False
     except psutil.AccessDenied:
         return True
+
+
+def lived_at(pid: int, seen: float) -> bool:
+    """Tell whether a process of this id exists that was there at a time, in seconds since 1970."""
+    if not is_running(pid):
+        return False
+    started = _start_of(pid)
+    return started is None or started.since_epoch <= seen + SAME_START
 
 
 @dataclass(frozen=True)

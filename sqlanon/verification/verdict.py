@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.results.codec import to_json
 from sqlanon.results.measures import Disclosure, ModelResult
 from sqlanon.support.quantities import quantity
 from sqlanon.verification.persons import CountedPersons
@@ -81,3 +83,26 @@ class Verification:
             " change what may be suppressed, or accept rows that"
             " no model protects with `suppressed: {star: unprotected}`."
         )
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values, as `sqlanon verify --json` prints it."""
+        statistics, counted = self.statistics, self.persons
+        names = ("rows", "suppressed", "classes", "min_class_size", "mean_class_size", "max_class_size")
+        persons: dict[str, Any] = {"unit": "rows"}
+        if counted is not None:
+            persons = {
+                "unit": "persons",
+                "rows": counted.rows,
+                "persons": counted.persons,
+                "in_several_classes": counted.several,
+            }
+        return {
+            **{name: getattr(statistics, name) for name in names},
+            **persons,
+            "class_sizes": [asdict(bucket) for bucket in statistics.buckets()],
+            "models": [asdict(result) for result in self.models],
+            "risk": None if statistics.fits else asdict(statistics.risk),
+            "disclosure": to_json(self.disclosure),
+            "satisfied": self.satisfied,
+            "note": self.note,
+        }

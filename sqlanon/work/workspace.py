@@ -17,13 +17,14 @@ from types import TracebackType
 from typing import TypeVar
 
 from sqlanon.catalog import Catalog, LedgerEntry, locks
-from sqlanon.catalog.live import list_files, remove_files
+from sqlanon.catalog.live import NoProgressError, orphans, progress_files, read_file, remove_files
 from sqlanon.catalog.location import database_of, identity_of
 from sqlanon.engines.base import Engine, MadeRelation
 from sqlanon.engines.private import remove_dead_directories
 from sqlanon.engines.publishing import publisher_of
-from sqlanon.errors import SqlanonError
+from sqlanon.errors import Cancelled, ConflictError, SqlanonError
 from sqlanon.sql import Relation, checked_name, short_hash
+from sqlanon.support.environment import resolved
 from sqlanon.work.publish.files import is_file_name, put_back_or_remove
 
 T = TypeVar("T")
@@ -215,13 +216,18 @@ def gc(
     sessions = {database_of(session): session for session in (*targets, engine)}
     with catalog.dead_runs() as runs:
         for run in runs:
-            done += _clear_dead(sessions, catalog, run)
+            try:
+                done += _clear_dead(sessions, engine, catalog, run)
+            except Cancelled:
+                raise
+            except SqlanonError as error:
+                done.append(f"skipped run {run}: {error}")
     if catalog.store.traits.is_embedded:
-        done += _remove_live_files(catalog.store)
+        done += _remove_live_files(catalog)
     return done + remove_spill([*sessions.values(), catalog.store], temp_directory)
 
 
-def _clear_dead(sessions: dict[str, Engine], catalog: Catalog, run: str) -> list[str]:
+def _clear_dead(sessions: dict[str, Engine], engine: Engine, catalog: Catalog, run: str) -> list[str]:
     done = []
     catalog.forget_checkpoint(run)
     reached = [entry for entry in catalog.ledger(run) if entry.database in sessions]  # others are dropped from there
@@ -235,24 +241,56 @@ def _clear_dead(sessions: dict[str, Engine], catalog: Catalog, run: str) -> list
         done += [f"dropped {'view' if one.is_view else 'table'} {one.relation} of run {run}" for one in ours]
         if not others:
             catalog.ledger_remove(entry)
-    done += _remove_parts(catalog.run(run).release)
+    done += _remove_parts(engine, catalog, catalog.run(run).release)
     status = catalog.end_dead_run(run)
     return done if status is None else [*done, f"marked run {run} as {status}"]
 
 
-def _remove_parts(release: str) -> list[str]:
+def _remove_parts(engine: Engine, catalog: Catalog, release: str) -> list[str]:
     """Remove what a dead run had written of a release that is a file; of a table there is nothing."""
-    return put_back_or_remove(release) if is_file_name(release) else []
+    if not is_file_name(release):
+        return []
+    path, keeper = resolved(release), engine if engine.traits.has_locks else catalog.store
+    try:
+        with release_lock(engine, Relation("file"), Path(path).resolve(), keeper=keeper):
+            return put_back_or_remove(path)
+    except ConflictError:
+        return [f"skipped what was written of {release}: another run is writing it"]
+    except OSError as error:
+        return [f"skipped what was written of {release}: it can't be looked at ({error.strerror})"]
 
 
-def _remove_live_files(store: Engine) -> list[str]:
+def _remove_live_files(catalog: Catalog) -> list[str]:
     """Remove what runs that are gone kept beside the catalog's database for others to see."""
-    path, done = identity_of(store), []
-    for file, run in list_files(Path(path).resolve()) if path is not None else ():
-        if not run.alive:
-            remove_files(file)
-            done.append(f"removed file {file}")
+    path = identity_of(catalog.store)
+    if path is None:
+        return []
+    database, living = Path(path).resolve(), set(catalog.living_runs())
+    done = [word for file in progress_files(database) if (word := _remove_progress(file)) is not None]
+    for orphan, run in orphans(database):
+        if run not in living:
+            done.append(_removed(orphan))
     return done
+
+
+def _remove_progress(file: Path) -> str | None:
+    """Remove the progress of a run that is gone; says what was done, or why nothing was."""
+    try:
+        run = read_file(file)
+    except FileNotFoundError:  # the run ended meanwhile
+        return None
+    except NoProgressError as problem:
+        return f"skipped file {file}: {problem}; remove it, if nothing else uses it"
+    return None if run.alive else _removed(file)
+
+
+def _removed(file: Path) -> str:
+    """Remove what a run kept beside its database, and say so, or why it could not be."""
+    try:
+        remove_files(file)
+    except OSError as error:
+        return f"skipped file {file}: it can't be removed ({error.strerror})"
+    return f"removed file {file}"
 
 
 def remove_spill(engines: Iterable[Engine], temp_directory: str | None) -> list[str]:
@@ -264,10 +302,11 @@ def remove_spill(engines: Iterable[Engine], temp_directory: str | None) -> list[
     places = dict.fromkeys(
         [Path(temp_directory or tempfile.gettempdir()), Path(tempfile.gettempdir()), *(file.parent for file in files)]
     )
-    done = [f"removed directory {path}" for place in places for path in remove_dead_directories(place)]
+    problems: list[str] = []
+    done = [f"removed directory {path}" for place in places for path in remove_dead_directories(place, problems)]
     remedy = "holds raw data that a killed process spilled; remove it, if nothing else uses it"
     chosen = (Path(f"{file}.tmp") for file in dict.fromkeys(files))
-    return done + [f"{directory} {remedy}" for directory in chosen if any(directory.glob("duckdb_temp_*"))]
+    return done + problems + [f"{directory} {remedy}" for directory in chosen if any(directory.glob("duckdb_temp_*"))]
 
 
 def _made(session: Engine, entry: LedgerEntry) -> tuple[list[MadeRelation], list[MadeRelation]]:

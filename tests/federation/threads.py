@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
@@ -16,6 +16,7 @@ from sqlanon.federation.federation_plan import FederationPlan
 from sqlanon.federation.party import Party
 from sqlanon.federation.serving import release_together
 from sqlanon.policy.loading import build_policy
+from sqlanon.work.journal import Observer
 from sqlanon.work.session import open_session
 from tests.federation.sites import Sites, random_rows
 from tests.federation.support import NAMES, WAITING
@@ -101,12 +102,15 @@ def sites_of(directory: Path, seed: int, **more: Any) -> Sites:
     return Sites(directory, urls, random_rows(seed, 240), **more)
 
 
-def release(sites: Sites, room: Room | None = None, **policies: Any) -> dict[str, Any]:
+def release(
+    sites: Sites, room: Room | None = None, observers: Mapping[str, Observer | None] | None = None, **policies: Any
+) -> dict[str, Any]:
     """Release together, each site in a thread; results, or errors."""
 
     def part(party: Party) -> Any:
         policy = build_policy(policies.get(party.site) or sites.policy(party.site))
         with open_session(policy, OPTIONS) as session:
-            return release_together(session, policy, party, replace=True)
+            observer = (observers or {}).get(party.site)
+            return release_together(session, policy, party, replace=True, observer=observer)
 
     return dict(zip(NAMES, (room or Room(NAMES, **sites.plan)).run(part), strict=True))

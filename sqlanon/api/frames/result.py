@@ -46,6 +46,10 @@ class Anonymized:
         self._url = url
         self._types = {} if source is None else _kept_types(policy, source)
 
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values: the result of the run."""
+        return self.result.as_json()
+
     def df(self) -> pd.DataFrame:
         """The released rows as a pandas DataFrame; columns that were kept have the types of the source.
 

@@ -28,9 +28,10 @@ from sqlanon.engines.private import make_private_directory, remove_directory, um
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.statements import BLOCK
-from sqlanon.engines.worker import StatementWorker
+from sqlanon.engines.worker import StatementWorker, open_in_thread
 from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text
+from sqlanon.support.documents import is_path_in_text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -130,7 +131,9 @@ class DuckDBEngine(Engine):
         _check_file(Path(path), create and not read_only)
         mask = umask_guard.enter(Path(path))
         try:
-            connection = duckdb.connect(path, read_only=read_only)
+            connection = open_in_thread(
+                lambda: duckdb.connect(path, read_only=read_only), duckdb.DuckDBPyConnection.close
+            )
             engine = cls._over(connection, options, Path(path).absolute().parent, is_confined=True)
         except BaseException as error:
             umask_guard.leave(mask)
@@ -414,6 +417,11 @@ def _written(result: duckdb.DuckDBPyConnection) -> int:
 
 
 def _check_file(file: Path, create: bool) -> None:
+    if not is_path_in_text(file):
+        raise PolicyError(
+            f"The path of the DuckDB file {file}, or a directory on it, is not text in UTF-8, which DuckDB asks for;"
+            " rename it, or work in another directory."
+        )
     if file.is_dir():
         raise AccessError(f"{file} is a directory, not a DuckDB file.")
     if not create and not file.exists():

@@ -400,7 +400,7 @@ def _open(url: str) -> psycopg.Connection[tuple[Any, ...]]:
     libpq_url = "postgresql://" + url.partition("://")[2]
     try:
         given = conninfo_to_dict(libpq_url)
-    except psycopg.ProgrammingError:  # its message may quote the password
+    except (psycopg.ProgrammingError, UnicodeEncodeError):  # its message may quote the password
         raise PolicyError(
             f"The URL {redacted(url)} can't be read; write special characters of its parts as %XX (a space is %20)."
         ) from None

@@ -109,6 +109,11 @@ def _known_error(error: psycopg.Error, state: str, name: str) -> SqlanonError | 
         return lock_error(name, None)
     if state in ("40001", "40P01"):
         return ConflictError(f"{name}: another session changed the same table at the same time; run again.")
+    if state == "22P05":
+        return PolicyError(
+            f"{name}: the encoding of the database has no bytes for a character of the statement, as of a name or a"
+            " label in the policy or the command: write others, or use a database in UTF8."
+        )
     if state == "53100":
         return EngineError(f"{name}: the disk of the PostgreSQL server is full.")
     if state == "53200":

@@ -79,6 +79,20 @@ class Audit:
             return False
         return self.unjudged is not None if self.verification is None else self.verification.satisfied
 
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values, as `sqlanon verify --json` prints it."""
+        return {
+            **({"note": self.unjudged} if self.verification is None else self.verification.as_json()),
+            "checks": {name: vars(check) for name, check in self.checks.items()},
+            "columns": list(self.columns),
+            "unchecked": dict(self.unchecked),
+            "run": self.run,
+            "same_source": self.same_source,
+            "left_out": self.omitted,
+            "changed_costs": list(self.costs),
+            "satisfied": self.satisfied,
+        }
+
 
 def audit_release(
     policy: Policy,

@@ -222,18 +222,23 @@ def open_file(engine: Engine, path: str | Path, columns: Sequence[Column]) -> Re
 
 
 def put_back_or_remove(path: str | Path) -> list[str]:
-    """Clear up what killed runs left of a release that is a file, and say what was done."""
+    """Clear up what killed runs left of a release that is a file, and say what was done, or could not be."""
     done = [word] if (word := put_back(Path(path).resolve())) else []
     for part in leftover_parts(path):
-        done.append(f"removed {'directory' if part.is_dir() else 'file'} {part}")
-        WrittenFiles().remove(part)
+        kind = "directory" if part.is_dir() else "file"
+        try:
+            WrittenFiles().remove(part)
+            done.append(f"removed {kind} {part}")
+        except OSError as error:
+            done.append(f"skipped {kind} {part}: it can't be removed ({error.strerror})")
     return done
 
 
 def leftover_parts(path: str | Path) -> list[Path]:
     """Part files of this release that a killed run left behind; a running one's may be among them."""
     target = Path(path).resolve()
-    return sorted(target.parent.glob(glob.escape(target.name) + ".part-*"))
+    named = target.parent.glob(glob.escape(target.name) + ".part-*")
+    return sorted(part for part in named if _PART.search(part.name) and not part.is_symlink())
 
 
 def is_text_file(path: str | Path) -> bool:

@@ -1,0 +1,114 @@
+"""Gates that every release passes on its way out, whatever kind of run made it.
+
+Nobody else writes the release meanwhile, others may follow and cancel the run, no earlier release of a source forbids
+this one, and the transaction that publishes records it. Every kind of run calls `at_work` and `WayOut.publish`; nothing
+else publishes, which a test holds the program to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlanon.catalog import Catalog, Released
+from sqlanon.engines.base import Engine
+from sqlanon.engines.publishing import Record, nothing
+from sqlanon.policy import Policy
+from sqlanon.runs.linking import check_earlier_releases
+from sqlanon.runs.recording import PublishedRecord
+from sqlanon.staging.staging import Staged
+from sqlanon.work.control import Control
+from sqlanon.work.journal import Journal
+from sqlanon.work.session import Session
+from sqlanon.work.workspace import Workspace
+
+
+@contextlib.contextmanager
+def at_work(
+    session: Session,
+    policy: Policy,
+    run: str,
+    journal: Journal,
+    lock: contextlib.AbstractContextManager[None],
+    *,
+    phase: str | None = None,
+) -> Iterator[tuple[Workspace, Control]]:
+    """Inside, `lock` keeps others from the release, work tables are private, and others may cancel the run.
+
+    phase: what others see in place of the phases of the run; see `Control`.
+    """
+    home = None if session.own_catalog else policy.catalog.schema_
+    with (
+        lock,
+        Workspace(session.engine, session.catalog, run, home) as workspace,
+        Control(session.catalog.channel(run), journal, *session.engines, phase=phase) as control,
+    ):
+        yield workspace, control
+
+
+@dataclass
+class WayOut:
+    """The way of a run's release to its readers.
+
+    republish: what the run's policy says of releases by other rules.
+    sources: the tables or files whose rows the release is about, each by its place and its name.
+    linked: the warning about earlier releases of a source, as of the last check.
+    published: whether readers see the release.
+    """
+
+    catalog: Catalog
+    republish: str | None
+    sources: Sequence[tuple[str, str]]
+    linked: str | None = None
+    published: bool = False
+
+    def check_earlier(self, rules: str | None = None, digest: str | None = None) -> Released | None:
+        """Refuse another recoding of a source that is to have one only; return the newest earlier release of a source.
+
+        rules, digest: the run that found the rules, and their digest; None where they are not known yet.
+
+        Raises PolicyError where this policy, or that of an earlier release, wants one recoding only, AccessError where
+        this policy does, and not all catalogs can be read.
+        """
+        newest: Released | None = None
+        warnings = []
+        for place, name in self.sources:
+            released, unread = self.catalog.released(place), self.catalog.unread(place)
+            warnings.append(check_earlier_releases(released, name, self.republish, rules, digest, unread))
+            newest = newest or next(iter(released), None)
+        self.linked = next(filter(None, warnings), None)
+        return newest
+
+    def publish(
+        self,
+        staged: Staged,
+        record: PublishedRecord,
+        control: Control,
+        *,
+        rules: str | None = None,
+        digest: str | None = None,
+        before_commit: Record = nothing,
+    ) -> tuple[str, ...]:
+        """Let the staged release take its place, and record it in the same transaction where there is one.
+
+        before_commit: is called when all else is done in that transaction; what it raises undoes it.
+
+        Returns notes for people. Raises PolicyError where others have released a source since, Cancelled.
+        """
+
+        def within(session: Engine) -> None:
+            control.finish()
+            record.make_within(session)
+            before_commit(session)
+
+        with contextlib.ExitStack() as locks:
+            for place, _ in sorted(self.sources):
+                locks.enter_context(self.catalog.releasing(place))
+            self.check_earlier(rules, digest)
+            if staged.is_public_before_its_record:
+                control.finish()
+            notes = staged.publish(within)
+            self.published = True
+            record.make_up_for()
+        return notes

@@ -1,0 +1,105 @@
+"""Working directories that are no text, terminals of ASCII, and interrupts while a database is opened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from sqlanon.engines.worker import open_in_thread
+from sqlanon.errors import Cancelled
+from tests.cli.support import PROGRAM, make_patients, write_policy
+from tests.patience import PATIENCE, wait_until
+
+PEOPLE = "age,größe,job\n" + "".join(f"{20 + n % 5},{n % 3},{'ab'[n % 2]}\n" for n in range(60))
+POLICY = """\
+source: {file: people.csv}
+release: {file: released.csv}
+attributes:
+  age: {role: quasi-identifier}
+  größe: {role: quasi-identifier}
+  job: {role: sensitive}
+privacy: [{model: k-anonymity, k: 2}]
+"""
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}
+
+
+def execute(directory: bytes, *arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*PROGRAM, *arguments],
+        cwd=directory,
+        env=os.environ | environment,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+@pytest.fixture
+def unreadable(tmp_path: Path) -> bytes:
+    """A directory whose name is no UTF-8, with a file, a database and a policy of each."""
+    directory = os.fsencode(tmp_path) + b"/caf\xe9"
+    make_patients(f"duckdb:///{tmp_path / 'clinic.duckdb'}", 20)
+    write_policy(tmp_path, "duckdb:///clinic.duckdb").rename(tmp_path / "database.yml")
+    (tmp_path / "people.csv").write_text(PEOPLE, encoding="utf-8")
+    (tmp_path / "file.yml").write_text(POLICY, encoding="utf-8")
+    os.mkdir(directory)
+    for name in (b"clinic.duckdb", b"people.csv", b"file.yml", b"database.yml"):
+        os.rename(os.fsencode(tmp_path) + b"/" + name, directory + b"/" + name)
+    return directory
+
+
+@pytest.mark.parametrize("policy", ["file.yml", "database.yml"])
+@pytest.mark.parametrize("command", ["check", "run", "gc", "runs"])
+def test_a_directory_that_is_no_text_is_refused_in_a_sentence(unreadable: bytes, policy: str, command: str) -> None:
+    place = ["--policy", policy] if command in ("gc", "runs") else [policy]
+    done = execute(unreadable, command, *place)
+    assert done.returncode == 2, done.stderr
+    assert b"is not text in UTF-8" in done.stderr
+    assert b"nexpected" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["init", "people.csv"], ["check", "file.yml"], ["run", "file.yml", "--replace"]])
+def test_a_terminal_of_ascii_shows_what_it_can(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "people.csv").write_text(PEOPLE, encoding="utf-8")
+    (tmp_path / "file.yml").write_text(POLICY, encoding="utf-8")
+    done = execute(os.fsencode(tmp_path), *arguments, **ASCII)
+    assert done.returncode == 0, done.stderr
+    if arguments[0] == "init":
+        assert "größe:" in done.stdout.decode()  # a draft is read as it stands
+
+
+def test_an_interrupt_does_not_wait_until_a_file_is_open() -> None:
+    opening, may_end, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> str:
+        opening.set()
+        assert may_end.wait(PATIENCE)
+        return "opened"
+
+    threading.Thread(target=lambda: opening.wait(PATIENCE) and signal.raise_signal(signal.SIGINT)).start()
+    with pytest.raises(Cancelled):
+        open_in_thread(slow, lambda _: closed.set())
+    may_end.set()
+    wait_until(closed.is_set)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_a_connection_that_is_being_made(number: signal.Signals) -> None:
+    """The server takes the connection, and never answers."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        url = f"postgresql://somebody@127.0.0.1:{server.getsockname()[1]}/clinic"
+        process = subprocess.Popen([*PROGRAM, "runs", "--url", url], stderr=subprocess.PIPE)
+        server.settimeout(PATIENCE)
+        taken, _ = server.accept()
+        with taken:
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, b"Interrupted" in errors) == (130, True)

@@ -1,0 +1,235 @@
+"""Every way out of the program against every gate: what may be published, alone, seen, stopped, and written down."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart, Status
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from sqlanon.errors import Cancelled, ConflictError, PolicyError
+from sqlanon.plan.plan import find_release
+from sqlanon.policy import Policy
+from sqlanon.runs.condensing import release_job
+from sqlanon.runs.drawn_run import DrawnRun
+from sqlanon.runs.sink import Publish
+from sqlanon.sql import Relation
+from sqlanon.work.session import open_session
+from sqlanon.work.workspace import release_lock
+from tests.conftest import ENGINES
+from tests.gates_support import GATES, WAYS, Ready, Way
+from tests.patience import PATIENCE, wait_until
+from tests.run_support import OPTIONS, Database, anonymize
+from tests.test_architecture import PROGRAM
+from tests.test_control import At, asked, seen
+from tests.test_control import quick as quick  # a fixture
+
+pytestmark = pytest.mark.in_turns(4)
+
+PASSING = {
+    gate: [(engine, name) for name, way in WAYS.items() for engine in way.engines if gate not in way.lacks]
+    for gate in GATES
+}
+
+
+@pytest.fixture
+def way(request: pytest.FixtureRequest) -> Way:
+    return WAYS[request.param]
+
+
+@pytest.fixture
+def ready(way: Way, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ready:
+    return way.ready(database, tmp_path, monkeypatch)
+
+
+def against(gate: str) -> pytest.MarkDecorator:
+    """Try every way that the gate is before, on every engine."""
+    return pytest.mark.parametrize(("engine_name", "way"), PASSING[gate], indirect=["way"])
+
+
+def release_under_one_recoding(policy: Policy, table: str) -> str:
+    """Record that a policy with `republish: same-recoding` released a table; the run."""
+    with open_session(policy, OPTIONS) as session:
+        catalog, source = session.catalog, session.engine.resolve(Relation.parse(table))
+        run = catalog.start_run(RunStart(str(source), "earlier", '{"republish": "same-recoding"}', "mondrian", "1"))
+        catalog.record_release(run, ReleaseRecord("earlier", ReleaseKind.REGIONS, 1, 0, 1, "{}", "rules-1:other"))
+        catalog.finish_run(run, Status.PUBLISHED)
+    return run
+
+
+def is_there(policy: Policy) -> bool:
+    """Tell whether the release of a policy is."""
+    if policy.release.file is not None:
+        return Path(policy.release.file).exists()
+    with connect(policy.source.url or "") as engine:
+        return engine.resolve(Relation.parse(policy.release.table or "")) is not None
+
+
+@against("republish")
+def test_what_an_earlier_release_forbids_is_refused(ready: Ready) -> None:
+    run = release_under_one_recoding(ready.policy, ready.source)
+    with pytest.raises(PolicyError, match=f"republish: same-recoding, in the policy of run {run}, forbids it"):
+        ready.go(None)
+    assert not is_there(ready.policy)
+
+
+@against("republish")
+def test_what_was_released_meanwhile_forbids_it_too(way: Way, ready: Ready) -> None:
+    """Another run has published since this one was planned."""
+    at = At(way.phase)
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(ready.go, at)
+        try:
+            assert at.reached.wait(PATIENCE)
+            release_under_one_recoding(ready.policy, ready.source)
+        finally:
+            at.go.set()
+        with pytest.raises(PolicyError, match="republish: same-recoding"):
+            run.result(PATIENCE)
+    assert not is_there(ready.policy)
+
+
+def living(policy: Policy) -> list[tuple[str, str]]:
+    """The runs that go on, and their phases."""
+    return [(one.run, one.phase) for one in seen(policy) if one.alive]
+
+
+@against("lock")
+def test_nobody_else_writes_the_release_meanwhile(ready: Ready) -> None:
+    with (
+        connect(ready.policy.source.url or "") as engine,
+        open_session(ready.policy, OPTIONS) as session,
+        lock_of(ready.policy, engine, session.catalog),
+        pytest.raises(ConflictError, match="Another run is writing"),
+    ):
+        ready.go(None)
+
+
+def lock_of(policy: Policy, engine: Engine, catalog: Catalog) -> contextlib.AbstractContextManager[None]:
+    keeper = engine if engine.traits.has_locks else catalog.store
+    if policy.release.file is not None:
+        return release_lock(engine, Relation("file"), Path(policy.release.file).resolve(), keeper=keeper)
+    return release_lock(engine, find_release(policy, None, engine, replace=True)[0], keeper=keeper)
+
+
+@against("cancel")
+def test_others_see_the_run_and_cancel_it(way: Way, ready: Ready) -> None:
+    was_there, at = is_there(ready.policy), At(way.phase)
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(ready.go, at)
+        try:
+            assert at.reached.wait(PATIENCE)
+            wait_until(lambda: (at.run, way.phase) in living(ready.policy))
+            asked(ready.policy, at.run)
+        finally:
+            at.go.set()
+        with pytest.raises(Cancelled, match="another terminal"):
+            run.result(PATIENCE)
+    assert is_there(ready.policy) is was_there
+    with open_session(ready.policy, OPTIONS) as session:
+        assert session.catalog.run(at.run).status is Status.CANCELLED
+
+
+@against("record")
+def test_the_run_is_recorded(way: Way, ready: Ready) -> None:
+    run = ready.go(None)
+    with open_session(ready.policy, OPTIONS) as session:
+        recorded = session.catalog.run(run)
+        publishes = "nothing is published" not in way.lacks.values()
+        assert recorded.status is (Status.PUBLISHED if publishes else Status.JOINED)
+        assert bool(session.catalog.releases(run)) is publishes
+        assert living(ready.policy) == []
+
+
+@pytest.mark.parametrize("engine_name", ENGINES)
+def test_what_a_stream_released_binds_later_runs(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each table whose rows joined it, under the policy of the stream."""
+    stream = WAYS["condense release"].ready(database, tmp_path, monkeypatch)
+    bound = stream.policy.model_copy(update={"republish": "same-recoding"})
+    run = release_job(bound, f"of_{stream.policy.source.table}", options=OPTIONS).run
+    for table in (stream.source, stream.policy.source.table):
+        later = database.policy(table or "", {"q": "quasi-identifier", "id": "identifier"}, release={"table": "later"})
+        with pytest.raises(PolicyError, match=f"in the policy of run {run}, forbids it"):
+            anonymize(later)
+
+
+# --- a way out that nobody knows of
+
+
+def calls(wanted: set[str], templates: set[str]) -> Iterator[str]:
+    """Yield each function of the program that calls one of these names, or names one of these templates."""
+    for path in PROGRAM.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if not any(name in text for name in wanted | templates):
+            continue
+        module = ".".join(path.relative_to(PROGRAM).with_suffix("").parts)
+        for function in ast.walk(ast.parse(text)):
+            if isinstance(function, ast.FunctionDef) and any(
+                _names(node, wanted, templates) for node in ast.walk(function)
+            ):
+                yield f"{module}.{function.name}"
+
+
+def _names(node: ast.AST, wanted: set[str], templates: set[str]) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
+            return name in wanted
+        case ast.Constant(value=str() as text):
+            return text in templates
+    return False
+
+
+def descendants(parent: type) -> set[str]:
+    return {parent.__name__}.union(*map(descendants, parent.__subclasses__()))
+
+
+NO_WAYS = {
+    "runs.auditing.": "an audit releases a generated table, in memory",
+    "runs.dry_run.": "a dry run prints the statements, and sends those that only ask",
+    "algorithms.": "parts of the ways",
+}
+ANSWERS = {"write_question", "add_noise"}
+
+
+def test_every_way_out_is_in_the_matrix() -> None:
+    """Whoever makes a destination or a run that publishes, calls a procedure, or answers a question, is listed."""
+    for path in PROGRAM.rglob("*.py"):
+        if re.search(r"^class \w+\((Publish|DrawnRun)\):", path.read_text(encoding="utf-8"), re.MULTILINE):
+            importlib.import_module(".".join(("sqlanon", *path.relative_to(PROGRAM).with_suffix("").parts)))
+    made = descendants(Publish) | descendants(DrawnRun)
+    begin = set(calls(made | ANSWERS, {"jobs/call_procedure"}))
+    listed = {start for way in WAYS.values() for start in way.starts}
+    assert {where for where in begin if not where.startswith(tuple(NO_WAYS))} == listed
+
+
+def test_nothing_publishes_but_through_the_gates() -> None:
+    """Publishing of staged releases is called where the gates are alone."""
+    call = re.compile(r"(?<![\w.])(staged\.publish|publish_star|publish)\(")
+    publishing = {
+        (".".join(path.relative_to(PROGRAM).with_suffix("").parts), name)
+        for path in PROGRAM.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if not line.lstrip().startswith("def ")
+        for name in call.findall(line)
+    }
+    assert publishing == {
+        ("runs.gates", "staged.publish"),
+        ("staging.pair", "publish"),
+        ("staging.staging", "publish"),
+        ("staging.staging", "publish_star"),
+    }
+
+
+def test_the_matrix_says_of_every_gate_why_it_is_missing() -> None:
+    assert {gate for way in WAYS.values() for gate in way.lacks} <= set(GATES)
+    assert all(reason for way in WAYS.values() for reason in way.lacks.values())
