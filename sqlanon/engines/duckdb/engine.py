@@ -38,6 +38,7 @@ _T = TypeVar("_T")
 _LOAD_CHUNK = 100_000  # bound values a statement
 _PLACES, _MOST_PLACES = 12, 22  # bits of the arrays in which groups of a number are counted: by default, and at most
 _PARSED, _LONG = 64, 20_000  # statements that a session keeps as they were parsed, none of more characters
+_LITTLE_MEMORY, _MEMORY_OF_THREAD = 1000, 150  # MB: the least limit of an instance, and by thread
 
 # Text with a collation that takes different texts for equal is OTHER: no text of a class is the right one.
 _KINDS = {
@@ -202,6 +203,14 @@ class DuckDBEngine(Engine):
     def stay_small(self) -> None:
         """Use one thread: a search of a few thousand rows takes three quarters of the processor time then."""
         self.run("engine/set_setting", name=Identifier("threads"), value=1)
+
+    def spill_early(self) -> None:
+        """Limit the memory of an instance that nobody else in this process has open: the limit is the instance's."""
+        if self.limits.memory_limit is not None or self._private_directory is None:
+            return
+        threads = self.limits.threads or os.cpu_count() or 1
+        limit = max(_LITTLE_MEMORY, threads * _MEMORY_OF_THREAD)
+        self.run("engine/set_setting", name=Identifier("memory_limit"), value=Text(f"{limit}MB"))
 
     @property
     def memory_name(self) -> str:
