@@ -143,6 +143,21 @@ def test_many_equal_points_beside_others_are_divided_first(
     assert len(alone) >= 3 * 6
 
 
+@pytest.mark.parametrize("keep", [None, "variance"])
+@pytest.mark.parametrize("method", ["mdav", "v-mdav", "k-member"])
+def test_small_numbers_beside_great_ones_have_their_own_mean(database: Database, method: str, keep: str | None) -> None:
+    """Units of a column with 2^53 are too coarse for 1 and 2; nor is a release refused that has them."""
+    values = [2.0**53, 2.0**53 - 1, 1, 2, 1, 2, 0.5, 0.25, 2.0**53 - 2, 3]
+    table = database.create({"a": "DOUBLE PRECISION", "n": "INTEGER"}, [(v, n) for n, v in enumerate(values)])
+    algorithm = {"name": "microaggregation", "method": method, "blocks": "exact", "keep": keep}
+    released = database.release(table, {"a": QUASI, "n": "insensitive"}, algorithm=algorithm, privacy=anonymity(2))
+    assert len(released) == len(values)
+    if keep is None:
+        for shown in {row[0] for row in released}:
+            mates = [values[row[1]] for row in released if row[0] == shown]
+            assert shown == pytest.approx(sum(mates) / len(mates), rel=1e-9)
+
+
 def test_equal_rows_may_be_in_several_clusters(database: Database) -> None:
     table = database.create({"a": "INTEGER", "s": "INTEGER"}, [(7, 1)] * 8 + [(9, 2)] * 3)
     released = database.release(table, {"a": QUASI, "s": "insensitive"}, algorithm=EXACT, privacy=anonymity(2))
