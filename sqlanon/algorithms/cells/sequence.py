@@ -35,9 +35,9 @@ class Values:
     codes: Numbers
     least: int
 
-    def suffice(self, fitting: Truths) -> bool:
+    def suffice(self, matching: Truths) -> bool:
         """Tell whether the rows of these tuples have enough different values."""
-        return len(np.unique(self.codes[fitting[self.tuples]])) >= self.least
+        return len(np.unique(self.codes[matching[self.tuples]])) >= self.least
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def find_fewest(tuples: CodedTuples, stars: Numbers) -> Numbers:
     Columns must have one step each.
     """
     best, least = stars, tuples.weigh(stars)
-    unstarred = _States(tuples, np.zeros_like(stars)).count_fitting(tuples.goals[0][0])
+    unstarred = _States(tuples, np.zeros_like(stars)).count_matching(tuples.goals[0][0])
     for order in (None, *tuples.orders()):
         states = _States(tuples, stars.copy() if order is None else np.zeros_like(stars))
         if order is not None and not states.meet_all(*order, unstarred):
@@ -115,19 +115,21 @@ class _States:
 
     def meet_all(self, fewest_first: bool, ranks: Numbers, unstarred: Numbers) -> bool:
         """Meet one goal after the other; `unstarred` are the rows that fit each tuple before, for the first goal."""
-        fitting = unstarred.copy()
+        matching = unstarred.copy()
         for place, (goal, values) in enumerate(self.tuples.goals):
             if place:
-                fitting = self.count_fitting(goal)
-            if not self._meet(goal, values, fitting, fewest_first, ranks):
+                matching = self.count_matching(goal)
+            if not self._meet(goal, values, matching, fewest_first, ranks):
                 return False
         return True
 
-    def _meet(self, goal: Goal, values: Sequence[Values], fitting: Numbers, fewest_first: bool, ranks: Numbers) -> bool:
+    def _meet(
+        self, goal: Goal, values: Sequence[Values], matching: Numbers, fewest_first: bool, ranks: Numbers
+    ) -> bool:
         """Star tuple after tuple until a goal is met; False where a tuple has no set of columns that suffices."""
-        waiting = np.ones(fitting.size, dtype=bool) if values else fitting < goal.least_rows
+        waiting = np.ones(matching.size, dtype=bool) if values else matching < goal.least_rows
         while waiting.any():
-            key = np.where(waiting, fitting * (2**32) + ranks if fewest_first else ranks, np.iinfo(np.int64).max)
+            key = np.where(waiting, matching * (2**32) + ranks if fewest_first else ranks, np.iinfo(np.int64).max)
             place = int(key.argmin())
             waiting[place] = False
             differing = self._differing(place, goal.columns)
@@ -135,28 +137,28 @@ class _States:
             if chosen is None:
                 return False
             fits = (differing & ~chosen) == 0
-            fitting[fits & (differing != 0)] += self.tuples.rows[place]
-            fitting[place] = self.tuples.rows[fits].sum()
+            matching[fits & (differing != 0)] += self.tuples.rows[place]
+            matching[place] = self.tuples.rows[fits].sum()
             self.stars[place] |= chosen
             if not values:
-                waiting &= fitting < goal.least_rows
+                waiting &= matching < goal.least_rows
         return True
 
     def take_back(self) -> None:
         """Take back every step without which all goals are still met, those of tuples with most rows first."""
         weights = self.tuples.weights
-        fitting = [self.count_fitting(goal) for goal, _ in self.tuples.goals]
+        matching = [self.count_matching(goal) for goal, _ in self.tuples.goals]
         columns = sorted(self.tuples.columns, key=lambda steps: -sum(weights[step] for step in steps))
         for place in map(int, np.argsort(-self.tuples.rows, kind="stable")):
             for steps in columns:
                 for step in reversed(steps):
-                    if self.stars[place] >> step & 1 and not self._take_one(place, 1 << step, fitting):
+                    if self.stars[place] >> step & 1 and not self._take_one(place, 1 << step, matching):
                         break
 
-    def _take_one(self, place: int, bit: int, fitting: Sequence[Numbers]) -> bool:
+    def _take_one(self, place: int, bit: int, matching: Sequence[Numbers]) -> bool:
         """Take one step back, if all rows that fit its tuple have enough others; tell whether that is so."""
-        rows, lost = self.tuples.rows, []
-        for (goal, values), count in zip(self.tuples.goals, fitting, strict=True):
+        rows, losses = self.tuples.rows, []
+        for (goal, values), count in zip(self.tuples.goals, matching, strict=True):
             before = self._differing(place, goal.columns) == 0
             self.stars[place] ^= bit
             after = self._differing(place, goal.columns) == 0
@@ -167,9 +169,9 @@ class _States:
             self.stars[place] ^= bit
             if not enough:
                 return False
-            lost.append(gone)
+            losses.append(gone)
         self.stars[place] ^= bit
-        for gone, count in zip(lost, fitting, strict=True):
+        for gone, count in zip(losses, matching, strict=True):
             count[place] -= rows[gone].sum()
             count[gone] -= rows[place]
         return True
@@ -177,7 +179,7 @@ class _States:
     def _suffice(self, place: int, goal: Goal, values: Sequence[Values]) -> bool:
         return not values or all(one.suffice(self._differing(place, goal.columns) == 0) for one in values)
 
-    def count_fitting(self, goal: Goal) -> Numbers:
+    def count_matching(self, goal: Goal) -> Numbers:
         """Count the rows that fit each tuple in the columns of a goal."""
         places = range(self.stars.size)
         counts = [int(self.tuples.rows[self._differing(place, goal.columns) == 0].sum()) for place in places]

@@ -77,14 +77,14 @@ class CellTask:
         weighed = self.weigh_stars()
         return self.lessen(self.search(weighed, "starred"), weighed)
 
-    def lessen(self, found: ClimbedTuples, weighed: tuple[Weighed, ...]) -> ClimbedTuples:
+    def lessen(self, decided: ClimbedTuples, weighed: tuple[Weighed, ...]) -> ClimbedTuples:
         """Make fewer steps in small tables, where tuples are looked at one after the other."""
         goals = goals_of(weighed, self.request.models, self.algorithm)
         judges_values = [one for goal in goals for one in goal.by_value]
         is_small = self.request.coded.source_rows <= MOST_ROWS
         if not is_small or not all(isinstance(one, DistinctLDiversity) for one in judges_values):
-            return found
-        return lessen_steps(self.request, found, weighed, goals, self.sensitive)
+            return decided
+        return lessen_steps(self.request, decided, weighed, goals, self.sensitive)
 
     def weigh_stars(self) -> tuple[Weighed, ...]:
         """Weigh cells that show their value or `*`."""
