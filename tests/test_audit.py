@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from sqlanon.catalog import Catalog
+from sqlanon.encoding import coded_table
 from sqlanon.engines import connect
 from sqlanon.policy import Policy
 from sqlanon.report.audit.auditing import Audit, audit_release
@@ -161,6 +162,40 @@ def test_a_release_holds_and_every_alteration_is_found(database_url: str, kind: 
     assert missed == []
     alter(database_url, *RESTORE)
     assert audit(policy).satisfied
+
+
+LARGE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "starred": KINDS["starred"],
+    "lattice": KINDS["lattice"],
+    "intervals": (PLAIN, {"algorithm": {"name": "mondrian"}}),
+}
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("kind", LARGE)
+def test_of_a_large_release_a_sample_of_rows_is_looked_at(
+    database_url: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows, kept values and models are checked on all rows all the same; with `whole` everything is."""
+    policy = release(database_url, *LARGE[kind])
+    monkeypatch.setattr(coded_table, "WITNESS_ROWS", 10)
+    monkeypatch.setattr(coded_table, "WITNESS_SAMPLE", 50)
+    found = audit(policy)
+    assert found.satisfied, (found.failed, found.checks)
+    sampled = {name for name, check in found.checks.items() if check.sample}
+    assert sampled == {"regions_contain", "classes_equal"} | ({"labels_fit"} - set(found.unchecked))
+    assert set(found.unchecked) == ({"labels_fit"} if kind == "intervals" else set())
+    assert all((found.checks[name].rows < len(ROWS)) == (name in sampled) for name in found.checks)
+    for name in ("all labels are false", "a kept value is changed", "a row is added", "a label is NULL"):
+        alter(database_url, *RESTORE, *ALTERATIONS[name])
+        assert not audit(policy).satisfied, name
+    for name in ("sensitive values are swapped between classes", "a label is widened"):
+        alter(database_url, *RESTORE, *ALTERATIONS[name])
+        assert not audit(policy, whole=True).satisfied, name
+    alter(database_url, *RESTORE)
+    every = audit(policy, whole=True)
+    assert (every.satisfied, every.unchecked) == (True, {})
+    assert not any(check.sample for check in every.checks.values())
 
 
 SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

@@ -106,6 +106,19 @@ def test_a_column_of_one_number_stays_as_it_is(database: Database) -> None:
     assert {row[1] for row in released} == {7}
 
 
+@pytest.mark.either_engine
+def test_groups_whose_rows_are_drawn_alike_are_refused(database: Database) -> None:
+    """Beside 2^53 numbers below 4 are drawn as one, whatever the chance; no run refuses its own release for it."""
+    rows = [(float(n % 4), n) for n in range(20)] + [(2.0**53, 20 + n) for n in range(2)]
+    table = database.create({"b": "DOUBLE PRECISION", "id": "INTEGER"}, rows)
+    policy = database.policy(
+        table, {"b": QUASI, "id": "insensitive"}, algorithm=CONDENSED | {"groups": "nearest"}, privacy=anonymity(2)
+    )
+    with pytest.raises(ProtectionError, match=r"groups are equal \(b\): numbers of these columns lie so far apart"):
+        anonymize(policy)
+    assert database.leftovers() == []
+
+
 def test_equal_numbers_are_refused(database: Database) -> None:
     table = database.create({"a": "INTEGER"}, [(5,)] * 20)
     with pytest.raises(ProtectionError, match="All rows have the same numbers"):

@@ -123,6 +123,36 @@ def test_minus_zero_is_shown_as_zero(database: Database, zeros: list[str]) -> No
     assert {str(value) for row in released for value in row} == {"0.0"}
 
 
+INFINITE: dict[str, tuple[list[str], set[str]]] = {
+    "from -Infinity to a number": (["-Infinity", "5", "6", "7"], {"-inf", "6.5"}),
+    "from a number to Infinity": (["1", "6", "7", "Infinity"], {"3.5", "inf"}),
+    "Infinity alone": (["1", "2", "Infinity", "Infinity"], {"1.5", "inf"}),
+    "greatest doubles": (["-1.7e308", "-1.7e308", "-1.7e308", "-Infinity"], {"-1.7e+308", "-inf"}),
+    "least doubles": (["5e-324", "5e-324", "-Infinity", "-5e-324"], {"5e-324", "-inf"}),
+}
+
+
+@pytest.mark.variants(2)
+@pytest.mark.parametrize("show", ["mean", "midpoint"])
+@pytest.mark.parametrize("name", INFINITE)
+def test_an_infinite_end_gives_an_infinite_number(database: Database, name: str, show: str) -> None:
+    values, shown = INFINITE[name]
+    table = database.create({"q": "DOUBLE PRECISION"}, [(float(value),) for value in values])
+    released = database.release(table, {"q": {"role": "quasi-identifier", "show": show}})
+    assert {str(value) for (value,) in released} == shown
+
+
+@pytest.mark.variants(2)
+@pytest.mark.parametrize("show", ["mean", "midpoint"])
+def test_between_both_infinities_is_no_number(database: Database, show: str) -> None:
+    table = database.create({"q": "DOUBLE PRECISION"}, [(value,) for value in (-math.inf, 1.0, 2.0, math.inf)])
+    role = {"role": "quasi-identifier", "show": show}
+    with pytest.raises(PolicyError, match=r"attributes.q: it holds Infinity and -Infinity.*use show: bounds"):
+        database.release(table, {"q": role})
+    for limit in ({"top": 10}, {"bottom": 0}):
+        assert len(database.release(table, {"q": role | limit})) == 4
+
+
 @pytest.mark.parametrize("show", ["bounds", "midpoint"])
 def test_single_values_keep_their_decimals_beside_intervals(database: Database, show: str) -> None:
     table = database.create({"q": "DECIMAL(10, 2)"}, [("0.99",), ("0.99",)])

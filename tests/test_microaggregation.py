@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon import run_report
+from sqlanon.algorithms.clusters import methods
 from sqlanon.algorithms.clusters.methods import gather
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
@@ -96,6 +97,65 @@ def test_runs_release_the_means_of_the_clusters_of_a_plain_search(
     for row in released:
         mates = next(one for one in expected if row[-1] in one)
         assert row[0] == pytest.approx(sum(points[mate][0] for mate in mates) / len(mates), rel=1e-14)
+
+
+@settings(max_examples=many(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 2**32),
+    sizes=st.lists(st.integers(6, 20), min_size=1, max_size=4),
+    k=st.integers(2, 5),
+    method=st.sampled_from([("mdav",), ("v-mdav", 0.2), ("v-mdav", 5), ("k-member",)]),
+)
+def test_equal_points_are_divided_as_the_method_divides_them(
+    engine: Engine, seed: int, sizes: list[int], k: int, method: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of some blocks all points are equal; clusters have the same points and the same names with and without it."""
+    draw, workspace = random.Random(seed), PlainWorkspace(engine)
+    blocks = [block for block, size in enumerate(sizes) for _ in range(size)]
+    ways = [draw.choice([1, 1, 3]) for _ in sizes]
+    rows = [(100 * block + draw.randrange(ways[block]), block) for block in blocks]
+    asked = dict(zip(("method", "gamma"), method, strict=False)) | {"name": "microaggregation"}
+    found = []
+    for large in (10**9, 1):
+        monkeypatch.setattr(methods, "LARGE", large)
+        points = load_points(engine, rows, blocks=blocks)
+        clustered = gather(engine, workspace, points, k, Microaggregation.model_validate(asked))
+        found.append(clusters_of(engine, clustered))
+        workspace.drop(clustered)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("method", ["mdav", "v-mdav", "k-member"])
+def test_many_equal_points_beside_others_are_divided_first(
+    engine: Engine, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of 40 have 30 equal points; clusters have k points or more, and those of equal points hold no others."""
+    monkeypatch.setattr(methods, "LARGE", 10)
+    monkeypatch.setattr(methods, "KEPT", 6)
+    workspace = PlainWorkspace(engine)
+    rows = [(7, block) if place % 4 else (place, block) for block in range(3) for place in range(40)]
+    points = load_points(engine, rows, blocks=[block for block in range(3) for _ in range(40)])
+    algorithm = Microaggregation.model_validate({"name": "microaggregation", "method": method})
+    groups = clusters_of(engine, gather(engine, workspace, points, 3, algorithm))
+    assert sorted(point for group in groups.values() for point in group) == list(range(120))
+    assert all(len(group) >= 3 and len({rows[point][1] for point in group}) == 1 for group in groups.values())
+    alone = [group for group in groups.values() if {rows[point][0] for point in group} == {7}]
+    assert len(alone) >= 3 * 6
+
+
+@pytest.mark.parametrize("keep", [None, "variance"])
+@pytest.mark.parametrize("method", ["mdav", "v-mdav", "k-member"])
+def test_small_numbers_beside_great_ones_have_their_own_mean(database: Database, method: str, keep: str | None) -> None:
+    """Units of a column with 2^53 are too coarse for 1 and 2; nor is a release refused that has them."""
+    values = [2.0**53, 2.0**53 - 1, 1, 2, 1, 2, 0.5, 0.25, 2.0**53 - 2, 3]
+    table = database.create({"a": "DOUBLE PRECISION", "n": "INTEGER"}, [(v, n) for n, v in enumerate(values)])
+    algorithm = {"name": "microaggregation", "method": method, "blocks": "exact", "keep": keep}
+    released = database.release(table, {"a": QUASI, "n": "insensitive"}, algorithm=algorithm, privacy=anonymity(2))
+    assert len(released) == len(values)
+    if keep is None:
+        for shown in {row[0] for row in released}:
+            mates = [values[row[1]] for row in released if row[0] == shown]
+            assert shown == pytest.approx(sum(mates) / len(mates), rel=1e-9)
 
 
 def test_equal_rows_may_be_in_several_clusters(database: Database) -> None:

@@ -12,6 +12,7 @@ from sqlanon.errors import ProtectionError
 if TYPE_CHECKING:
     from sqlanon.plan.repeating import Repetition
     from sqlanon.report.audit.auditing import Audit
+    from sqlanon.results.measures import Check
 
 _OUTCOMES = {
     "columns_equal": "columns and types are those that the policy's roles give",
@@ -53,7 +54,7 @@ def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:
         head = summary.verification_text(verification, what)
     lines = [head, UNKNOWN if repetition is None else repetition.sentence]
     lines += [
-        f"  {_OUTCOMES[name]}: " + (f"NO ({check.violations:,})" if check.violations else "yes")
+        f"  {_OUTCOMES[name]}{_of_sample(check)}: " + (f"NO ({check.violations:,})" if check.violations else "yes")
         for name, check in audit.checks.items()
     ]
     if audit.omitted:
@@ -67,6 +68,11 @@ def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:
             "Either the release was altered, or its source has changed since: no record of a run says which it is."
         )
     return "\n".join(line for line in [*lines, *_unchecked(audit)] if line)
+
+
+def _of_sample(check: Check) -> str:
+    """Say of how many rows an outcome is, where not all were looked at."""
+    return f" (a random sample of {check.rows:,} rows; --all looks at every row)" if check.sample else ""
 
 
 def _unchecked(audit: Audit) -> list[str]:

@@ -40,6 +40,13 @@ _Table = Annotated[
 _NoSource = Annotated[
     bool, typer.Option("--no-source", help="Leave out, of a policy's release, the checks that read the source.")
 ]
+_All = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="Hold every row of a policy's release against its source, not a sample of more than 1,000,000 rows.",
+    ),
+]
 _Record = Annotated[
     Path | None,
     typer.Option(help="Check the release of this record, which `sqlanon record` wrote; a policy or URL says where."),
@@ -83,6 +90,7 @@ def verify_command(
     other: OtherTable = None,
     table: _Table = None,
     no_source: _NoSource = False,
+    every: _All = False,
     record: _Record = None,
     qi: _Qi = None,
     k: _K = None,
@@ -101,7 +109,9 @@ def verify_command(
 
     Nothing of a run is used and nothing is changed: equivalence classes are the groups of equal values in the table.
     With a policy every check of a run is made, if its source can be read and is still what was released; else the
-    checks that were not made are named, and say nothing about the exit code.
+    checks that were not made are named, and say nothing about the exit code. Models, rows and kept values are checked
+    on all rows. Labels are held against raw values on all rows up to 1,000,000, and above on a random sample of about
+    100,000, which the output says; --all takes every row.
 
     A release of differential privacy is held against its record and the ledger; epsilon can't be seen in a table. Rules
     that were to be hidden are mined again.
@@ -111,8 +121,9 @@ def verify_command(
     options = {**given, "qi": qi, "sensitive": sensitive, "suppressed-label": suppressed_label}
     options["trust-owner"] = trust_owner
     unfit = [*(f"--{name}" for name, value in options.items() if value), *(["TABLE"] if other else [])]
+    about_rows = [name for name, is_given in (("--no-source", no_source), ("--all", every)) if is_given]
     if record is not None:
-        _refuse("record", [*unfit, *(["--no-source"] if no_source else [])])
+        _refuse("record", [*unfit, *about_rows])
         return tell_record(call, record, policy, table)
     if policy is None and HERE.is_file():
         policy = str(HERE)
@@ -125,9 +136,11 @@ def verify_command(
     is_file = files.is_data_file(place)
     if "://" not in place and not is_file:
         _refuse("policy", unfit)
-        return _check_release(call, Path(place), table, with_source=not no_source)
-    if no_source:
-        raise PolicyError("--no-source is for the release of a policy: models alone are checked of any other table.")
+        return _check_release(call, Path(place), table, with_source=not no_source, whole=every)
+    if about_rows:
+        raise PolicyError(
+            f"{about_rows[0]} is for the release of a policy: models alone are checked of any other table, on all rows."
+        )
     if (other is None) != is_file or table is not None:
         raise PolicyError("Write URL TABLE or FILE, then models: sqlanon verify URL TABLE --qi age,zip --k 5.")
     what, names, models = other or place, _names(qi or []), _models(given, sensitive or [])
@@ -139,12 +152,14 @@ def verify_command(
     return _tell(call, verification, what, api.table_repetition(url, what, **common))
 
 
-def _check_release(call: Call, policy: Path, table: str | None, *, with_source: bool) -> int:
+def _check_release(call: Call, policy: Path, table: str | None, *, with_source: bool, whole: bool) -> int:
     """Check the release of a policy, or another table in its place, and print what came of it."""
+    if whole and not with_source:
+        raise PolicyError("--all holds every row against the source, which --no-source leaves out: give one of them.")
     loaded = loading.load_policy(policy)
     shows_classes = not (loaded.is_randomized or loaded.hides_rules or loaded.is_private)
+    kind = "differential privacy" if loaded.is_private else loaded.algorithm.name
     if not with_source and not shows_classes:
-        kind = "differential privacy" if loaded.is_private else loaded.algorithm.name
         raise PolicyError(f"--no-source has no meaning for {kind}: the source is not read.")
     if loaded.is_randomized:
         return randomized.tell_audit(call, randomized_audit.audit_randomized(loaded, table, call.options))
@@ -152,7 +167,9 @@ def _check_release(call: Call, policy: Path, table: str | None, *, with_source: 
         return hiding.tell_audit(call, hiding_audit.audit_hidden_rules(loaded, table, call.options))
     if loaded.is_private:
         return private.tell_audit(call, private_audit.audit_private(loaded, table, call.options))
-    audit = auditing.audit_release(loaded, table, call.options, with_source=with_source)
+    if whole and not shows_classes:
+        raise PolicyError(f"--all has no meaning for {kind}: no sample is drawn.")
+    audit = auditing.audit_release(loaded, table, call.options, with_source=with_source, whole=whole)
     repetition = api.source_repetition(loaded, call.options) if with_source else None
     return tell_audit(call, audit, table or plans.release_text(loaded), repetition)
 

@@ -133,6 +133,29 @@ def encode(
     return coded
 
 
+def encode_witness(engine: Engine, plan: Plan, workspace: Workspace, *, whole: bool) -> CodedTable:
+    """Code the quasi-identifiers of the witness alone, for those who hold a release against its source.
+
+    There are no coded rows but the witness, which is of all rows if `whole`, and no multiset. Kept values have no
+    codes.
+    """
+    plan = replace(plan, attributes=tuple(_limited(engine, plan, attribute) for attribute in plan.attributes))
+    measured = _measure_source(engine, plan)
+    fields, words = place(
+        [
+            _code(engine, plan, workspace, measured, number, attribute)
+            if attribute.role is Role.QUASI_IDENTIFIER
+            else Coding(attribute, bits=0, leaves=0, origin=0)
+            for number, attribute in enumerate(plan.attributes)
+        ]
+    )
+    share = 1.0 if whole else sample_share(measured.rows)
+    witness = workspace.table("witness")
+    engine.execute(encode_statement(engine, plan, (fields, words), witness, raw=fields, share=share))
+    engine.analyze(witness, columns=[word_column(word) for word in range(words)])
+    return CodedTable(witness, witness, share, None, measured.rows, words, tuple(fields), (), measured.with_nulls)
+
+
 def _limited(engine: Engine, plan: Plan, attribute: Attribute) -> Attribute:
     """The attribute with limits that are numbers."""
     specification = plan.policy.attributes[attribute.name]
@@ -142,12 +165,8 @@ def _limited(engine: Engine, plan: Plan, attribute: Attribute) -> Attribute:
 def _encode(
     engine: Engine, plan: Plan, workspace: Workspace, measured: _CountedSource, *, whole: bool = False
 ) -> CodedTable:
-    rows, ranges, aside = measured.rows, measured.ranges, workspace.table("aside")
-    kept = [
-        code_attribute(engine, plan, workspace, n, a, ranges.get(a.name))
-        or Coding(a, rows.bit_length(), rows, dictionary=aside, is_aside=True)
-        for n, a in enumerate(plan.coded)
-    ]
+    rows = measured.rows
+    kept = [_code(engine, plan, workspace, measured, n, a) for n, a in enumerate(plan.coded)]
     by_value = (code_by_value(engine, plan, workspace, len(kept) + n, coding) for n, coding in enumerate(kept))
     codings = [*kept, *(coding for coding in by_value if coding is not None)]
     engine.analyze(*(coding.dictionary for coding in codings if coding.dictionary is not None and not coding.is_aside))
@@ -161,6 +180,15 @@ def _encode(
     return CodedTable(
         coded, witness, share, multiset, rows, words, each, judged, measured.with_nulls, person, population
     )
+
+
+def _code(
+    engine: Engine, plan: Plan, workspace: Workspace, measured: _CountedSource, number: int, attribute: Attribute
+) -> Coding:
+    """The coding of one attribute; of nearly all different kept values, the number of the row."""
+    coding = code_attribute(engine, plan, workspace, number, attribute, measured.ranges.get(attribute.name))
+    rows = measured.rows
+    return coding or Coding(attribute, rows.bit_length(), rows, dictionary=workspace.table("aside"), is_aside=True)
 
 
 def _code_population(

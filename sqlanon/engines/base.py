@@ -78,6 +78,9 @@ class Engine(Statements):
         """From here on work on small temporary tables alone: to divide such work costs more than it gives."""
         self.parallel_sessions = 1
 
+    def spill_early(self) -> None:
+        """Keep little in memory and spill the rest, unless the session has a limit: by default an engine sees to it."""
+
     @property
     def memory_name(self) -> str:
         """The name that tells a database in memory, which has no file, from the others of this process."""

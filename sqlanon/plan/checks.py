@@ -64,6 +64,11 @@ def problems(subject: PlanSubject) -> Iterator[str]:
         if attribute.hierarchy is not None:
             yield from _hierarchy_problems(place, column, attribute.hierarchy)
         yield from _show_problems(place, column, attribute, subject.released_by)
+        if column.name in subject.opposite:
+            yield (
+                f"{place}: it holds Infinity and -Infinity, between which there is no number for show:"
+                f" {attribute.show.value}; use show: bounds, give bottom or top, or leave these rows out in a view."
+            )
         yield from _limit_problems(place, column, attribute)
         if attribute.sets != "list" and (attribute.hierarchy is not None or not column.kind.is_nominal):
             yield f"{place}: sets is for texts without a hierarchy, and this column shows no sets; leave it out."

@@ -21,7 +21,7 @@ from sqlanon.plan.repeating import Repetition, find_repeating
 from sqlanon.policy import AttributeSection, Policy, Role, Show
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.support.environment import named
-from sqlanon.values.expressions import text_of
+from sqlanon.values.expressions import double_of, text_of
 
 SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique
 UNIQUE = 0.99  # from this share of distinct values on, a column is said to be unique
@@ -41,6 +41,7 @@ class PlanSubject:
     is_part: whether others hold further rows of the same release, whose number is not known here.
     unlisted: of models that list the values of their attribute, how many of its values they lack.
     population: the population table that models look at, where it is there; lacks_people: whether it has no row.
+    opposite: the quasi-identifiers to be shown as single numbers that hold both infinities, or go beyond all doubles.
     """
 
     policy: Policy
@@ -58,6 +59,7 @@ class PlanSubject:
     unlisted: Mapping[int, int] = field(default_factory=dict)
     population: Population | None = None
     lacks_people: bool = False
+    opposite: frozenset[str] = frozenset()
 
     @property
     def unique(self) -> frozenset[str]:
@@ -142,8 +144,28 @@ def inspect_table(policy: Policy, engine: Engine, source: Relation, *, is_part: 
         is_part=is_part,
         unlisted=count_unlisted(engine, source, policy, columns),
         population=population,
+        opposite=find_opposite(engine, source, policy, columns),
         lacks_people=population is not None and engine.query_one("count_rows", table=population.table) == (0,),
     )
+
+
+def find_opposite(engine: Engine, source: Relation, policy: Policy, columns: Sequence[Column]) -> frozenset[str]:
+    """Find the columns with both infinities, between which is no number; a limit leaves one of them out."""
+    looked_at = [
+        column
+        for column in columns
+        if column.kind in (Kind.FLOAT, Kind.DECIMAL)
+        and (attribute := policy.attributes.get(column.name)) is not None
+        and attribute.role is Role.QUASI_IDENTIFIER
+        and attribute.show in (Show.MEAN, Show.MIDPOINT)
+        and attribute.bottom is None
+        and attribute.top is None
+    ]
+    if not looked_at:
+        return frozenset()
+    numbers = [double_of(engine.render, Markup(Identifier(column.name)), column.kind) for column in looked_at]
+    both = engine.query_one("plan/find_opposites", source=source, numbers=numbers)
+    return frozenset(column.name for column, is_opposite in zip(looked_at, both, strict=True) if is_opposite)
 
 
 def find_absent(

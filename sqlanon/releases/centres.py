@@ -15,7 +15,7 @@ from sqlanon.engines.columns import Kind
 from sqlanon.policy import Show
 from sqlanon.releases.clustering import Clusters
 from sqlanon.releases.rescaling import rescale_centres
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Identifier, RedactedValue, Relation, macro
 from sqlanon.staging.cells import Cell, Shown
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name
@@ -56,9 +56,10 @@ def _centre(engine: Engine, workspace: Workspace, clusters: Clusters, one: Coord
     """The values of one attribute for the statement that writes centres.
 
     A coded number is so many units of `1 / scale_of_units` from code 1 on, which are added up as they are; a looked-up
-    one is added up in units of `1 / power` from the least number on.
+    one is added up in units of `1 / power` from the least number on. Numbers between `-small` and `small`, of which a
+    unit is more than a billionth, are added up as they are where a cluster has no others.
     """
-    coding = one.field.coding
+    coding, power = one.field.coding, math.ldexp(1.0, one.exponent + FIXED_BITS - POSITION_BITS)
     return {
         "number": one.number,
         "name": one.field.attribute.name,
@@ -71,7 +72,8 @@ def _centre(engine: Engine, workspace: Workspace, clusters: Clusters, one: Coord
         "alias": one.alias,
         "value": one.value,
         "low": one.low,
-        "power": math.ldexp(1.0, one.exponent + FIXED_BITS - POSITION_BITS),
+        "power": power,
+        "small": RedactedValue(1e9 / power),
         "order": one.order,
         "type": Markup(one.field.attribute.column.type),
         "of_code": coding.value_of(macro("relations.column", Identifier(f"modes_{one.number}"), Identifier("code")))

@@ -41,6 +41,7 @@ class Points:
     table: `(point, block, p0, …, z0, …)`: rows of a block have consecutive numbers, in the order of their values.
     rows, blocks, largest: the number of rows, of blocks, and of the rows of the largest.
     has_strata: whether blocks are parts of strata, which no cluster mixes: `table` then has a column `stratum` too.
+    measured: the table of all points, where `table` lacks some.
     """
 
     table: Relation
@@ -50,6 +51,7 @@ class Points:
     blocks: int
     largest: int
     has_strata: bool = False
+    measured: Relation | None = None
 
 
 @dataclass(frozen=True)

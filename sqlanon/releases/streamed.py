@@ -75,7 +75,7 @@ class StreamedRows:
         engine.run("stream/create_members", members=members, groups=groups)
         engine.analyze(factors, members)
         choose_grids(engine, factors, numbers)
-        create_rows(engine, regions, members=members, factors=factors, numbers=numbers, key=secret_key())
+        create_rows(engine, regions, members=members, factors=factors, numbers=numbers, key=secret_key(), names=names)
         workspace.drop(members, factors)
         return cls(sizes, groups, regions, numbers)
 

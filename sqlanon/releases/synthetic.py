@@ -59,7 +59,17 @@ def draw_rows(
     engine.run("condensation/create_factors", factors=factors, members=members, numbers=numbers)
     engine.analyze(factors)
     counts = choose_grids(engine, factors, numbers)
-    create_rows(engine, regions, members=members, factors=factors, numbers=numbers, categories=categories, key=key)
+    names = [one.field.attribute.name for one in clusters.coordinates if one.scale is Scale.CONTINUOUS]
+    create_rows(
+        engine,
+        regions,
+        members=members,
+        factors=factors,
+        numbers=numbers,
+        categories=categories,
+        key=key,
+        names=names,
+    )
     engine.run("condensation/assign_rows", assigned=assigned, members=members, words=coded.word_columns)
     engine.analyze(assigned)
     workspace.drop(members)
@@ -81,8 +91,13 @@ def create_rows(
     numbers: Sequence[Mapping[str, Any]],
     categories: Sequence[Mapping[str, Any]] = (),
     key: RedactedValue,
+    names: Sequence[str],
 ) -> None:
-    """Draw a synthetic row for each member of a group from the group's factors, by the randomness of the key."""
+    """Draw a synthetic row for each member of a group from the group's factors, by the randomness of the key.
+
+    names: the columns of the numbers. Raises ProtectionError where rows of several groups are equal: nobody could check
+    then which group they are of.
+    """
     engine.run(
         "condensation/create_rows",
         regions=regions,
@@ -95,6 +110,13 @@ def create_rows(
         order_bits=ORDER_BITS,
     )
     engine.analyze(regions)
+    cells = [one["cell"] for one in (*numbers, *categories)]
+    if engine.query_one("condensation/count_shared", regions=regions, cells=cells) != (0,):
+        raise ProtectionError(
+            f"Synthetic rows of several groups are equal ({', '.join(names)}): numbers of these columns lie so far"
+            " apart that most of them are drawn as one. Leave rows with the greatest numbers out, or show their"
+            " logarithm, in a view."
+        )
 
 
 def choose_grids(engine: Engine, factors: Relation, numbers: Sequence[dict[str, Any]]) -> tuple[int, int, int, int]:

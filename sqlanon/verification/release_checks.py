@@ -97,7 +97,7 @@ def columns_equal(expected: Sequence[object], actual: Sequence[object]) -> int:
 
 
 def multisets_equal(
-    engine: Engine, source_multiset: Relation, staged: Relation, columns: Sequence[Column], suppressed: int
+    engine: Engine, source_multiset: Relation | Markup, staged: Relation, columns: Sequence[Column], suppressed: int
 ) -> int:
     """The rows by which the kept columns, taken together, differ from the source's.
 
@@ -118,7 +118,7 @@ def multisets_equal(
 
 
 def _digests_equal(
-    engine: Engine, source_multiset: Relation, staged: Relation, columns: Sequence[Column], count: Identifier
+    engine: Engine, source_multiset: Relation | Markup, staged: Relation, columns: Sequence[Column], count: Identifier
 ) -> bool:
     """Tell whether both have the same rows, by sums of hashes: other rows would have to sum up alike in 64 bits."""
     names = [(column, Markup(Identifier(column.name))) for column in columns]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from sqlanon.encoding import coded_table
 from tests.cli.support import call, execute, only_object, run_program, write_policy
 
 pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
@@ -174,6 +176,28 @@ def test_what_was_checked_against_the_source_is_said(policy: Path, patients_url:
     assert found["checks"]["values_equal"]["violations"] == 400
     assert (found["satisfied"], found["same_source"], found["unchecked"]) == (False, True, {})
     assert call("verify", patients_url, "patients", "--qi", "sex", "--k", "2", "--no-source").exit_code == 2
+
+
+def test_the_size_of_a_sample_is_said(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("run", policy, "-q").exit_code == 0
+    monkeypatch.setattr(coded_table, "WITNESS_ROWS", 10)
+    monkeypatch.setattr(coded_table, "WITNESS_SAMPLE", 100)
+    told, listed = call("verify", policy), only_object(call("verify", policy, "--json").stdout)
+    assert re.search(r"raw values \(a random sample of \d+ rows; --all looks at every row\): yes", told.stdout)
+    assert 0 < listed["checks"]["regions_contain"]["rows"] < 200 == listed["checks"]["values_equal"]["rows"]
+    assert [listed["checks"][name]["sample"] for name in ("regions_contain", "values_equal")] == [True, False]
+    every = call("verify", policy, "--all")
+    assert (every.exit_code, "sample" in every.stdout, "NOT checked" in every.stdout) == (0, False, False)
+
+
+def test_all_rows_are_of_a_policy_s_release(policy: Path, patients_url: str) -> None:
+    for arguments in (
+        [policy, "--no-source"],
+        [patients_url, "patients", "--qi", "sex", "--k", "2"],
+        ["--record", "x"],
+    ):
+        refused = call("verify", *arguments, "--all")
+        assert (refused.exit_code, "--all" in refused.stderr) == (2, True), refused.output
 
 
 def test_a_source_that_changed_is_said(policy: Path, patients_url: str) -> None:

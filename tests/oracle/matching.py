@@ -57,3 +57,30 @@ def suppress_greedily(rows: Sequence[Row], k: int) -> tuple[list[Row], int]:
             if column is not None:
                 shown[i][column] = STAR
                 cells += 1
+
+
+def suppress_row_by_row(
+    rows: Sequence[Row], k: int, weights: Sequence[int] | None = None, whole: Sequence[int] = (), *, most: bool = False
+) -> int:
+    """Weigh the cells that are starred where each row, one after the other, takes the lightest set that suffices.
+
+    A set suffices where k rows fit then, by the stars so far. Of equal weights the first set is taken, or with `most`
+    the one that most rows fit. whole: columns that are never starred.
+    """
+    shown, columns, total = [list(row) for row in rows], range(len(rows[0])), 0
+    weights = weights or [1] * len(columns)
+    free = [c for c in columns if c not in whole]
+    sets = [one for size in range(len(free) + 1) for one in itertools.combinations(free, size)]
+    for row in shown:
+        counted = []
+        for place, chosen in enumerate(sets):
+            tried = tuple(STAR if c in chosen else value for c, value in enumerate(row))
+            fitting = sum(fits(tried, tuple(other), columns) for other in shown if other is not row) + 1
+            weight = sum(weights[c] for c in chosen if row[c] != STAR)
+            if fitting >= k:
+                counted.append((weight, -fitting if most else 0, place))
+        weight, _, place = min(counted)
+        total += weight
+        for c in sets[place]:
+            row[c] = STAR
+    return total

@@ -32,11 +32,11 @@ def generalize(request: SearchRequest, algorithm: SingleCells) -> ClimbedTuples:
     climbs = climbs_of(request.coded.quasi_identifiers, by_level=True)
     _require_few(climbs)
     task = CellTask.of(request, algorithm)
-    starred = task.search(task.weigh_stars(), "starred")
+    starred = task.star()
     if all(len(climb.steps) == 1 for climb in climbs):
         return starred
     weighed = tuple(_weigh(request, climb, algorithm.importance.get(climb.name, 1)) for climb in climbs)
-    climbed = task.search(weighed, "climbed")
+    climbed = task.lessen(task.search(weighed, "climbed"), weighed)
     better, worse = starred, climbed
     if lose(request.engine, request.workspace, climbed) <= lose(request.engine, request.workspace, starred):
         better, worse = climbed, starred

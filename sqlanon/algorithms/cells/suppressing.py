@@ -5,7 +5,7 @@ values; `*` fits any value. In a round, for each tuple that too few rows fit, an
 statement counts the rows that would fit the tuple if the set were starred. The lightest set that suffices is starred,
 and among equal ones that which most rows fit. A round is repeated as long as it helps a twentieth of the rows that are
 left, as what it stars fits other tuples too; then heavier sets are tried, which cost few cells more where few rows are
-left. No tuple of a round is spared because others of the round were starred.
+left. No tuple of a round is spared because others of the round were starred; in small tables each is (`sequence`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from markupsafe import Markup
 
 from sqlanon.algorithms.base import SearchRequest
 from sqlanon.algorithms.cells.goals import Goal, Weighed, goals_of
+from sqlanon.algorithms.cells.sequence import MOST_ROWS
+from sqlanon.algorithms.cells.small_tables import lessen_steps
 from sqlanon.encoding.climbs import climbs_of
 from sqlanon.encoding.distinct_tuples import Tuples, count_tuples
 from sqlanon.encoding.domains import Sensitive, create_domains, require_attainable
 from sqlanon.errors import ProtectionError
 from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.diversity import DistinctLDiversity
 from sqlanon.policy.cell_algorithms import SingleCells
 from sqlanon.releases.cells import ClimbedTuples
 from sqlanon.sql import Identifier, Relation
@@ -48,8 +51,7 @@ def suppress(request: SearchRequest, algorithm: SingleCells) -> ClimbedTuples:
 
     Raises ProtectionError where no release can meet the models, or too few rows are equal in columns that stay whole.
     """
-    task = CellTask.of(request, algorithm)
-    return task.search(task.weigh_stars(), "starred")
+    return CellTask.of(request, algorithm).star()
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,20 @@ class CellTask:
         require_attainable(engine, coded.source_rows, request.models, sensitive)
         tuples = count_tuples(engine, workspace, coded, coded.quasi_identifiers)
         return cls(request, algorithm, tuples, sensitive)
+
+    def star(self) -> ClimbedTuples:
+        """Choose the cells that show `*`: of small tables by whichever of two searches stars less."""
+        weighed = self.weigh_stars()
+        return self.lessen(self.search(weighed, "starred"), weighed)
+
+    def lessen(self, decided: ClimbedTuples, weighed: tuple[Weighed, ...]) -> ClimbedTuples:
+        """Make fewer steps in small tables, where tuples are looked at one after the other."""
+        goals = goals_of(weighed, self.request.models, self.algorithm)
+        judges_values = [one for goal in goals for one in goal.by_value]
+        is_small = self.request.coded.source_rows <= MOST_ROWS
+        if not is_small or not all(isinstance(one, DistinctLDiversity) for one in judges_values):
+            return decided
+        return lessen_steps(self.request, decided, weighed, goals, self.sensitive)
 
     def weigh_stars(self) -> tuple[Weighed, ...]:
         """Weigh cells that show their value or `*`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from sqlanon.engines.base import Engine
 from sqlanon.policy import Clustering
@@ -11,12 +12,64 @@ from sqlanon.releases.synthetic import secret_key
 from sqlanon.sql import RedactedValue, Relation
 from sqlanon.work.workspace import Workspace
 
+LARGE = 1_000  # points of a block: in one that has fewer, equal points are gathered like others
+KEPT = 500  # of equal points that are many in a block, about, for the other points there
+
 Method = Callable[[Engine, Workspace, Points, int, Clustering], Relation]
 
 
 def gather(engine: Engine, workspace: Workspace, points: Points, k: int, algorithm: Clustering) -> Relation:
-    """Gather the points of every block in clusters of at least k, by the method of the policy: `(point, cluster)`."""
-    return _METHODS[algorithm.gathering](engine, workspace, points, k, algorithm)
+    """Gather the points of every block in clusters of at least k, by the method of the policy: `(point, cluster)`.
+
+    Every step looks at all points that are left of a block, which is quadratic where equal points can't be divided into
+    blocks. Blocks of nothing but equal points are so divided by arithmetic, into the clusters that the method makes of
+    them; and where there are several blocks, most of more than `LARGE` points that are equal in one of them.
+    """
+    method = _METHODS[algorithm.gathering]
+    divided = None if points.largest < LARGE else _divide_equal(engine, workspace, points, k, algorithm)
+    if divided is None:
+        return method(engine, workspace, points, k, algorithm)
+    rest, united = workspace.table("rest"), workspace.table("united")
+    engine.run("clusters/number_rest", rest=rest, points=points.table, divided=divided, coordinates=points.coordinates)
+    engine.analyze(rest)
+    (rows,) = engine.query_one("count_rows", table=rest)
+    if not rows:
+        workspace.drop(rest)
+        return divided
+    gathered = method(engine, workspace, replace(points, table=rest, measured=points.table), k, algorithm)
+    engine.run("clusters/unite_equal", clustered=united, gathered=gathered, rest=rest, divided=divided)
+    engine.analyze(united)
+    workspace.drop(rest, gathered, divided)
+    return united
+
+
+def _divide_equal(
+    engine: Engine, workspace: Workspace, points: Points, k: int, algorithm: Clustering
+) -> Relation | None:
+    """Divide equal points that are many in a block; None where there are none."""
+    divided, rest = workspace.table("divided"), _RESTS.get(algorithm.gathering, "first")
+    kept = max(KEPT, 2 * k)
+    engine.run(
+        "clusters/divide_equal",
+        divided=divided,
+        points=points.table,
+        coordinates=points.coordinates,
+        k=k,
+        kept=kept,
+        most=max(LARGE, 2 * kept) if points.blocks > 1 else None,
+        rest=rest,
+        step=1 if algorithm.gathering == "mdav" else k,
+    )
+    engine.analyze(divided)
+    (rows,) = engine.query_one("count_rows", table=divided)
+    if rows:
+        return divided
+    workspace.drop(divided)
+    return None
+
+
+_RESTS = {"mdav": "last", "v-mdav": "single"}
+"""The cluster that fewer than k points join at last, where all points of their block are equal."""
 
 
 def _gather_mdav(engine: Engine, workspace: Workspace, points: Points, k: int, _algorithm: Clustering) -> Relation:
@@ -47,7 +100,8 @@ def _gather_nearest(engine: Engine, workspace: Workspace, points: Points, k: int
 def _gather_members(engine: Engine, workspace: Workspace, points: Points, k: int, _algorithm: Clustering) -> Relation:
     """Gather clusters whose extents grow least (k-member; Byun et al., DASFAA 2007); the rest joins alike."""
     shared = {"points": points.table, "coordinates": points.coordinates}
-    measured = engine.query_one("clusters/measure_widths", **shared)
+    whole = points.measured or points.table
+    measured = engine.query_one("clusters/measure_widths", points=whole, coordinates=points.coordinates)
     widths = [RedactedValue(float(width)) if width else None for width in measured]
     gathered, clustered = workspace.table("gathered"), workspace.table("clustered")
     engine.run("clusters/gather_members", gathered=gathered, widths=widths, k=k, **shared)

@@ -41,6 +41,7 @@ _LOAD_CHUNK = 100_000  # bound values a statement
 TEXTS_A_STATEMENT = 100  # that are tested: a thousand at once take forty times as long
 _PLACES, _MOST_PLACES = 12, 22  # bits of the arrays in which groups of a number are counted: by default, and at most
 _PARSED, _LONG = 64, 20_000  # statements that a session keeps as they were parsed, none of more characters
+_LITTLE_MEMORY, _MEMORY_OF_THREAD = 1000, 150  # MB: the least limit of an instance, and by thread
 
 _NAME = r'(?:"(?:[^"]|"")*"|[^\s".(]+)'
 _VIEW = re.compile(rf"\A\s*CREATE\s+(?:TEMP\s+)?VIEW\s+{_NAME}(?:\.{_NAME})*\s+(?:\({_NAME}(?:,\s*{_NAME})*\)\s+)?AS\s")
@@ -210,6 +211,14 @@ class DuckDBEngine(Engine):
     def stay_small(self) -> None:
         """Use one thread: a search of a few thousand rows takes three quarters of the processor time then."""
         self.run("engine/set_setting", name=Identifier("threads"), value=1)
+
+    def spill_early(self) -> None:
+        """Limit the memory of an instance that nobody else in this process has open: the limit is the instance's."""
+        if self.limits.memory_limit is not None or self._private_directory is None:
+            return
+        threads = self.limits.threads or os.cpu_count() or 1
+        limit = max(_LITTLE_MEMORY, threads * _MEMORY_OF_THREAD)
+        self.run("engine/set_setting", name=Identifier("memory_limit"), value=Text(f"{limit}MB"))
 
     @property
     def memory_name(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from sqlanon.encoding.coded_table import WITNESS_ROWS
 from sqlanon.encoding.pseudonyms import without_pseudonyms
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
@@ -100,14 +101,17 @@ def audit_release(
     options: EngineOptions | None = None,
     *,
     with_source: bool = True,
+    whole: bool = False,
 ) -> Audit:
     """Check the policy's release, or another table (or file) in its place, against its models and its source.
 
     with_source: whether the source is read; without it, names of columns and models alone are checked.
+    whole: whether every row is held against its raw values, however many there are. Of more than a million rows it is
+        a random sample else, as in a run; models, rows and kept values are checked on all rows nevertheless.
 
     Raises PolicyError for an unknown table, AccessError where the release can't be read.
     """
-    audit = _Audit(policy, table, options)
+    audit = _Audit(policy, table, options, whole=whole)
     unjudged = why_unjudged(policy)
     audit.check_names()
     if unjudged is None:
@@ -136,8 +140,9 @@ def audit_release(
 class _Audit:
     """An audit on its way."""
 
-    def __init__(self, policy: Policy, table: str | None, options: EngineOptions | None) -> None:
+    def __init__(self, policy: Policy, table: str | None, options: EngineOptions | None, *, whole: bool) -> None:
         self.policy = policy
+        self.whole = whole
         self.table = table
         self.options = options
         self.held = Held()
@@ -207,6 +212,8 @@ class _Audit:
                 yield engine, plan
 
     def _compare(self, engine: Engine, plan: Plan, past: Past) -> None:
+        if plan.rows > WITNESS_ROWS:
+            engine.spill_early()
         expected = expected_columns(plan, engine.traits)
         with open_published(self.policy, engine, self.table, self.options) as (reader, published):
             typed = reader is engine and self.policy.release.file is None
@@ -232,7 +239,7 @@ class _Audit:
     def _hold(self, engine: Engine, plan: Plan, release: Any, past: Past) -> None:
         known = past.known if self.sure else replace(past.known, rows=None)
         with TemporaryWorkspace(engine) as workspace:
-            held = hold_against_source(engine, workspace, without_pseudonyms(plan), release, known)
+            held = hold_against_source(engine, workspace, without_pseudonyms(plan), release, known, whole=self.whole)
         if plan.pseudonyms:
             held.unchecked["pseudonyms_distinct"] = _KEYED
         self.held.omitted = held.omitted

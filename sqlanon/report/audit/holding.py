@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 from markupsafe import Markup
 
-from sqlanon.encoding.coded_table import CodedTable, encode
+from sqlanon.encoding.coded_table import CodedTable, encode_witness
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.hierarchies.limits import Limits
@@ -17,9 +18,9 @@ from sqlanon.plan.plan import Plan
 from sqlanon.policy import Recodes
 from sqlanon.report.audit.placing import place_rows
 from sqlanon.report.audit.reach import ShownField, create_reaches, open_ends
-from sqlanon.report.audit.shapes import count_misshapen
+from sqlanon.report.audit.shapes import count_misshapen, shows_on_rows
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, Relation, Text
+from sqlanon.sql import Identifier, Relation, Text, free_name, macro
 from sqlanon.staging.labels import EVERYTHING
 from sqlanon.staging.recode import cell_name
 from sqlanon.values.expressions import comparable, exact, text_of
@@ -60,11 +61,17 @@ class Held:
     unchecked: dict[str, str] = field(default_factory=dict)
 
 
-def hold_against_source(engine: Engine, workspace: Workspace, plan: Plan, release: Relation, known: Known) -> Held:
-    """Make every check of a release that has the columns which the plan gives it."""
+def hold_against_source(
+    engine: Engine, workspace: Workspace, plan: Plan, release: Relation, known: Known, *, whole: bool = False
+) -> Held:
+    """Make every check of a release that has the columns which the plan gives it.
+
+    whole: whether the cells of all rows are held against raw values, however many there are; else those of a random
+        sample where a run would take one too.
+    """
     held = Held()
     with engine.transaction():
-        coded = encode(engine, plan, workspace, whole=True)
+        coded = encode_witness(engine, plan, workspace, whole=whole)
         released = {column.name: column for column in engine.columns(release)}
         holding = _Holding(engine, workspace, plan, coded, release, released)
         holding.count_rows(held, known)
@@ -94,9 +101,11 @@ class _Holding:
         astray = 0 if known.rows is None else abs(rows - known.rows)
         held.omitted = max(omitted, 0)
         held.checks["rows_add_up"] = Check(max(-omitted, omitted - allowed, astray, 0), rows)
-        if self.coded.multiset is not None:
-            kept = [attribute.column for attribute in self.plan.kept]
-            violations = multisets_equal(self.engine, self.coded.multiset, self.release, kept, max(omitted, 0))
+        kept = [attribute.column for attribute in self.plan.kept]
+        if kept:
+            names = [Identifier(column.name) for column in kept]
+            each = macro("relations.each_once", self.plan.source, names, free_name("n", [one.name for one in kept]))
+            violations = multisets_equal(self.engine, each, self.release, kept, max(omitted, 0))
             held.checks["values_equal"] = Check(violations, rows)
 
     def check_classes(self, held: Held, boxed: bool | None) -> None:
@@ -118,17 +127,34 @@ class _Holding:
         if placed.undecided and reaches.vague:
             held.unchecked |= dict.fromkeys(LINKED, _UNDECIDED.format(columns=", ".join(reaches.vague)))
             return
-        witness = self._create_witness(shown, placed.tuples, classes)
-        claims = Claims(witness, classes, suppressed_leaf=suppressed_leaf)
+        is_sample = self.coded.witness_is_sample
+        witness = self._create_witness(shown, placed.tuples)
+        cells = [cell for one in shown for cell in one.cells]
+        claims = Claims(witness, classes, cells, is_sample, suppressed_leaf)
         (seen,) = self.engine.query_one("count_rows", table=witness)
         limited = [self._limited(one) for one in shown]
         regions = [self._region(one, boxed, checked.limits) for one, checked in zip(shown, limited, strict=True)]
         outside = regions_contain(self.engine, claims, regions) + sum(checked.violations for checked in limited)
-        held.checks["regions_contain"] = Check(outside, seen)
-        held.checks["classes_equal"] = Check(self._misplaced(shown, witness), seen)
+        outside += self._unplaced(seen, held.omitted or 0)
+        held.checks["regions_contain"] = Check(outside, seen, sample=is_sample)
         clear = [one for one in shown if one.column.name not in reaches.vague]
+        held.checks["classes_equal"] = Check(self._misplaced(shown, claims), seen, sample=is_sample)
+        if is_sample and not shows_on_rows(self.plan.policy):
+            held.unchecked["labels_fit"] = _SAMPLED
+            return
         misshapen = count_misshapen(self.engine, self.plan.policy, clear, claims, boxed)
-        held.checks["labels_fit"] = Check(misshapen, seen)
+        held.checks["labels_fit"] = Check(misshapen, seen, sample=is_sample)
+
+    def _unplaced(self, seen: int, omitted: int) -> int:
+        """The rows of a sample that no class holds, where they are more than chance explains by the rows left out.
+
+        Of all rows `rows_add_up` and `classes_equal` tell it.
+        """
+        if not self.coded.witness_is_sample:
+            return 0
+        (rows,) = self.engine.query_one("count_rows", table=self.coded.witness)
+        expected = omitted * self.coded.witness_share
+        return max(0, int(rows) - int(seen) - math.ceil(expected + _DEVIATIONS * math.sqrt(expected)))
 
     def _shown(self) -> list[ShownField]:
         shown, first = [], 0
@@ -169,7 +195,7 @@ class _Holding:
         )
         return None if leaf is None or not texts else int(leaf)
 
-    def _create_witness(self, shown: list[ShownField], placed: Relation | Markup, classes: Relation) -> Relation:
+    def _create_witness(self, shown: list[ShownField], placed: Relation | Markup) -> Relation:
         witness = self.workspace.table("witnessed")
         raw = [
             *(Identifier(f"r{number}") for number in range(len(shown))),
@@ -180,26 +206,24 @@ class _Holding:
             witnessed=witness,
             witness=self.coded.witness,
             placed=placed,
-            classes=classes,
             raw=raw,
             axes=[{"x": one.x, "code": one.field.code(Identifier("r"))} for one in shown],
-            xs=[one.x for one in shown],
-            cells=[cell for one in shown for cell in one.cells],
+            words=self.coded.word_columns,
         )
         self.engine.analyze(witness)
         return witness
 
     def _limited(self, shown: ShownField) -> Checked:
-        """The numbers that stand for all beyond them, by the policy and the raw values."""
-        raw, attribute = Markup(Identifier(f"r{shown.number}")), shown.field.attribute
+        """The numbers that stand for all beyond them, by the policy and the raw values of all rows."""
+        raw, attribute = Markup(Identifier(shown.column.name)), shown.field.attribute
         specification = self.plan.policy.attributes[attribute.name]
         return check_limits(
-            self.engine, self.coded.witness, raw, shown.column, specification, attribute.limits, whole=True
+            self.engine, self.plan.source, raw, shown.column, specification, attribute.limits, whole=True
         )
 
     def _region(self, shown: ShownField, boxed: bool, limits: Limits) -> ReleasedRegion:
         cells = tuple(cell.name for cell in shown.cells)
-        exact_ranges = not boxed and shown.field.coding.hierarchy is None
+        exact_ranges = not boxed and shown.field.coding.hierarchy is None and not self.coded.witness_is_sample
         return ReleasedRegion(
             shown.column,
             f"r{shown.number}",
@@ -217,15 +241,18 @@ class _Holding:
         if spec is None:
             return None
         if spec.mask is not None and spec.length is None:
-            raw = Markup(Identifier(f"r{shown.number}"))
+            raw = Markup(Identifier(shown.column.name))
             text = text_of(self.engine.render, raw, shown.column.kind, shown.column.type)
-            (longest,) = self.engine.query_one("verify/measure_length", witness=self.coded.witness, text=text)
+            (longest,) = self.engine.query_one("verify/measure_length", witness=self.plan.source, text=text)
             spec = spec.model_copy(update={"length": max(1, int(longest))})
         lines = self.workspace.table("lines", shown.number)
         return load_lines(self.engine, Ladder(spec), shown.column, self.plan.base_directory, lines)
 
-    def _misplaced(self, shown: list[ShownField], witness: Relation) -> int:
-        """Rows of the published classes, with their kept values, that differ from the source rows in them."""
+    def _misplaced(self, shown: list[ShownField], claims: Claims) -> int:
+        """Rows of the published classes, with their kept values, that differ from the source rows in them.
+
+        Of a sample the rows that the classes lack.
+        """
         keys = [
             (self._published(column), Markup(cell))
             for one in shown
@@ -236,13 +263,21 @@ class _Holding:
             published = exact(self.engine, column, Markup(Identifier(column.name)))
             raw = exact(self.engine, column, Markup(Identifier(f"v{number}")))
             keys += zip(published, raw, strict=True)
-        return classes_equal(self.engine, witness, self.release, keys)
+        if not claims.is_sample:
+            return classes_equal(self.engine, claims.witness, self.release, keys)
+        names = [Identifier(f"x{number}") for number in range(len(keys))]
+        (lacking,) = self.engine.query_one(
+            "audit/count_lacking", witness=claims.witness, release=self.release, keys=keys, names=names
+        )
+        return int(lacking)
 
 
 _UNPLACED = {
     Recodes.CLUSTERS: "the centre of a cluster does not say which rows it is of",
     Recodes.CELLS: "rows with single cells suppressed do not say which rows of the source they are",
 }
+_SAMPLED = "it takes all rows of a class, and rows were drawn; --all looks at every row"
+_DEVIATIONS = 8  # of the number of drawn rows that were left out: further off than chance comes
 _UNDECIDED = (
     "what the release shows of {columns} does not say which values it stands for, so that rows of the source can't be"
     " told apart by class"

@@ -1,8 +1,9 @@
 """The class of each source row, by the labels that the classes of a published release show.
 
 Classes are boxes in the space of codes, and a row is in the one that holds it. To look at few boxes for each tuple of
-values, boxes and tuples are divided together: where a node has many boxes, it is cut in two at the place that leaves
-fewest on the larger side (the search structure of Bentley, "Multidimensional binary search trees", CACM 1975).
+values, boxes are divided: where a node has many boxes, it is cut in two at the place that leaves fewest on the larger
+side (the search structure of Bentley, "Multidimensional binary search trees", CACM 1975). Tuples then go down to their
+nodes in one statement.
 
 The division takes many rounds of small statements, so that it is carried out in the session that holds the rows.
 """
@@ -48,9 +49,12 @@ def place_rows(
     boxes, tuples = workspace.table("boxes"), workspace.table("tuples")
     tasks = engine.tasks_for(coded.source_rows)
     engine.run("audit/create_boxes", boxes=boxes, classes=classes, axes=axes)
-    engine.run("audit/create_tuples", tuples=tuples, rows=coded.rows, axes=axes, tasks=tasks)
+    words = coded.word_columns
+    codes = [axis["code"] for axis in axes]
+    engine.run("audit/create_tuples", tuples=tuples, rows=coded.rows, codes=codes, words=words, tasks=tasks)
     works = [
-        Placing(axes, boxes, tuples, bool(reaches.vague), workspace.prefix, number) for number in range(max(tasks, 1))
+        Placing(axes, words, boxes, tuples, bool(reaches.vague), workspace.prefix, number)
+        for number in range(max(tasks, 1))
     ]
     if tasks:
         parts = engine.carry_out_in_parts([boxes], tuples, works)
@@ -63,13 +67,14 @@ def place_rows(
 
 @dataclass(frozen=True)
 class Placing:
-    """The division of boxes and tuples, in any session that holds both under the same names.
+    """The division of boxes and the way of tuples to them, in any session that holds both under the same names.
 
-    vague: whether cells do not say which values they stand for. prefix: of the work tables.
-    number: of this part of the tuples; all parts have the same boxes.
+    words: the columns of tuples. vague: whether cells do not say which values they stand for.
+    prefix: of the work tables. number: of this part of the tuples; all parts have the same boxes.
     """
 
     axes: tuple[dict[str, Any], ...]
+    words: tuple[Identifier, ...]
     boxes: Relation
     tuples: Relation
     vague: bool
@@ -82,31 +87,44 @@ class Placing:
         return carry_out_keeping(workspace, lambda: self._place(engine, workspace))
 
     def _place(self, engine: Engine, workspace: Workspace) -> tuple[Relation, int]:
-        boxes, tuples = self._divide(engine, workspace)
-        placed = workspace.table("placed", self.number)
-        engine.run("audit/place_tuples", placed=placed, tuples=tuples, boxes=boxes, axes=self.axes)
+        boxes, cuts = self._divide(engine, workspace)
+        marked, placed = workspace.table("contested", self.number), workspace.table("placed", self.number)
+        engine.run("audit/mark_contested", marked=marked, boxes=boxes, axes=self.axes)
+        engine.analyze(marked, self.tuples)
+        (contested,) = engine.query_one("audit/count_contested", boxes=marked)
+        engine.run(
+            "audit/place_tuples",
+            placed=placed,
+            tuples=self.tuples,
+            boxes=marked,
+            cuts=cuts,
+            axes=self.axes,
+            words=self.words,
+            contested=contested,
+        )
         engine.analyze(placed)
         (undecided,) = engine.query_one("audit/count_undecided", placed=placed, vague=self.vague)
         return placed, int(undecided)
 
-    def _divide(self, engine: Engine, workspace: Workspace) -> tuple[Relation, Relation]:
-        """Boxes and tuples in nodes of few boxes each, as far as cuts divide them."""
-        axes, boxes, tuples = self.axes, self.boxes, self.tuples
+    def _divide(self, engine: Engine, workspace: Workspace) -> tuple[Relation, list[Relation]]:
+        """Boxes in nodes of few boxes each, as far as cuts divide them, and a table of cuts for each round."""
+        axes, boxes = self.axes, self.boxes
+        rounds: list[Relation] = []
         for number in range(MOST_ROUNDS if axes else 0):
-            engine.analyze(boxes, tuples)
-            cuts = workspace.table("cuts")
-            workspace.drop(cuts)
+            engine.analyze(boxes)
+            cuts = workspace.table("cuts", number)
             engine.run("audit/choose_cuts", cuts=cuts, boxes=boxes, axes=axes, few=FEW)
             (cut_count,) = engine.query_one("count_rows", table=cuts)
             if not cut_count:
                 break
-            parts, divided = workspace.table("boxes", number), workspace.table("tuples", number)
+            engine.analyze(cuts)
+            rounds.append(cuts)
+            parts = workspace.table("boxes", number)
             engine.run("audit/split_boxes", parts=parts, boxes=boxes, cuts=cuts, axes=axes)
-            engine.run("audit/split_tuples", parts=divided, tuples=tuples, cuts=cuts, axes=axes)
             if number:
-                workspace.drop(boxes, tuples)
-            boxes, tuples = parts, divided
-        return boxes, tuples
+                workspace.drop(boxes)
+            boxes = parts
+        return boxes, rounds
 
 
 def _axis(shown: ShownField, reach: Relation) -> dict[str, Any]:
@@ -117,7 +135,6 @@ def _axis(shown: ShownField, reach: Relation) -> dict[str, Any]:
         "key": shown.key,
         "lo": Identifier(f"lo_{number}"),
         "hi": Identifier(f"hi_{number}"),
-        "x": shown.x,
-        "code": shown.field.code(Identifier("r")),
+        "code": shown.field.code(Identifier("t")),
         "ordered": shown.field.coding.hierarchy is None,
     }

@@ -31,6 +31,11 @@ def count_misshapen(engine: Engine, policy: Policy, shown: list[ShownField], cla
     )
 
 
+def shows_on_rows(policy: Policy) -> bool:
+    """Tell whether a label of another kind is seen on single rows; else it takes all rows of its class."""
+    return policy.algorithm.shows_cuts or policy.algorithm.recodes in (Recodes.CUTS, Recodes.LEVELS)
+
+
 def _count(
     engine: Engine, policy: Policy, shown: ShownField, hierarchy: HierarchyTable, claims: Claims, boxed: bool
 ) -> int:
