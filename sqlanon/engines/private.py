@@ -73,9 +73,16 @@ def private_directory(parent: str | os.PathLike[str] | None = None) -> Iterator[
 def remove_dead_directories(parent: Path) -> Iterator[Path]:
     """Remove the private directories in `parent` that this user's dead processes left; name each."""
     for path in sorted(parent.glob(f"{_PREFIX}*")):
-        if _NAME.fullmatch(path.name) and _is_ours(path) and not _is_in_use(path):
-            shutil.rmtree(path)
+        if remove_dead_directory(path):
             yield path
+
+
+def remove_dead_directory(path: Path) -> bool:
+    """Remove a private directory that a dead process of this user left; tell whether it was removed."""
+    if not (_NAME.fullmatch(path.name) and os.path.lexists(path) and _is_ours(path)) or _is_in_use(path):
+        return False
+    shutil.rmtree(path)
+    return True
 
 
 def _is_ours(path: Path) -> bool:

@@ -17,11 +17,18 @@ from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.dry_session import SparkDrySession
-from sqlanon.engines.spark.errors import statement_error, unless_disconnected
-from sqlanon.engines.spark.files import FilesOfSpark, write_directory
+from sqlanon.engines.spark.errors import names_nothing, statement_error, unless_disconnected
+from sqlanon.engines.spark.files import FilesOfSpark, copy_directory, write_directory
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
-from sqlanon.engines.spark.new_tables import create_empty, create_filled, ends_its_quotes, table_and_query
-from sqlanon.engines.spark.session import FILE_MASK, close_session, in_one_job, open_session
+from sqlanon.engines.spark.new_tables import MetastoreTable, NewTable, ends_its_quotes, table_and_query
+from sqlanon.engines.spark.session import (
+    FILE_MASK,
+    close_session,
+    in_one_job,
+    make_work_directories,
+    open_session,
+    warehouse_of,
+)
 from sqlanon.engines.spark.shared_parts import with_parts_shared
 from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
 from sqlanon.engines.spark.types import column_of
@@ -115,7 +122,7 @@ class SparkEngine(Engine):
 
     def identity(self) -> str:
         """Identify the metastore by the directory of its tables."""
-        return f"spark {self._session.conf.get('spark.sql.warehouse.dir')}"
+        return f"spark {warehouse_of(self._session)}"
 
     def _fork(self) -> SparkEngine:
         return SparkEngine(self._address, self.limits)
@@ -166,22 +173,19 @@ class SparkEngine(Engine):
             return self._tables.home.execute(statement)
         if isinstance(statement, _Placed) and statement.comes_home:
             return self._guarded(statement.name, lambda: self._fetch_home(statement))
-        if isinstance(statement, _Placed) and statement.creates and self._tables.schema is None:
-            name = statement.writes or ""
-            self._guarded(statement.name, lambda: self._tables.cache(name, statement.text))
-            return -1
-        if new := table_and_query(statement.text):
+        if isinstance(statement, _Placed) and statement.creates:
+            name, is_empty = statement.writes or "", statement.name.startswith(WITH_ROWS)
+            self._guarded(statement.name, lambda: self._tables.create(name, statement.text, is_empty=is_empty))
+        elif new := table_and_query(statement.text):
             self._create_filled(statement, *new)
         else:
             self._fetch(statement)
         return -1
 
     def _create_filled(self, statement: Statement, table: Relation, query: str) -> None:
-        """Make a table of a query; a work table is known before its rows are there, so that its name can be dropped."""
-        if isinstance(statement, _Placed) and statement.writes is not None:
-            self._tables.note_written(statement.writes, Place.SPARK)
-        create = create_empty if statement.name.startswith(WITH_ROWS) else create_filled
-        self._guarded(statement.name, lambda: create(self._session, table, self._session.sql(query)))
+        """Make a table of the metastore, such as a version of a release, of a query."""
+        made = MetastoreTable(self._session, table)
+        self._guarded(statement.name, lambda: made.create_filled(self._session.sql(query)))
 
     def _fetch_home(self, statement: _Placed) -> int:
         """Keep at home what a statement would make a table of; the number of its rows."""
@@ -320,9 +324,8 @@ class SparkEngine(Engine):
     def _carry_out_keeping(
         self, tables: Sequence[Relation], rows: Sequence[Relation], works: Sequence[Callable[[Engine], _T]]
     ) -> list[_T]:
-        """Carry out parts of a work, whose rows are in a table where there is a schema for it, else in executors."""
-        schema = self._tables.schema
-        made = None if schema is None else Relation(f"{rows[0].name}_carried", schema)
+        """Carry out parts of a work, whose rows are in a table where the session makes some, else in executors."""
+        made = self._tables.new_table(f"{rows[0].name}_carried")
         frames = {one.name: self._tables.frame(one.name) for one in rows}
         return self._carry_out(self._read_small(tables), frames, works, made)
 
@@ -336,7 +339,7 @@ class SparkEngine(Engine):
         small: Mapping[str, pyarrow.Table],
         frames: Mapping[str, DataFrame],
         works: Sequence[Callable[[Engine], _T]],
-        made: Relation | None,
+        made: NewTable | None,
     ) -> list[_T]:
         from sqlanon.engines.spark.executors import carry_out_in_parts, pickled
 
@@ -348,7 +351,15 @@ class SparkEngine(Engine):
             self._tables.receive(outcome.rows, outcome.tables, outcome.kept)
         return [outcome.value for outcome in outcomes]
 
-    def prepare_work(self, schema: str) -> None:
+    def prepare_work(self, schema: str) -> tuple[Path, ...]:
+        """Make the place of work tables: where Spark is on this machine alone, a private directory.
+
+        Elsewhere it is a schema of the metastore, whose files are as private as the cluster's mask makes them.
+        """
+        if self._address.is_local:
+            directories = make_work_directories(self._session)
+            self._tables.directory = directories[0]
+            return directories
         mask = self._session.conf.get(FILE_MASK, None)
         if mask is not None and not mask.endswith("77"):
             raise AccessError(
@@ -357,9 +368,23 @@ class SparkEngine(Engine):
             )
         self.run("catalog/create_schema", schema=Relation(schema))
         self._tables.schema = schema
+        return ()
+
+    def remove_work(self) -> None:
+        self._tables.remove_files()
 
     def list_made(self, prefix: Relation) -> list[MadeRelation]:
         """List tables and views by their names; those of temporary views are no part of it."""
+        if prefix.parts[:2] == self.temporary("").parts[:2]:
+            return [MadeRelation(self.temporary(name), False) for name in self._tables.rows_named(prefix.name)]
+        try:
+            return self._list_named(prefix)
+        except EngineError as error:
+            if names_nothing(error):  # as a metastore in memory forgets its schemas
+                return []
+            raise
+
+    def _list_named(self, prefix: Relation) -> list[MadeRelation]:
         schema = Identifier(prefix.schema or self.home().schema or "")
         names = Text(f"{prefix.name}*")
         views = self.query("engine/list_views_named", schema=schema, prefix=names)
@@ -374,7 +399,7 @@ class SparkEngine(Engine):
         ]
 
     def dry_session(self) -> SparkDrySession:
-        return SparkDrySession(self._tables, self._renderer)
+        return SparkDrySession(self._tables, self._renderer, is_local=self._address.is_local)
 
     # --- files
 
@@ -386,7 +411,10 @@ class SparkEngine(Engine):
         return None if path is None else FilesOfSpark(self, path).version()
 
     def write_directory(self, relation: Relation, path: Path) -> None:
-        write_directory(self, relation, path)
+        if (files := self._tables.files_of(relation)) is not None:
+            copy_directory(files, path)
+        else:
+            write_directory(self, relation, path)
 
     @property
     def writes_here(self) -> Capability:
