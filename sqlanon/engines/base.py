@@ -214,6 +214,15 @@ class Engine(Statements):
         """
         return ()
 
+    def remove_orphans(self, prefix: Relation) -> list[str]:
+        """Remove files of dropped work tables that the database does not know any more; what was done, a line each."""
+        del prefix
+        return []
+
+    def spill_places(self) -> tuple[Path, ...]:
+        """List the directories in which sessions like this one have private ones for what they spill."""
+        return ()
+
     def remove_work(self) -> None:
         """Drop the work tables that are in directories, whether the database still answers or not."""
 

@@ -79,13 +79,13 @@ def remove_dead_directories(parent: Path) -> Iterator[Path]:
 
 def remove_dead_directory(path: Path) -> bool:
     """Remove a private directory that a dead process of this user left; tell whether it was removed."""
-    if not (_NAME.fullmatch(path.name) and os.path.lexists(path) and _is_ours(path)) or _is_in_use(path):
+    if not (_NAME.fullmatch(path.name) and os.path.lexists(path) and is_own_directory(path)) or _is_in_use(path):
         return False
     shutil.rmtree(path)
     return True
 
 
-def _is_ours(path: Path) -> bool:
+def is_own_directory(path: Path) -> bool:
     """Tell whether a path is a directory that this user made: the temporary directory is everyone's."""
     made = path.lstat()
     return path.is_dir() and not path.is_symlink() and (not hasattr(os, "getuid") or made.st_uid == os.getuid())

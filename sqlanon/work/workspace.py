@@ -13,7 +13,7 @@ import os
 import pickle
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -246,6 +246,8 @@ def _clear_dead(sessions: dict[str, Engine], catalog: Catalog, run: str) -> list
     for session, entry, ours, others in made:
         _drop(session, [one.relation for one in ours if not one.is_view])
         done += [f"dropped {'view' if one.is_view else 'table'} {one.relation} of run {run}" for one in ours]
+        if entry.is_prefix:
+            done += session.remove_orphans(entry.relation)
         if not others:
             catalog.ledger_remove(entry)
     done += _remove_parts(catalog.run(run).release)
@@ -284,15 +286,15 @@ def _remove_live_files(store: Engine) -> list[str]:
     return done
 
 
-def remove_spill(engines: Iterable[Engine], temp_directory: str | None) -> list[str]:
+def remove_spill(engines: Collection[Engine], temp_directory: str | None) -> list[str]:
     """Remove what dead processes spilled: into `temp_directory`, where temporary files go, beside DuckDB's files.
 
     Older versions let DuckDB choose the place; what is there may be of another program, and is named alone.
     """
     files = [Path(path) for engine in engines if engine.traits.is_embedded and (path := identity_of(engine))]
-    places = dict.fromkeys(
-        [Path(temp_directory or tempfile.gettempdir()), Path(tempfile.gettempdir()), *(file.parent for file in files)]
-    )
+    spilled = [Path(temp_directory or tempfile.gettempdir()), Path(tempfile.gettempdir())]
+    spilled += [place for engine in engines for place in engine.spill_places()]
+    places = dict.fromkeys([*spilled, *(file.parent for file in files)])
     done = [f"removed directory {path}" for place in places for path in remove_dead_directories(place)]
     remedy = "holds raw data that a killed process spilled; remove it, if nothing else uses it"
     chosen = (Path(f"{file}.tmp") for file in dict.fromkeys(files))

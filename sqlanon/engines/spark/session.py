@@ -147,9 +147,19 @@ def _end_unused() -> None:
 
 def make_work_directories(session: SparkSession) -> tuple[Path, ...]:
     """Make a private directory for the work tables of one run, where Spark spills; see `Engine.prepare_work`."""
-    place = None if _spills else session.conf.get("spark.local.dir", None)
-    made = make_private_directory(_spills[0] if _spills else (place or "").partition(",")[0] or None)
+    place = spill_directory() or (session.conf.get(_LOCAL_DIR, None) or "").partition(",")[0] or None
+    made = make_private_directory(place)
     return (made, *_spills, *([] if _java_files is None else [_java_files]))
+
+
+def spill_directory() -> Path | None:
+    """Return the private directory for spill of this machine's Spark; None where the program has started none."""
+    return _spills[0] if _spills else None
+
+
+def spill_places() -> tuple[Path, ...]:
+    """List the directories that hold the private ones for spill of this machine's Spark."""
+    return tuple(directory.parent for directory in _spills)
 
 
 def warehouse_of(session: SparkSession) -> str:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.duckdb.exchange import create_table
+from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.private import remove_directory
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import unless_disconnected
 from sqlanon.engines.spark.new_tables import MetastoreTable, NewTable, TableOfFiles
 from sqlanon.engines.spark.shared_parts import with_parts_shared
 from sqlanon.engines.spark.twofold import Place
 from sqlanon.errors import EngineError
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, Statement
 
 if TYPE_CHECKING:
     import pyarrow
@@ -94,6 +97,23 @@ def reads_others(text: str) -> bool:
     return _OF_OTHERS.search(_NAMED.sub("work", text)) is not None
 
 
+@dataclass(frozen=True)
+class PlacedStatement(Statement):
+    """A statement as its place takes it.
+
+    writes: the work table that it writes, if it writes one; creates: and makes.
+    """
+
+    place: Place = Place.SPARK
+    writes: str | None = None
+    creates: bool = False
+
+    @property
+    def comes_home(self) -> bool:
+        """Tell whether Spark works out what is kept at home."""
+        return self.creates and self.place is Place.SPARK and self.name.startswith(COMES_HOME)
+
+
 class WorkTables:
     """The tables of a session by name, and where each of them is: at home, with Spark, or the same in both places.
 
@@ -101,8 +121,11 @@ class WorkTables:
     directory, schema: the place of the tables that Spark makes; a session with neither makes none.
     """
 
-    def __init__(self, session: SparkSession) -> None:
-        self.home = DuckDBEngine.connect("duckdb:///:memory:")
+    def __init__(self, session: SparkSession, spill: Path | None = None) -> None:
+        """`spill` is where the database at home has its own directory; None where temporary files go."""
+        self.home = DuckDBEngine.connect(
+            MEMORY_URL, EngineOptions(temp_directory=None if spill is None else str(spill))
+        )
         self.directory: Path | None = None
         self.schema: str | None = None
         self._session = session
@@ -254,8 +277,9 @@ class WorkTables:
             return None
         if name in self._sent:
             self._sent.discard(name)
-            self._session.catalog.dropTempView(name)
-            self._forget(name)
+            with unless_disconnected():
+                self._session.catalog.dropTempView(name)
+                self._forget(name)
             return None
         return self._named_by_spark(name) if Place.SPARK in places else None
 
@@ -265,12 +289,13 @@ class WorkTables:
         if frame is not None and not any(frame is one for one in self._cached.values()):
             frame.unpersist()
 
-    def remove_files(self) -> None:
-        """Drop all tables of files, and their directory, whether Spark still answers or not."""
-        for name in list(self._of_files):
-            self.drop(name)
-        remove_directory(self.directory)
-        self.directory = None
+    def remove_directory(self) -> None:
+        """Drop all tables of rows with their directory, if there is one, whether Spark still answers or not."""
+        if self.directory is not None:
+            for name in self.rows_named(""):
+                self.drop(name)
+            remove_directory(self.directory)
+            self.directory = None
 
     def close(self) -> None:
         """End the database at home; executors forget what they kept, as their session may go on."""
