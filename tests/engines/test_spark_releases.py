@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.runner import run
+from tests.cli.support import call
 from tests.run_support import Database
 from tests.spark_support import SparkTables, needs_spark
 
@@ -40,10 +41,11 @@ WIDER = {"u8": "int16", "u16": "int32", "u32": "int64", "u64": "decimal128(20, 0
 
 @dataclass(frozen=True)
 class Releases:
-    """The releases of one source: the file of DuckDB, and the directory of Spark."""
+    """The releases of one source: the file of DuckDB, and the directory of Spark; and the runs that made them."""
 
     duckdb: Path
     spark: Path
+    runs: tuple[str, ...] = ()
 
     def pattern(self, name: str) -> str:
         """The path of a release as readers take it."""
@@ -136,14 +138,17 @@ def releases(spark: SparkTables, tmp_path_factory: pytest.TempPathFactory) -> Re
     codes["zip"] = array([n * 101 % 97 for n in range(COUNT)], int32())
     write_table(table(codes | kept), home / "people.parquet")
     made = Releases(home / "duckdb.parquet", home / "spark.parquet")
+    runs = []
     for url, release in ((None, made.duckdb), (spark.url, made.spark)):
         places: dict[str, Any] = {
             "source": {"file": str(home / "people.parquet")} | ({} if url is None else {"url": url}),
             "release": {"file": str(release)},
             "catalog": {"url": f"duckdb:///{home}/catalog.duckdb"},
         }
-        assert run(build_policy(places | asked(kept))).published
-    return made
+        outcome = run(build_policy(places | asked(kept)))
+        assert outcome.published
+        runs.append(outcome.run)
+    return replace(made, runs=tuple(runs))
 
 
 def asked(kept: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,6 +185,16 @@ def test_every_kept_type_is_the_one_that_duckdb_writes(releases: Releases) -> No
 def test_the_rows_are_the_same_in_the_order_of_the_files_for_readers_in_another_zone(releases: Releases) -> None:
     assert len(list(releases.spark.glob("part-*.parquet"))) > 10
     assert releases.rows("duckdb") == releases.rows("spark")
+
+
+def test_rows_that_are_recoded_later_are_in_the_order_of_the_files(releases: Releases, tmp_path: Path) -> None:
+    applied = Releases(tmp_path / "duckdb.parquet", tmp_path / "spark.parquet")
+    source, url = releases.duckdb.with_name("people.parquet"), f"duckdb:///{releases.duckdb.parent}/catalog.duckdb"
+    for one, release in zip(releases.runs, (applied.duckdb, applied.spark), strict=True):
+        called = call("apply", one, "--to", source, "--out", release, "--on-violation", "suppress", "--url", url)
+        assert called.exit_code == 0, called.output
+    assert len(list(applied.spark.glob("part-*.parquet"))) > 10
+    assert applied.rows("duckdb") == applied.rows("spark")
 
 
 def test_pyarrow_reads_the_same_values(releases: Releases) -> None:
