@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.embedded import MEMORY_URL
-from sqlanon.engines.private import make_private_directory, remove_directory
+from sqlanon.engines.private import make_private_directory, remove_dead_directories, remove_directory
 from sqlanon.engines.session_limits import kilobytes
 from sqlanon.engines.spark.connect import limit_retries, require_server
 from sqlanon.engines.spark.errors import opening_error, unless_disconnected
@@ -267,9 +267,15 @@ def _remove_files_of_java() -> None:
 
 
 def _make_spills(settings: dict[str, str]) -> tuple[Path, ...]:
-    """Make a private directory in each place for spill, and have Spark use them; the environment's places go first."""
+    """Make a private directory in each place for spill, and have Spark use them; the environment's places go first.
+
+    What killed processes left there is removed.
+    """
     places = os.environ.get(_LOCAL_DIRS) or settings.get(_LOCAL_DIR) or ""
     made = tuple(make_private_directory(place.strip() or None) for place in places.split(","))
+    for directory in made:
+        with contextlib.suppress(OSError):  # another process removes the same
+            list(remove_dead_directories(directory.parent))
     settings[_LOCAL_DIR] = ",".join(map(str, made))
     return made
 
