@@ -1,25 +1,32 @@
-"""A process with a cluster on this machine that releases a table twice, and tells its phases: to be killed in one.
+"""A process that releases a table twice, and tells its phases: to be killed in one.
 
-    python -m tests.spark_child HOME
+    python -m tests.spark_child HOME cluster
+    python -m tests.spark_child HOME file
 
-prints `released` after the first release, whose rows it leaves in HOME/before.json, and the names of all tables' files
-in HOME/files.json; then the phases of a second run, in which classes are larger.
+prints `released` after the first release; then the phases of a second run, in which classes are larger. With a cluster
+on this machine it leaves the rows of the first in HOME/before.json, and the names of all tables' files in
+HOME/files.json. With a file it works in the directory HOME/work, by a session without any settings. What goes to the
+directory for temporary files is in HOME/temporary.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from sqlanon.engines import connect
 from sqlanon.policy import Policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.runs.runner import run
 from tests.patience import PATIENCE
 from tests.spark_support import SparkTables, open_spark
@@ -28,6 +35,18 @@ TABLE = "people"
 COLUMNS = {"age": "INTEGER", "zip": "INTEGER", "job": "VARCHAR"}
 ROWS = [(n * 37 % 89, n * 101 % 97, ("nurse", "clerk", "baker")[n * n % 3]) for n in range(3000)]
 ROLES = {name: {"role": "quasi-identifier"} for name in ("age", "zip")} | {"job": {"role": "sensitive"}}
+
+
+CANARY = "canary-4711"  # in each name
+PEOPLE = {name: [row[number] for row in ROWS] for number, name in enumerate(COLUMNS)}
+PEOPLE |= {"name": [f"{CANARY}-{number}" for number in range(len(ROWS))]}
+POLICY: dict[str, Any] = {
+    "source": {"url": "spark+local://2", "file": "people.parquet"},
+    "release": {"file": "released.parquet"},
+    "catalog": {"url": "duckdb:///catalog.duckdb"},
+    "attributes": ROLES | {"name": {"role": "sensitive"}},
+    "subject": "none",
+}
 
 
 def policy_of(spark: SparkTables, k: int) -> Policy:
@@ -41,13 +60,16 @@ def released(spark: SparkTables) -> list[list[Any]]:
 
 
 @contextmanager
-def in_phase(phase: str, home: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start the process, and yield it soon after its second run has come to a phase; what it started ends with it."""
+def in_phase(phase: str, home: Path, kind: str = "cluster") -> Iterator[subprocess.Popen[str]]:
+    """Start the process, and yield it soon after its second run has come to a phase; its group is killed at the end."""
+    (home / "temporary").mkdir()
     child = subprocess.Popen(
-        [sys.executable, "-m", "tests.spark_child", str(home)],
+        [sys.executable, "-m", "tests.spark_child", str(home), kind],
         stdout=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[1],
+        env={**os.environ, "TMPDIR": str(home / "temporary")},
+        start_new_session=True,
     )
     started: list[psutil.Process] = []
     try:
@@ -57,7 +79,8 @@ def in_phase(phase: str, home: Path) -> Iterator[subprocess.Popen[str]]:
         started = psutil.Process(child.pid).children(recursive=True)
         yield child
     finally:
-        child.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
         child.wait()
     _, alive = psutil.wait_procs(started, PATIENCE)
     assert alive == []
@@ -68,9 +91,15 @@ def table_files(home: Path) -> list[Path]:
     return [path for path in (home / "warehouse").rglob("*") if path.is_file()]
 
 
+def private_files(home: Path) -> list[Path]:
+    """All files in private directories of the process, which is where its work tables are."""
+    return [path for path in (home / "temporary").rglob("sqlanon-spill-*/**/*") if path.is_file()]
+
+
 def work_files(home: Path) -> list[Path]:
-    """The files of work tables, whether there are tables or not."""
-    return [path for path in table_files(home) if any(part.startswith("w_") for part in path.parts)]
+    """The files of work tables, in private directories or beside other tables."""
+    files = [*table_files(home), *private_files(home)]
+    return [path for path in files if any(part.startswith("w_") for part in path.parts)]
 
 
 class _Telling:
@@ -86,7 +115,23 @@ class _Telling:
         pass
 
 
-def main(home: Path) -> None:
+def release_a_file(home: Path) -> None:
+    """Release a file of people, whose names are sensitive and have the canary in them."""
+    from pyarrow import table
+    from pyarrow.parquet import write_table
+
+    (home / "work").mkdir()
+    os.chdir(home / "work")
+    write_table(table(PEOPLE), "people.parquet")
+    with connect(POLICY["source"]["url"]):  # which keeps Java from one run to the other
+        run(build_policy(POLICY | {"privacy": [{"model": "k-anonymity", "k": 5}]}))
+        print("released", flush=True)
+        larger = build_policy(POLICY | {"privacy": [{"model": "k-anonymity", "k": 50}]})
+        run(larger, replace=True, observer=_Telling())
+
+
+def release_a_table(home: Path) -> None:
+    """Release a table of people."""
     with open_spark(home, "spark+local-cluster://1,1,1024") as spark:
         spark.create(COLUMNS, ROWS, TABLE)
         run(policy_of(spark, 5))
@@ -97,4 +142,4 @@ def main(home: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    {"file": release_a_file, "cluster": release_a_table}[sys.argv[2]](Path(sys.argv[1]))

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart, Status
+from sqlanon.catalog import Catalog, LedgerEntry, ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.catalog.live import FileChannel
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
+from sqlanon.engines.private import private_directory
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 from sqlanon.support import process
@@ -349,3 +350,61 @@ def test_work_tables_stay_in_their_own_database(engine: Engine, tmp_path: Path) 
             with Workspace(engine, catalog, catalog.start_run(START), "Odd home") as space:
                 assert rows(engine, f"SELECT a FROM {make(engine, space.table('rows'))}") == [(1,)]
         assert names(engine, "w_") == []
+
+
+def _directory_left(parent: Path, ending: str) -> Path:
+    """A private directory, with a raw value in it, of a process that has ended."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        pass
+    path = parent / f"sqlanon-spill-{gone.pid}-{ending}"
+    (path / "w_0_witness").mkdir(parents=True)
+    (path / "w_0_witness" / "part").write_text("raw")
+    return path
+
+
+def test_directories_of_dead_runs_are_removed_by_their_paths(engine: Engine, tmp_path: Path) -> None:
+    """Of this machine, from a session with any database, wherever temporary files go now."""
+    url, place = f"duckdb:///{tmp_path / 'history.duckdb'}", tmp_path / "elsewhere"
+    left = _directory_left(place, "left")
+    with Catalog.open(engine, url=url) as ending:
+        run = ending.start_run(START)
+        for path in (left, place / "sqlanon-spill-1-gone"):
+            ending.ledger_add(LedgerEntry.of_directory(run, path))
+    with connect("duckdb:///:memory:") as other, Catalog.open(other, url=url) as catalog:
+        assert gc(other, catalog, str(tmp_path)) == [
+            f"removed directory {left} of run {run}",
+            f"marked run {run} as failed",
+        ]
+        assert catalog.ledger(run) == []
+        assert gc(other, catalog, str(tmp_path)) == []
+    assert list(place.iterdir()) == []
+
+
+def test_directories_of_others_are_kept_and_named(engine: Engine, tmp_path: Path) -> None:
+    """One in use, a link to a directory with the name of one, one with another name, and one on another machine."""
+    url, place = f"duckdb:///{tmp_path / 'history.duckdb'}", tmp_path / "elsewhere"
+    target = _directory_left(place, "target")
+    link = place / target.name.replace("target", "link")
+    link.symlink_to(target)
+    named = place / "home"
+    (named / "photos").mkdir(parents=True)
+    with private_directory(place) as used, Catalog.open(engine, url=url) as ending:
+        run = ending.start_run(START)
+        for path in (used, link, named):
+            ending.ledger_add(LedgerEntry.of_directory(run, path))
+        ending.ledger_add(LedgerEntry(run, Relation(str(target)), "files of another"))
+        ending.close()
+        with connect("duckdb:///:memory:") as other, Catalog.open(other, url=url) as catalog:
+            done = gc(other, catalog, str(tmp_path))
+            assert sorted(done)[:4] == sorted(
+                f"{word} of run {run}{ending}"
+                for word, ending in (
+                    (f"kept {used}", ": it is in use, or is not this user's; its owner's gc removes it"),
+                    (f"kept {link}", ": it is in use, or is not this user's; its owner's gc removes it"),
+                    (f"kept {named}", ": it is in use, or is not this user's; its owner's gc removes it"),
+                    (f'"{target}"', " is on another, and is removed by `sqlanon gc` there"),
+                )
+            )
+            assert len(catalog.ledger(run)) == 4
+    assert (target / "w_0_witness" / "part").exists()
+    assert (named / "photos").exists()

@@ -12,7 +12,7 @@ from typing import Any
 from sqlanon.catalog import live, locks
 from sqlanon.catalog.access import lock_of
 from sqlanon.catalog.location import identity_of
-from sqlanon.catalog.records import Status
+from sqlanon.catalog.records import Status, files_of_host
 from sqlanon.catalog.runs import RunRecords
 from sqlanon.errors import AccessError
 from sqlanon.support import process
@@ -35,9 +35,11 @@ class Liveness(RunRecords):
     def dead_runs(self) -> Iterator[list[str]]:
         """The runs of the engine's database that did not end and that no living process works on.
 
+        So are those of other databases that have left directories of this machine.
+
         Their locks are held meanwhile, so that two collectors do not meet.
         """
-        rows = self._rows("select_unfinished", {"database": self._database})
+        rows = self._rows("select_unfinished", {"database": self._database, "files": files_of_host()})
         dead = [row["id"] for row in rows if self._claim(row["id"], row["process"])]
         try:
             yield dead

@@ -8,9 +8,11 @@ import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlanon.sql import Relation
+from sqlanon.support.process import host
 
 if TYPE_CHECKING:
     from sqlanon.results.hiding import HidingResult
@@ -31,6 +33,7 @@ class Status(StrEnum):
     JOINED = "joined"  # rows joined the groups of a stream, and nothing was published
 
 
+_FILES_OF = "files of "
 RECODING = "rules-1:"  # what digests of recoding functions begin with; those of older releases are of less
 
 
@@ -269,14 +272,42 @@ class Job:
     scheduler: str | None = None
 
 
+def files_of_host() -> str:
+    """Name the files of this machine, as the ledger does."""
+    return _FILES_OF + host()
+
+
 @dataclass(frozen=True)
 class LedgerEntry:
-    """A table that a run makes, or (`is_prefix`) all tables of that schema whose names begin with this one."""
+    """A table that a run makes, or (`is_prefix`) all tables of that schema whose names begin with this one.
+
+    A directory of files is an entry too: its path stands for the table, the files of its machine for the database.
+    """
 
     run: str
     relation: Relation
     database: str
     is_prefix: bool = False
+
+    @classmethod
+    def of_directory(cls, run: str, path: Path) -> LedgerEntry:
+        """The entry of a directory of this machine."""
+        return cls(run, Relation(str(path)), files_of_host())
+
+    @property
+    def is_directory(self) -> bool:
+        """Tell whether it is a directory, of whatever machine."""
+        return self.database.startswith(_FILES_OF)
+
+    @property
+    def machine(self) -> str:
+        """The machine of a directory."""
+        return self.database.removeprefix(_FILES_OF)
+
+    @property
+    def directory(self) -> Path | None:
+        """The directory, where it is one of this machine."""
+        return Path(self.relation.name) if self.is_directory and self.machine == host() else None
 
 
 def new_run_id() -> str:

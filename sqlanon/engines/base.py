@@ -219,11 +219,25 @@ class Engine(Statements):
         del relation
         return None
 
-    def prepare_work(self, schema: str) -> None:
-        """Make the schema of work tables if there is none.
+    def prepare_work(self, schema: str) -> tuple[Path, ...]:  # noqa: ARG002 - see below
+        """Make the schema of work tables if there is none; or private directories in which the session keeps them.
 
-        Raises AccessError where others could read the tables that are made there.
+        Returns these directories, the run's own first, then those that the session has for more than this run; they
+        are empty until the ledger has their names. Raises AccessError where others could read the tables.
         """
+        return ()
+
+    def remove_orphans(self, prefix: Relation) -> list[str]:
+        """Remove files of dropped work tables that the database does not know any more; what was done, a line each."""
+        del prefix
+        return []
+
+    def spill_places(self) -> tuple[Path, ...]:
+        """List the directories in which sessions like this one have private ones for what they spill."""
+        return ()
+
+    def remove_work(self) -> None:
+        """Drop the work tables that are in directories, whether the database still answers or not."""
 
     def list_made(self, prefix: Relation) -> list[MadeRelation]:
         """List the tables and views whose names begin with that of `prefix`, in its schema."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlanon.sql import Relation, Statement
@@ -54,6 +55,11 @@ class DrySession:
         """Note the schema of work tables, and write the statements by which a run has it there."""
         del schema
         return []
+
+    @property
+    def work_directories(self) -> tuple[Path, ...]:
+        """The directories in which a run would keep work tables, under a name that stands for theirs."""
+        return ()
 
     def session_there(self) -> Engine | None:
         """Open a session such as work gets that is carried out with the rows; None where it is this one."""

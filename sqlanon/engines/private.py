@@ -83,8 +83,7 @@ def remove_dead_directories(parent: Path, problems: list[str] | None = None) -> 
         yield path
     for path in sorted(parent.glob(f"{_PREFIX}*")):
         try:
-            if _NAME.fullmatch(path.name) and _is_ours(path) and not _is_in_use(path):
-                shutil.rmtree(path)
+            if remove_dead_directory(path):
                 yield path
         except FileNotFoundError:  # another command has removed it meanwhile
             continue
@@ -93,7 +92,15 @@ def remove_dead_directories(parent: Path, problems: list[str] | None = None) -> 
                 problems.append(f"skipped directory {path}: it can't be removed ({error.strerror})")
 
 
-def _is_ours(path: Path) -> bool:
+def remove_dead_directory(path: Path) -> bool:
+    """Remove a private directory that a dead process of this user left; tell whether it was removed."""
+    if not (_NAME.fullmatch(path.name) and os.path.lexists(path) and is_own_directory(path)) or _is_in_use(path):
+        return False
+    shutil.rmtree(path)
+    return True
+
+
+def is_own_directory(path: Path) -> bool:
     """Tell whether a path is a directory that this user made: the temporary directory is everyone's."""
     made = path.lstat()
     return path.is_dir() and not path.is_symlink() and (not hasattr(os, "getuid") or made.st_uid == os.getuid())

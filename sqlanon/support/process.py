@@ -16,18 +16,23 @@ _IDENTITY = re.compile(r".+/(\d+|-)/\d+/(\d+(\.\d+)?|-)")
 SAME_START = 2.0  # seconds that two readings of one start may differ by: some systems keep whole seconds
 
 
+def host() -> str:
+    """The name of this machine."""
+    return socket.gethostname()
+
+
 @functools.cache
 def this_process() -> str:
     """The identity of this process: `host/boot/pid/start`, the start in seconds after the boot."""
     import psutil
 
     boot = psutil.boot_time()
-    return f"{socket.gethostname()}/{boot:.0f}/{os.getpid()}/{psutil.Process().create_time() - boot:.2f}"
+    return f"{host()}/{boot:.0f}/{os.getpid()}/{psutil.Process().create_time() - boot:.2f}"
 
 
 def this_process_unasked() -> str:
     """The identity of this process without its start: asking the system for it costs 20 ms."""
-    return f"{socket.gethostname()}/-/{os.getpid()}/-"
+    return f"{host()}/-/{os.getpid()}/-"
 
 
 def is_identity(text: str) -> bool:
@@ -43,8 +48,8 @@ def is_alive(identity: str, seen: float | None = None) -> bool:
     One of another host counts as alive, since nothing can be known of it, and so does any process of the same id where
     too little is known of both, as of one that an older version wrote down.
     """
-    host, boot, pid, start = identity.rsplit("/", 3)
-    if host != socket.gethostname():
+    machine, boot, pid, start = identity.rsplit("/", 3)
+    if machine != host():
         return True
     if not is_running(int(pid)):
         return False

@@ -1,17 +1,19 @@
 """The tables that a run makes on its way, and their end: when the run ends, or when `gc` finds it dead.
 
 On DuckDB work tables are temporary: they end with the session. On PostgreSQL they are unlogged tables in the catalog's
-schema, so that several sessions can share them, and the ledger knows their common prefix before the first is made.
+schema, so that several sessions can share them, and the ledger knows their common prefix before the first is made. On a
+Spark of this machine they are files of a private directory, whose path the ledger knows before it has any.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import pickle
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -20,7 +22,7 @@ from sqlanon.catalog import Catalog, LedgerEntry, locks
 from sqlanon.catalog.live import NoProgressError, orphans, progress_files, read_file, remove_files
 from sqlanon.catalog.location import database_of, identity_of
 from sqlanon.engines.base import Engine, MadeRelation
-from sqlanon.engines.private import remove_dead_directories
+from sqlanon.engines.private import remove_dead_directories, remove_dead_directory
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import Cancelled, ConflictError, SqlanonError
 from sqlanon.sql import Relation, checked_name, short_hash
@@ -54,10 +56,14 @@ class Workspace:
         if engine.traits.is_embedded:
             prefix = temporary
         self._named = temporary if engine.traits.places_work_tables else prefix
+        directories = () if engine.traits.is_embedded else engine.prepare_work(prefix.schema or "")
+        self._directories = [LedgerEntry.of_directory(run, path) for path in directories]
+        if directories:
+            prefix = temporary
         self._prefix = LedgerEntry(run, prefix, database_of(engine), is_prefix=True)
         if not engine.traits.is_embedded:
-            engine.prepare_work(prefix.schema or "")
-            catalog.ledger_add(self._prefix)
+            for entry in self._directories or [self._prefix]:
+                catalog.ledger_add(entry)
 
     def on(self, session: Engine) -> Workspace:
         """The same workspace for another session of the same database; the first one clears it."""
@@ -120,6 +126,7 @@ class Workspace:
         Raises:
             EngineError: the database can't be reached; `gc` drops the tables later.
         """
+        self._remove_directory()
         sessions = {**self._staged_in, self._prefix.database: self._engine}
         for database, session in sessions.items():
             try:
@@ -127,6 +134,12 @@ class Workspace:
             except SqlanonError:
                 with session.fork() as fresh:
                     self._clear(database, fresh, keeps=self._catalog.checkpoint(self._run) is not None)
+
+    def _remove_directory(self) -> None:
+        """Remove the run's own directory; others are the process's, which removes them when it ends."""
+        self._engine.remove_work()
+        if self._directories and not os.path.lexists(self._directories[0].relation.name):
+            self._catalog.ledger_remove(*self._directories)
 
     def _clear(self, database: str, session: Engine, *, keeps: bool = False) -> None:
         entries = {self._prefix, *(self._staged if keeps else self._catalog.ledger(self._run))}
@@ -228,8 +241,8 @@ def gc(
 
 
 def _clear_dead(sessions: dict[str, Engine], engine: Engine, catalog: Catalog, run: str) -> list[str]:
-    done = []
     catalog.forget_checkpoint(run)
+    done = _remove_directories(catalog, run)
     reached = [entry for entry in catalog.ledger(run) if entry.database in sessions]  # others are dropped from there
     made = [(sessions[entry.database], entry, *_made(sessions[entry.database], entry)) for entry in reached]
     for session, entry, ours, _ in made:
@@ -239,11 +252,37 @@ def _clear_dead(sessions: dict[str, Engine], engine: Engine, catalog: Catalog, r
     for session, entry, ours, others in made:
         _drop(session, [one.relation for one in ours if not one.is_view])
         done += [f"dropped {'view' if one.is_view else 'table'} {one.relation} of run {run}" for one in ours]
+        if entry.is_prefix:
+            done += session.remove_orphans(entry.relation)
         if not others:
             catalog.ledger_remove(entry)
     done += _remove_parts(engine, catalog, catalog.run(run).release)
     status = catalog.end_dead_run(run)
     return done if status is None else [*done, f"marked run {run} as {status}"]
+
+
+def _remove_directories(catalog: Catalog, run: str) -> list[str]:
+    """Remove the directories in which a dead run kept rows; those of other machines, and of other users, are named."""
+    done = []
+    for entry in catalog.ledger(run):
+        if entry.is_directory and entry.directory is None:
+            done.append(f"{entry.relation} of run {run} is on {entry.machine}, and is removed by `sqlanon gc` there")
+        elif (path := entry.directory) is not None:
+            done += _remove_directory(path, run)
+            if not os.path.lexists(path):
+                catalog.ledger_remove(entry)
+    return done
+
+
+def _remove_directory(path: Path, run: str) -> list[str]:
+    """Remove a directory of a dead run, and say so, or why it could not be."""
+    try:
+        if remove_dead_directory(path):
+            return [f"removed directory {path} of run {run}"]
+    except OSError as error:
+        return [f"skipped directory {path} of run {run}: it can't be removed ({error.strerror})"]
+    kept = f"kept {path} of run {run}: it is in use, or is not this user's; its owner's gc removes it"
+    return [kept] if os.path.lexists(path) else []
 
 
 def _remove_parts(engine: Engine, catalog: Catalog, release: str) -> list[str]:
@@ -293,15 +332,15 @@ def _removed(file: Path) -> str:
     return f"removed file {file}"
 
 
-def remove_spill(engines: Iterable[Engine], temp_directory: str | None) -> list[str]:
+def remove_spill(engines: Collection[Engine], temp_directory: str | None) -> list[str]:
     """Remove what dead processes spilled: into `temp_directory`, where temporary files go, beside DuckDB's files.
 
     Older versions let DuckDB choose the place; what is there may be of another program, and is named alone.
     """
     files = [Path(path) for engine in engines if engine.traits.is_embedded and (path := identity_of(engine))]
-    places = dict.fromkeys(
-        [Path(temp_directory or tempfile.gettempdir()), Path(tempfile.gettempdir()), *(file.parent for file in files)]
-    )
+    spilled = [Path(temp_directory or tempfile.gettempdir()), Path(tempfile.gettempdir())]
+    spilled += [place for engine in engines for place in engine.spill_places()]
+    places = dict.fromkeys([*spilled, *(file.parent for file in files)])
     problems: list[str] = []
     done = [f"removed directory {path}" for place in places for path in remove_dead_directories(place, problems)]
     remedy = "holds raw data that a killed process spilled; remove it, if nothing else uses it"

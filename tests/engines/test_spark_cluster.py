@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from sqlanon.engines.base import Engine
+from sqlanon.engines.spark.new_tables import MetastoreTable
 from sqlanon.runs.runner import run
 from sqlanon.sql import Relation, Statement
 from tests.patience import wait_until
@@ -119,7 +120,7 @@ def test_a_task_that_is_lost_is_carried_out_again(databases: tuple[Database, Spa
     numbers = session.sql("SELECT id * 7 % 13 AS p0 FROM range(1000)")
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors have no tests
     try:
-        outcome = carry_out(session, {"w_rows": numbers}, {}, pickled(work), Relation("again"))
+        outcome = carry_out(session, {"w_rows": numbers}, {}, pickled(work), MetastoreTable(session, Relation("again")))
     finally:
         cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     assert mark.exists()

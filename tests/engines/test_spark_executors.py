@@ -22,6 +22,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.daemon import NEEDED
+from sqlanon.engines.spark.new_tables import MetastoreTable
 from sqlanon.errors import Cancelled, EngineError, PolicyError, ProtectionError
 from sqlanon.sql import Relation, Statement
 from tests.carried_searches import PEOPLE, DividingEngine, facts_of, request_of, tables_of
@@ -74,8 +75,8 @@ class ExecutingEngine(DividingEngine):
 
         small = {table.name: read_table(self, table) for table in tables}
         frames = {table.name: self._frame(table) for table in rows}
-        place = Relation(f"outcome_{next(_numbers)}")
-        outcomes = carry_out_in_parts(self.session, frames, small, list(map(pickled, works)), place)
+        made = MetastoreTable(self.session, Relation(f"outcome_{next(_numbers)}"))
+        outcomes = carry_out_in_parts(self.session, frames, small, list(map(pickled, works)), made)
         for outcome in outcomes:
             for name in outcome.dropped:
                 self.run("engine/drop_table", table=self.temporary(name))
@@ -109,7 +110,9 @@ def carried(session: SparkSession, work: Callable[[Engine], Any], place: str, **
     """Carry out work over some rows in an executor."""
     from sqlanon.engines.spark.executors import carry_out, pickled
 
-    return carry_out(session, {"w_rows": session.sql(NUMBERS)}, tables, pickled(work), Relation(place))
+    return carry_out(
+        session, {"w_rows": session.sql(NUMBERS)}, tables, pickled(work), MetastoreTable(session, Relation(place))
+    )
 
 
 @pytest.mark.variants(2)
@@ -276,7 +279,9 @@ def test_rows_are_divided_among_tasks(session: SparkSession) -> None:
         return engine.fetch(Statement("read", "SELECT DISTINCT n FROM w_rows"))
 
     frame = session.sql("SELECT id AS p0, CAST(id % 3 AS INT) AS n, id % 3 AS part FROM range(1000)")
-    parts = carry_out_in_parts(session, {"w_rows": frame}, {}, [pickled(work)] * 4, Relation("parts"))
+    parts = carry_out_in_parts(
+        session, {"w_rows": frame}, {}, [pickled(work)] * 4, MetastoreTable(session, Relation("parts"))
+    )
     assert [one.value for one in parts] == [[(0,)], [(1,)], [(2,)], []]
     assert [one.rows["made"].count() for one in parts] == [334, 333, 333, 0]
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
+from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.runs.runner import run
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import gc
-from tests.spark_child import in_phase, policy_of, released, work_files
+from tests.patience import PATIENCE
+from tests.run_support import open_database
+from tests.spark_child import CANARY, in_phase, policy_of, private_files, released, work_files
 from tests.spark_support import SharedSpark, SparkTables, needs_spark, open_spark
 
 pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.in_turns(8, 0)]
@@ -45,18 +50,69 @@ def test_a_driver_that_is_killed_leaves_the_old_release(spark: SparkTables, home
     """One phase each turn, as two JVMs and two executors are started for each."""
     before = json.loads((home / "before.json").read_text())
     assert released(spark) == before
-    assert _work_tables(spark) != [], "there was something to clear"
+    assert work_files(home) != [], "there was something to clear"
     policy = policy_of(spark, 50)
     with open_session(policy, EngineOptions()) as session:
         assert gc(session.engine, session.catalog) != []
         assert gc(session.engine, session.catalog) == []
     assert released(spark) == before
     assert _work_tables(spark) == []
-    assert work_files(home) == []
+    assert private_files(home) == []
     assert list(home.glob("catalog.duckdb.run-*")) == [], "nor what it told others of its progress"
     with _reading(spark) as seen:
         assert run(policy, replace=True).published
     assert {str(before)} <= seen <= {str(before), str(released(spark))}, "readers see whole releases alone"
+
+
+@pytest.mark.variants(1)
+@pytest.mark.parametrize("phase", ["encode", "search", "recode", "verify", "publish"])
+def test_a_group_that_is_killed_leaves_no_raw_value_after_gc(
+    phase: str, tmp_path: Path, shared_spark: SharedSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the path in the ledger: no Spark is started for that, and no metastore is left that could be asked."""
+    shared_spark.close()
+    with in_phase(phase, tmp_path, "file"):
+        pass
+    assert _names(tmp_path / "work") >= {"people.parquet", "released.parquet", "catalog.duckdb"}
+    assert private_files(tmp_path) != [], "there was something to clear"
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "temporary").glob("sqlanon-spill-*")} == {0o700}
+    monkeypatch.chdir(tmp_path)
+    url = f"duckdb:///{tmp_path}/work/catalog.duckdb"
+    with connect(url) as engine, Catalog.open(engine) as catalog:
+        gc(engine, catalog)
+        assert gc(engine, catalog) == []
+        assert catalog.living_runs() == []
+    assert _names(tmp_path / "work") == {"people.parquet", "released.parquet", "catalog.duckdb"}
+    assert list((tmp_path / "temporary").iterdir()) == []
+    holding = {path.relative_to(tmp_path / "work").parts[0] for path in tmp_path.rglob("*") if _holds_canary(path)}
+    assert holding <= {"people.parquet", "released.parquet"}
+    with open_database(url) as kept:
+        statuses = [status for (status,) in kept.sql("SELECT status FROM sqlanon.runs ORDER BY started")]
+    assert statuses[0] == "published"
+    assert statuses[1] in ({"failed", "published"} if phase == "publish" else {"failed"})
+
+
+@pytest.mark.in_turns(8, 3)
+def test_a_run_whose_java_is_killed_leaves_nothing(tmp_path: Path, shared_spark: SharedSpark) -> None:
+    shared_spark.close()
+    with in_phase("recode", tmp_path, "file") as child:
+        assert work_files(tmp_path) != []
+        (java,) = [one for one in psutil.Process(child.pid).children() if "java" in one.name()]
+        java.kill()
+        assert child.wait(PATIENCE) != 0
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert _names(tmp_path / "work") == {"people.parquet", "released.parquet", "catalog.duckdb"}
+    with open_database(f"duckdb:///{tmp_path}/work/catalog.duckdb") as kept:
+        assert kept.sql("SELECT status FROM sqlanon.runs ORDER BY started") == [("published",), ("failed",)]
+        assert kept.sql("SELECT * FROM sqlanon.work_tables WHERE database LIKE 'files of %'") == []
+
+
+def _names(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()}
+
+
+def _holds_canary(path: Path) -> bool:
+    return path.is_file() and CANARY.encode() in path.read_bytes()
 
 
 @contextlib.contextmanager

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from sqlanon.catalog import Catalog, RunStart, Status
+from sqlanon.catalog import Catalog, LedgerEntry, RunStart, Status
+from sqlanon.catalog.location import database_of
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind
@@ -431,3 +432,26 @@ def test_a_table_of_delta_is_replaced_by_one_statement(
     ]
     assert not publisher.is_published(staging)
     assert bool(publisher.problems(release, replace=False)) is (existing is not None)
+
+
+def test_files_of_work_tables_that_no_metastore_knows_are_removed(
+    spark: SparkEngine, tables: Path, tmp_path: Path
+) -> None:
+    """By the beginning of their names in the ledger, in the directory of a schema that was forgotten."""
+    url, place = f"duckdb:///{tmp_path}/catalog.duckdb", tables / "forgotten.db"
+    for name in ("w_0badcafe_witness", "w_0badcaff_of_another"):
+        (place / name).mkdir(parents=True)
+        (place / name / "part-0").write_text("raw")
+    link = place / "w_0badcafe_link"
+    link.symlink_to(tmp_path)
+    with Catalog.open(spark, url=url) as ending:
+        run = ending.start_run(RunStart("people", "released", "", "mondrian", "4.1"))
+        ending.ledger_add(LedgerEntry(run, Relation("w_0badcafe_", "forgotten"), database_of(spark), is_prefix=True))
+    with Catalog.open(spark, url=url) as catalog:
+        assert gc(spark, catalog, str(tmp_path))[:3] == [
+            f"kept {link}, which is not a directory of this user: its owner is to remove it",
+            f"removed directory {place}/w_0badcafe_witness",
+            f"marked run {run} as failed",
+        ]
+        assert catalog.ledger(run) == []
+    assert {path.name for path in place.iterdir()} == {link.name, "w_0badcaff_of_another"}

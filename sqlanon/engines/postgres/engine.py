@@ -284,7 +284,7 @@ class PostgresEngine(Engine):
 
     # --- what is there
 
-    def prepare_work(self, schema: str) -> None:
+    def prepare_work(self, schema: str) -> tuple[Path, ...]:
         """Make the schema of work tables if there is none; ask first, as a role may use one that it couldn't make."""
         if not self.query("publish/describe_schema", schema=Text(schema)):
             self.run("catalog/create_schema", schema=Relation(schema))
@@ -296,6 +296,7 @@ class PostgresEngine(Engine):
                 " raw values. REVOKE USAGE on that schema, or name one that others can't use in the policy"
                 " (catalog: {schema: ...})."
             )
+        return ()
 
     def analyze(self, *tables: Relation, columns: Sequence[Identifier] = ()) -> None:
         if tables:

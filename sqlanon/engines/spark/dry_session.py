@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlanon.engines.dry_session import DrySession, UnsentStatement
@@ -34,11 +36,13 @@ class SparkDrySession(DrySession):
     """See the module.
 
     tables: of the session, of which nothing but the places of work tables is changed.
+    is_local: whether a run keeps its work tables in a private directory of this machine.
     """
 
-    def __init__(self, tables: WorkTables, renderer: TwofoldRenderer) -> None:
+    def __init__(self, tables: WorkTables, renderer: TwofoldRenderer, *, is_local: bool) -> None:
         self._tables = tables
         self._renderer = renderer
+        self._is_local = is_local
 
     def written(self, statement: Statement) -> UnsentStatement:
         text = self._renderer.names_in(statement)
@@ -75,8 +79,14 @@ class SparkDrySession(DrySession):
         return None if known is None else [(json.dumps(_described(known, columns(known))),)]
 
     def prepare_work(self, schema: str) -> list[UnsentStatement]:
+        if self._is_local:
+            return []
         self._tables.schema = schema
         return [self.written_there(SparkSQL.renderer()("catalog/create_schema", schema=Relation(schema)))]
+
+    @property
+    def work_directories(self) -> tuple[Path, ...]:
+        return (Path(tempfile.gettempdir(), "sqlanon-spill-0-private"),) if self._is_local else ()
 
     def session_there(self) -> Engine:
         return DuckDBEngine.connect(MEMORY_URL, EngineOptions())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,19 +16,29 @@ from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.dry_session import SparkDrySession
-from sqlanon.engines.spark.errors import statement_error, unless_disconnected
-from sqlanon.engines.spark.files import FilesOfSpark, write_directory
+from sqlanon.engines.spark.errors import names_nothing, statement_error, unless_disconnected
+from sqlanon.engines.spark.files import FilesOfSpark, copy_directory, write_directory
 from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
-from sqlanon.engines.spark.new_tables import create_empty, create_filled, ends_its_quotes, table_and_query
-from sqlanon.engines.spark.session import FILE_MASK, close_session, in_one_job, open_session
+from sqlanon.engines.spark.new_tables import MetastoreTable, NewTable, ends_its_quotes, table_and_query
+from sqlanon.engines.spark.orphans import remove_orphans
+from sqlanon.engines.spark.session import (
+    FILE_MASK,
+    close_session,
+    in_one_job,
+    make_work_directories,
+    open_session,
+    spill_directory,
+    spill_places,
+    warehouse_of,
+)
 from sqlanon.engines.spark.shared_parts import with_parts_shared
 from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
 from sqlanon.engines.spark.types import column_of
 from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.spark.work_tables import (
-    COMES_HOME,
     OF_NODES,
     WITH_ROWS,
+    PlacedStatement,
     WorkTables,
     creates,
     named_in,
@@ -50,23 +59,6 @@ _DROPS = ("drop_table", "drop_tables")
 MOST_OF_MESSAGE = 64_000_000  # bytes of tables: a Connect server takes messages of 128 MB, with all that is around them
 
 
-@dataclass(frozen=True)
-class _Placed(Statement):
-    """A statement as its place takes it.
-
-    writes: the work table that it writes, if it writes one; creates: and makes.
-    """
-
-    place: Place = Place.SPARK
-    writes: str | None = None
-    creates: bool = False
-
-    @property
-    def comes_home(self) -> bool:
-        """Tell whether Spark works out what is kept at home."""
-        return self.creates and self.place is Place.SPARK and self.name.startswith(COMES_HOME)
-
-
 class SparkEngine(Engine):
     """One session with Spark, for the rows, and an embedded database at home, for all that is small.
 
@@ -81,7 +73,7 @@ class SparkEngine(Engine):
         self.limits = options
         self._session: SparkSession = open_session(address, options.statement_timeout)
         self._worker = StatementWorker("spark", options.statement_timeout, self._interrupt)
-        self._tables = WorkTables(self._session)
+        self._tables = WorkTables(self._session, spill_directory())
         self._renderer = TwofoldRenderer(self._tables.home.render, SparkSQL.renderer())
 
     @classmethod
@@ -115,7 +107,7 @@ class SparkEngine(Engine):
 
     def identity(self) -> str:
         """Identify the metastore by the directory of its tables."""
-        return f"spark {self._session.conf.get('spark.sql.warehouse.dir')}"
+        return f"spark {warehouse_of(self._session)}"
 
     def _fork(self) -> SparkEngine:
         return SparkEngine(self._address, self.limits)
@@ -147,7 +139,7 @@ class SparkEngine(Engine):
     def fetch_blocks(self, statement: Statement, size: int = BLOCK) -> Iterator[list[tuple[Any, ...]]]:
         return super().fetch_blocks(self._placed(statement), size)
 
-    def _placed(self, statement: Statement) -> _Placed:
+    def _placed(self, statement: Statement) -> PlacedStatement:
         """Choose the place of a statement, have its tables there, and write it as it is written there."""
         text = self._renderer.names_in(statement)
         place = self._tables.place_of(statement.name, text)
@@ -159,31 +151,28 @@ class SparkEngine(Engine):
         needed = [name for name in named_in(text) if not (makes and name == written)]
         self._guarded(statement.name, lambda: self._tables.bring(needed, place))
         text = finished.text if place is Place.HOME else self._tables.text_for_spark(finished.text)
-        return _Placed(finished.name, text, place, written, makes)
+        return PlacedStatement(finished.name, text, place, written, makes)
 
     def _execute(self, statement: Statement) -> int:
         if _is_at_home(statement):
             return self._tables.home.execute(statement)
-        if isinstance(statement, _Placed) and statement.comes_home:
+        if isinstance(statement, PlacedStatement) and statement.comes_home:
             return self._guarded(statement.name, lambda: self._fetch_home(statement))
-        if isinstance(statement, _Placed) and statement.creates and self._tables.schema is None:
-            name = statement.writes or ""
-            self._guarded(statement.name, lambda: self._tables.cache(name, statement.text))
-            return -1
-        if new := table_and_query(statement.text):
+        if isinstance(statement, PlacedStatement) and statement.creates:
+            name, is_empty = statement.writes or "", statement.name.startswith(WITH_ROWS)
+            self._guarded(statement.name, lambda: self._tables.create(name, statement.text, is_empty=is_empty))
+        elif new := table_and_query(statement.text):
             self._create_filled(statement, *new)
         else:
             self._fetch(statement)
         return -1
 
     def _create_filled(self, statement: Statement, table: Relation, query: str) -> None:
-        """Make a table of a query; a work table is known before its rows are there, so that its name can be dropped."""
-        if isinstance(statement, _Placed) and statement.writes is not None:
-            self._tables.note_written(statement.writes, Place.SPARK)
-        create = create_empty if statement.name.startswith(WITH_ROWS) else create_filled
-        self._guarded(statement.name, lambda: create(self._session, table, self._session.sql(query)))
+        """Make a table of the metastore, such as a version of a release, of a query."""
+        made = MetastoreTable(self._session, table)
+        self._guarded(statement.name, lambda: made.create_filled(self._session.sql(query)))
 
-    def _fetch_home(self, statement: _Placed) -> int:
+    def _fetch_home(self, statement: PlacedStatement) -> int:
         """Keep at home what a statement would make a table of; the number of its rows."""
         counts_nodes = statement.name.startswith(OF_NODES)
         with in_one_job(self._session) if counts_nodes else contextlib.nullcontext():
@@ -320,9 +309,8 @@ class SparkEngine(Engine):
     def _carry_out_keeping(
         self, tables: Sequence[Relation], rows: Sequence[Relation], works: Sequence[Callable[[Engine], _T]]
     ) -> list[_T]:
-        """Carry out parts of a work, whose rows are in a table where there is a schema for it, else in executors."""
-        schema = self._tables.schema
-        made = None if schema is None else Relation(f"{rows[0].name}_carried", schema)
+        """Carry out parts of a work, whose rows are in a table where the session makes some, else in executors."""
+        made = self._tables.new_table(f"{rows[0].name}_carried")
         frames = {one.name: self._tables.frame(one.name) for one in rows}
         return self._carry_out(self._read_small(tables), frames, works, made)
 
@@ -336,7 +324,7 @@ class SparkEngine(Engine):
         small: Mapping[str, pyarrow.Table],
         frames: Mapping[str, DataFrame],
         works: Sequence[Callable[[Engine], _T]],
-        made: Relation | None,
+        made: NewTable | None,
     ) -> list[_T]:
         from sqlanon.engines.spark.executors import carry_out_in_parts, pickled
 
@@ -348,18 +336,47 @@ class SparkEngine(Engine):
             self._tables.receive(outcome.rows, outcome.tables, outcome.kept)
         return [outcome.value for outcome in outcomes]
 
-    def prepare_work(self, schema: str) -> None:
+    def prepare_work(self, schema: str) -> tuple[Path, ...]:
+        """Make the place of work tables: where Spark is on this machine alone, a private directory.
+
+        Elsewhere it is a schema of the metastore, whose files are as private as the cluster's mask makes them.
+        """
         mask = self._session.conf.get(FILE_MASK, None)
         if mask is not None and not mask.endswith("77"):
             raise AccessError(
                 f"{FILE_MASK}={mask} would let others read the work tables in schema {Identifier(schema)}, which hold"
-                " raw values: leave it out, and give rights to releases by the cluster's own means."
+                " raw values, and releases that are not verified yet: leave it out, and give rights to releases by the"
+                " cluster's own means."
             )
+        if self._address.is_local:
+            directories = make_work_directories(self._session)
+            self._tables.directory = directories[0]
+            return directories
         self.run("catalog/create_schema", schema=Relation(schema))
         self._tables.schema = schema
+        return ()
+
+    def remove_orphans(self, prefix: Relation) -> list[str]:
+        return list(remove_orphans(self, prefix))
+
+    def spill_places(self) -> tuple[Path, ...]:
+        return spill_places()
+
+    def remove_work(self) -> None:
+        self._tables.remove_directory()
 
     def list_made(self, prefix: Relation) -> list[MadeRelation]:
         """List tables and views by their names; those of temporary views are no part of it."""
+        if prefix.parts[:2] == self.temporary("").parts[:2]:
+            return [MadeRelation(self.temporary(name), False) for name in self._tables.rows_named(prefix.name)]
+        try:
+            return self._list_named(prefix)
+        except EngineError as error:
+            if names_nothing(error):  # as a metastore in memory forgets its schemas
+                return []
+            raise
+
+    def _list_named(self, prefix: Relation) -> list[MadeRelation]:
         schema = Identifier(prefix.schema or self.home().schema or "")
         names = Text(f"{prefix.name}*")
         views = self.query("engine/list_views_named", schema=schema, prefix=names)
@@ -374,7 +391,7 @@ class SparkEngine(Engine):
         ]
 
     def dry_session(self) -> SparkDrySession:
-        return SparkDrySession(self._tables, self._renderer)
+        return SparkDrySession(self._tables, self._renderer, is_local=self._address.is_local)
 
     # --- files
 
@@ -386,7 +403,10 @@ class SparkEngine(Engine):
         return None if path is None else FilesOfSpark(self, path).version()
 
     def write_directory(self, relation: Relation, path: Path) -> None:
-        write_directory(self, relation, path)
+        if (files := self._tables.files_of(relation)) is not None:
+            copy_directory(files, path)
+        else:
+            write_directory(self, relation, path)
 
     @property
     def writes_here(self) -> Capability:
@@ -464,7 +484,7 @@ class SparkEngine(Engine):
 
 
 def _is_at_home(statement: Statement) -> bool:
-    return isinstance(statement, _Placed) and statement.place is Place.HOME
+    return isinstance(statement, PlacedStatement) and statement.place is Place.HOME
 
 
 def _rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:

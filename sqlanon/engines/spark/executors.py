@@ -32,13 +32,11 @@ import pyarrow
 from markupsafe import Markup
 from pyspark import cloudpickle
 
-from sqlanon.engines.spark.dialect import SparkSQL
-from sqlanon.engines.spark.new_tables import create_filled, name_for_methods, quoted_for_methods
+from sqlanon.engines.spark.new_tables import NewTable, quoted_for_methods
 from sqlanon.engines.spark.records import DELIVERY, Delivery, RecordLayout, RowTable, from_bytes, to_bytes
 from sqlanon.engines.spark.tasks import WHOLE_TYPES, ArrivingTable, CarriedWork, versions
 from sqlanon.engines.spark.twofold import Place, TakenHalf, half
 from sqlanon.errors import PolicyError
-from sqlanon.sql import Relation
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -76,18 +74,18 @@ def carry_out(
     rows: Mapping[str, DataFrame],
     tables: Mapping[str, pyarrow.Table],
     work: bytes,
-    place: Relation | None,
+    made: NewTable | None,
 ) -> Outcome:
     """Carry out work in one task of an executor that holds all rows.
 
     rows, tables: what the work finds in its session as temporary tables of these names; there are rows of one at least.
     work: a call, pickled by `pyspark.cloudpickle`, that gets a `DuckDBEngine`; it may drop what it is given.
-    place: the name of the Parquet table to make, which the caller drops when it needs the rows no longer; None where
-        executors keep the rows, if the work leaves any: one that is lost has its part of the work carried out again.
+    made: the Parquet table to make, which the caller drops when it needs the rows no longer; None where executors keep
+        the rows, if the work leaves any: one that is lost has its part of the work carried out again.
 
     Raises what the work raised, where that is an error of this program, else EngineError; errors of Spark as they are.
     """
-    (outcome,) = carry_out_in_parts(session, rows, tables, [work], place)
+    (outcome,) = carry_out_in_parts(session, rows, tables, [work], made)
     return outcome
 
 
@@ -96,7 +94,7 @@ def carry_out_in_parts(
     rows: Mapping[str, DataFrame],
     tables: Mapping[str, pyarrow.Table],
     works: Sequence[bytes],
-    place: Relation | None,
+    made: NewTable | None,
 ) -> list[Outcome]:
     """Carry out each of some works in a task of its own, over the rows that are its part.
 
@@ -118,13 +116,13 @@ def carry_out_in_parts(
         versions(),
     )
     done = records.mapInArrow(carried.run, layout.schema)
-    if place is None:
+    if made is None:
         return _read_kept(done, layout, len(works))
     try:
-        create_filled(session, place, done, _ROWS_OF_FILE)
-        return _read_outcomes(session.table(name_for_methods(place)), layout, len(works))
+        made.create_filled(done, _ROWS_OF_FILE)
+        return _read_outcomes(made.frame(), layout, len(works))
     except BaseException:
-        session.sql(SparkSQL.renderer()("engine/drop_table", table=place).text)
+        made.drop()
         raise
 
 

@@ -70,13 +70,21 @@ class Metastore:
 
     def has_schema(self, schema: Relation) -> bool:
         """Tell whether there is a schema."""
+        return self._describe_schema(schema) is not None
+
+    def location_of_schema(self, schema: Relation) -> str | None:
+        """Look up the directory of a schema, spelled in one way; None where there is no schema."""
+        described = self._describe_schema(schema)
+        return None if described is None else _spelled_once(described.get("Location", ""))
+
+    def _describe_schema(self, schema: Relation) -> dict[str, str] | None:
         try:
-            self._engine.query_there("publish/describe_schema", schema=schema)
+            lines = self._engine.query_there("publish/describe_schema", schema=schema)
         except EngineError as error:
             if names_nothing(error):
-                return False
+                return None
             raise
-        return True
+        return {str(name): str(value) for name, value in lines}
 
     def describe(self, relation: Relation) -> dict[str, Any] | None:
         """Describe a table or view as Spark's JSON does; None where there is none."""
@@ -109,8 +117,7 @@ class Metastore:
     def location_of(self, relation: Relation) -> str | None:
         """Look up the directory of a table's files, spelled in one way; None where there is none, as of a view."""
         lines = dropwhile(lambda line: line[0] != _DETAILS, self._lines(relation) or [])
-        location = dict(lines).get("Location", "")
-        return re.sub(r"^(\w+):/+", r"\1:/", location).rstrip("/") or None
+        return _spelled_once(dict(lines).get("Location", ""))
 
     def format_of(self, relation: Relation) -> str | None:
         """Look up the format of a table of any catalog, empty where it has none; None where there is no table."""
@@ -128,6 +135,10 @@ class Metastore:
                 return None
             raise
         return [(str(name), str(value)) for name, value, _ in lines]
+
+
+def _spelled_once(location: str) -> str | None:
+    return re.sub(r"^(\w+):/+", r"\1:/", location).rstrip("/") or None
 
 
 def _type_of(spelled: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib.util
 import logging
@@ -10,13 +11,13 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.embedded import MEMORY_URL
-from sqlanon.engines.private import make_private_directory, remove_directory
+from sqlanon.engines.private import make_private_directory, remove_dead_directories, remove_directory
 from sqlanon.engines.session_limits import kilobytes
 from sqlanon.engines.spark.connect import limit_retries, require_server
 from sqlanon.engines.spark.errors import opening_error, unless_disconnected
@@ -27,6 +28,7 @@ from sqlanon.engines.worker import StatementWorker
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 MEANINGS = {
@@ -36,12 +38,20 @@ MEANINGS = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # 01 in the name of a directory stays a text
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",  # a time without a zone is read as one
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 says of no time whether it has a zone
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",  # one calendar for all days
+    "spark.sql.parquet.writeLegacyFormat": "false",  # of decimals and lists
 }
-"""Settings by which statements mean the same whatever the cluster's own are."""
+"""Settings by which statements, and the files that they read and write, mean the same whatever the user's own are."""
 ADAPTIVE = "spark.sql.adaptive.enabled"
 SHUFFLED_PARTS = "spark.sql.shuffle.partitions"
 FEW_PARTS = 32  # of what is shuffled, where that does not grow with the rows
 FILE_MASK = "spark.hadoop.fs.permissions.umask-mode"
+_WAREHOUSE = "spark.sql.warehouse.dir"
+_LOCAL_DIR, _LOCAL_DIRS = "spark.local.dir", "SPARK_LOCAL_DIRS"  # a setting, and the variable that goes before it
 _ANSWER = 10.0  # seconds for a Connect server
 _END = 30.0  # seconds for a JVM without a context
 _LOG = Path(__file__).with_name("log4j2.properties")
@@ -61,7 +71,9 @@ _lock = threading.Lock()
 _open = 0
 _owned: Any = None  # the session that started the context, where the program did
 _latest: SparkAddress | None = None  # where the program started one last, whose JVM runs on
-_spill: Path | None = None  # what that one's shuffles and cached rows are in
+_spills: tuple[Path, ...] = ()  # what that one's shuffles, cached rows and work tables are in
+_java_files: Path | None = None  # the temporary files of that JVM
+_warehouse: tuple[str, str] = ("", "")  # of a context whose tables end with it: by its setting, and where it would be
 
 
 def open_session(address: SparkAddress, timeout: float | None = None) -> SparkSession:
@@ -121,15 +133,40 @@ def close_session(session: SparkSession) -> None:
 
 def _end_unused() -> None:
     """End the context that the program started, and remove its spill, where no session is open."""
-    global _owned, _spill
+    global _owned, _spills
     if _open:
         return
     if _owned is not None:
         with unless_disconnected():
             _owned.stop()
         _owned = None
-    remove_directory(_spill)
-    _spill = None
+    for directory in _spills:
+        remove_directory(directory)
+    _spills = ()
+
+
+def make_work_directories(session: SparkSession) -> tuple[Path, ...]:
+    """Make a private directory for the work tables of one run, where Spark spills; see `Engine.prepare_work`."""
+    place = spill_directory() or (session.conf.get(_LOCAL_DIR, None) or "").partition(",")[0] or None
+    made = make_private_directory(place)
+    return (made, *_spills, *([] if _java_files is None else [_java_files]))
+
+
+def spill_directory() -> Path | None:
+    """Return the private directory for spill of this machine's Spark; None where the program has started none."""
+    return _spills[0] if _spills else None
+
+
+def spill_places() -> tuple[Path, ...]:
+    """List the directories that hold the private ones for spill of this machine's Spark."""
+    return tuple(directory.parent for directory in _spills)
+
+
+def warehouse_of(session: SparkSession) -> str:
+    """Name the directory of the session's tables; of tables that end with the session, where they would be else."""
+    warehouse = str(session.conf.get(_WAREHOUSE))
+    private, usual = _warehouse
+    return usual if warehouse == private else warehouse
 
 
 def _connect(address: SparkAddress, timeout: float | None) -> SparkSession:
@@ -176,7 +213,8 @@ def _start(address: SparkAddress) -> None:
 
     By another thread, which Ctrl-C does not end: a JVM whose start is given up half-way would never end.
     """
-    global _latest, _spill
+    global _latest, _spills, _java_files
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     if _latest not in (None, address):
@@ -189,15 +227,21 @@ def _start(address: SparkAddress) -> None:
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # tasks find what this program finds
         os.environ.setdefault("SPARK_DRIVER_MEMORY", f"{heap_size(_memory_limit())}m")
-        _spill = make_private_directory()
-        settings["spark.local.dir"] = str(_spill)
         settings["spark.python.daemon.module"] = "sqlanon.engines.spark.daemon"
+        settings["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={_files_of_java()}"'
+    settings |= address.settings or {}
+    if master.startswith("local"):
+        _spills = _make_spills(settings)
     builder = SparkSession.builder.appName("sqlanon").master(master)
-    for name, value in {**settings, **(address.settings or {})}.items():
+    for name, value in settings.items():
         builder = builder.config(name, value)
 
     def start() -> None:
         global _owned
+        with _spilling_into(_spills):
+            context = SparkContext.getOrCreate(SparkConf().setAll([*settings.items(), ("spark.master", master)]))
+        for name, value in _private_warehouse(context).items():
+            builder.config(name, value)
         _owned = builder.getOrCreate()
 
     worker = StatementWorker("spark-start", None, lambda: None)
@@ -205,6 +249,59 @@ def _start(address: SparkAddress) -> None:
         worker.run(start)
     finally:
         worker.close()
+
+
+def _files_of_java() -> Path:
+    """Make the directory for temporary files of the JVM, which runs on from one context to the next."""
+    global _java_files
+    if _java_files is None:
+        _java_files = make_private_directory()
+        atexit.register(_remove_files_of_java)
+    return _java_files
+
+
+def _remove_files_of_java() -> None:
+    global _java_files
+    remove_directory(_java_files)
+    _java_files = None
+
+
+def _make_spills(settings: dict[str, str]) -> tuple[Path, ...]:
+    """Make a private directory in each place for spill, and have Spark use them; the environment's places go first.
+
+    What killed processes left there is removed.
+    """
+    places = os.environ.get(_LOCAL_DIRS) or settings.get(_LOCAL_DIR) or ""
+    made = tuple(make_private_directory(place.strip() or None) for place in places.split(","))
+    for directory in made:
+        with contextlib.suppress(OSError):  # another process removes the same
+            list(remove_dead_directories(directory.parent))
+    settings[_LOCAL_DIR] = ",".join(map(str, made))
+    return made
+
+
+@contextlib.contextmanager
+def _spilling_into(places: Sequence[Path]) -> Iterator[None]:
+    """Let a JVM that starts inside take these places for those that the environment names."""
+    named = os.environ.get(_LOCAL_DIRS)
+    if named is None or not places:
+        yield
+        return
+    os.environ[_LOCAL_DIRS] = ",".join(map(str, places))
+    try:
+        yield
+    finally:
+        os.environ[_LOCAL_DIRS] = named
+
+
+def _private_warehouse(context: SparkContext) -> dict[str, str]:
+    """Have tables that end with a context in its private directory; no setting for others, which stay."""
+    global _warehouse
+    known = context.getConf()
+    if not _spills or known.contains(_WAREHOUSE) or known.get("spark.sql.catalogImplementation") == "hive":
+        return {}
+    _warehouse = f"file:{_spills[0]}/warehouse", f"file:{Path.cwd()}/spark-warehouse"
+    return {_WAREHOUSE: _warehouse[0]}
 
 
 def _silence_libraries() -> None:

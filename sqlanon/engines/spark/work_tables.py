@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.duckdb.exchange import create_table
+from sqlanon.engines.embedded import MEMORY_URL
+from sqlanon.engines.private import remove_directory
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import unless_disconnected
+from sqlanon.engines.spark.new_tables import MetastoreTable, NewTable, TableOfFiles
 from sqlanon.engines.spark.shared_parts import with_parts_shared
 from sqlanon.engines.spark.twofold import Place
 from sqlanon.errors import EngineError
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, Statement
 
 if TYPE_CHECKING:
     import pyarrow
@@ -91,19 +97,42 @@ def reads_others(text: str) -> bool:
     return _OF_OTHERS.search(_NAMED.sub("work", text)) is not None
 
 
+@dataclass(frozen=True)
+class PlacedStatement(Statement):
+    """A statement as its place takes it.
+
+    writes: the work table that it writes, if it writes one; creates: and makes.
+    """
+
+    place: Place = Place.SPARK
+    writes: str | None = None
+    creates: bool = False
+
+    @property
+    def comes_home(self) -> bool:
+        """Tell whether Spark works out what is kept at home."""
+        return self.creates and self.place is Place.SPARK and self.name.startswith(COMES_HOME)
+
+
 class WorkTables:
     """The tables of a session by name, and where each of them is: at home, with Spark, or the same in both places.
 
     home: the embedded database.
+    directory, schema: the place of the tables that Spark makes; a session with neither makes none.
     """
 
-    def __init__(self, session: SparkSession) -> None:
-        self.home = DuckDBEngine.connect("duckdb:///:memory:")
-        self.schema: str | None = None  # of the tables that Spark makes
+    def __init__(self, session: SparkSession, spill: Path | None = None) -> None:
+        """`spill` is where the database at home has its own directory; None where temporary files go."""
+        self.home = DuckDBEngine.connect(
+            MEMORY_URL, EngineOptions(temp_directory=None if spill is None else str(spill))
+        )
+        self.directory: Path | None = None
+        self.schema: str | None = None
         self._session = session
         self._renderer = SparkSQL.renderer()
         self._at: dict[str, set[Place]] = {}
         self._sent: set[str] = set()  # temporary views of Spark's, made of tables from home
+        self._of_files: dict[str, TableOfFiles] = {}
         self._cached: dict[str, DataFrame] = {}
 
     def place_of(self, template: str, text: str) -> Place:
@@ -123,13 +152,39 @@ class WorkTables:
         return with_parts_shared(named, self._renderer)
 
     def _named_by_spark(self, name: str) -> Relation:
-        """Name a table that was sent from home as the view that it is, others in the schema of work tables."""
+        """Name a table that was sent from home, or is of files, as its view; others in the schema of work tables."""
         return Relation(name, None if name in self._sent else self.schema)
 
-    def cache(self, name: str, text: str) -> None:
-        """Keep what a statement would make a table of in the executors, for a session that makes no tables."""
-        self._cached[name] = self._session.sql(query_of(text)).persist()
-        self._view(name, self._cached[name])
+    def create(self, name: str, text: str, *, is_empty: bool) -> None:
+        """Make a table of rows by a statement; a session that makes no tables keeps the rows in the executors.
+
+        is_empty: whether the query gives no rows, which need not be asked for.
+        """
+        table, rows = self.new_table(name), self._session.sql(query_of(text))
+        self.note_written(name, Place.SPARK)  # before its rows are there, so that it can be dropped
+        if table is None:
+            self._cached[name] = rows.persist()
+            self._view(name, self._cached[name])
+        elif is_empty:
+            table.create_empty(rows)
+        else:
+            table.create_filled(rows)
+
+    def new_table(self, name: str) -> NewTable | None:
+        """Choose the place of a table of rows; None for a session that makes no tables."""
+        if self.directory is not None:
+            self._of_files[name] = table = TableOfFiles(self._session, self.directory / name)
+            return table
+        return None if self.schema is None else MetastoreTable(self._session, Relation(name, self.schema))
+
+    def files_of(self, relation: Relation) -> Path | None:
+        """Return the directory of a work table's files; None where the table has none of its own."""
+        table = self._of_files.get(relation.name) if relation.parts[:2] == _HOME else None
+        return None if table is None else table.path
+
+    def rows_named(self, prefix: str) -> list[str]:
+        """List the tables of rows whose names begin with a prefix."""
+        return sorted(name for name, at in self._at.items() if Place.SPARK in at and name.startswith(prefix))
 
     def bring(self, names: Iterable[str], place: Place) -> None:
         """Have tables in a place, copied there from the other one if need be.
@@ -217,10 +272,14 @@ class WorkTables:
         places = self._at.pop(name, set())
         if Place.HOME in places:
             self.home.run("engine/drop_table", table=Relation(name, *_HOME[::-1]))
+        if (files := self._of_files.pop(name, None)) is not None:
+            files.drop()
+            return None
         if name in self._sent:
             self._sent.discard(name)
-            self._session.catalog.dropTempView(name)
-            self._forget(name)
+            with unless_disconnected():
+                self._session.catalog.dropTempView(name)
+                self._forget(name)
             return None
         return self._named_by_spark(name) if Place.SPARK in places else None
 
@@ -229,6 +288,14 @@ class WorkTables:
         frame = self._cached.pop(name, None)
         if frame is not None and not any(frame is one for one in self._cached.values()):
             frame.unpersist()
+
+    def remove_directory(self) -> None:
+        """Drop all tables of rows with their directory, if there is one, whether Spark still answers or not."""
+        if self.directory is not None:
+            for name in self.rows_named(""):
+                self.drop(name)
+            remove_directory(self.directory)
+            self.directory = None
 
     def close(self) -> None:
         """End the database at home; executors forget what they kept, as their session may go on."""

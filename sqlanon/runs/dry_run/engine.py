@@ -221,9 +221,10 @@ class RecordingEngine(Engine):
     def version(self) -> str:
         return self.inner.version
 
-    def prepare_work(self, schema: str) -> None:
+    def prepare_work(self, schema: str) -> tuple[Path, ...]:
         for unsent in self._dry.prepare_work(schema):
             self._note(unsent.sent, unsent.place)
+        return self._dry.work_directories
 
     # --- work that is carried out with the rows
 

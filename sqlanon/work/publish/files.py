@@ -164,8 +164,8 @@ class FileRelease:
 
     def _write_directory(self, relation: Relation) -> None:
         """Write a directory that holds files of Parquet alone, without marks and checksums of Spark's."""
-        self._engine.write_directory(relation, self.part)
         with _explained(self.target):
+            self._engine.write_directory(relation, self.part)
             for path in self.part.iterdir():
                 if path.suffix != PARQUET:
                     self._engine.files.remove(path)
