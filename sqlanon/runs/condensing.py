@@ -33,7 +33,8 @@ from sqlanon.runs.recording import record_without_rules
 from sqlanon.sql import Identifier, Relation, checked_name
 from sqlanon.support.environment import named
 from sqlanon.values.expressions import double_of
-from sqlanon.work.journal import Observer, Silent, status_after
+from sqlanon.work.journal import Observer, status_after
+from sqlanon.work.notebook import follower
 from sqlanon.work.publish import guard_staging
 from sqlanon.work.session import Session, open_session
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace, release_lock
@@ -73,7 +74,7 @@ def update_job(
     Raises PolicyError (with every problem of policy and table), ProtectionError (too few first rows).
     """
     with interruptible(), _open_job(policy, job, options) as opened:
-        return opened.update(rows, observer or Silent())
+        return opened.update(rows, follower(observer))
 
 
 def release_job(
