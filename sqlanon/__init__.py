@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from sqlanon.runs.tradeoffs.tradeoff import Tradeoff
     from sqlanon.verification.release import verify_release
     from sqlanon.verification.verdict import Verification
-    from sqlanon.work.journal import Observer
+    from sqlanon.work.journal import Observer, Silent
 
 _HOMES = {
     "api.calls": ("check_policy", "check_table", "draft_policy", "profile_table", "table_loss"),
@@ -127,7 +127,7 @@ _HOMES = {
     "api.frames.result": ("Anonymized",),
     "api.labels.label_columns": ("read_labels",),
     "api.risk": ("policy_risk", "table_risk"),
-    "work.journal": ("Observer",),
+    "work.journal": ("Observer", "Silent"),
     "models": (
         "AlphaK",
         "AverageRisk",
@@ -215,6 +215,7 @@ __all__ = [
     "RecordCheck",
     "RecursiveLDiversity",
     "RunResult",
+    "Silent",
     "SqlanonError",
     "Sweep",
     "TableRisk",

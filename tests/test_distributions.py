@@ -127,6 +127,26 @@ def test_the_source_is_counted_as_by_hand(database: Database) -> None:
     assert born["2000 and later"][0] == _share(decades[2000])
 
 
+def test_a_taxonomy_is_counted_in_the_groups_of_its_finest_level_that_has_few(database: Database) -> None:
+    """Labels of the policy name the bars; a group of fewer rows than a bar may stand for is among all other values."""
+    fine = {f"trade {number}": [f"fine {number}", "coarse"] for number in range(9)}  # nine groups are too many
+    jobs = {
+        "baker": ["oven", "food"],
+        "cook": ["stove", "food"],
+        "smith": ["forge", "craft"],
+        "xylophone": ["stage", "art"],
+    }
+    for mapping, level in ((jobs, 0), (jobs | fine, 1)):
+        policy = _policy(database, "mondrian")
+        attributes = ROLES | {"job": {"role": "quasi-identifier", "hierarchy": {"mapping": mapping}}}
+        policy = database.policy(policy.source.table, attributes, privacy=[{"model": "k-anonymity", "k": K}])
+        found = _found(policy)
+        groups = Counter(jobs[row[1]][level] for row in ROWS)
+        shown = {name: before for name, (before, _) in _bars(found, "job").items() if name != "all other values"}
+        assert shown == {name: _share(rows) for name, rows in groups.items() if rows >= K}
+        assert "xylophone" not in json.dumps(found)
+
+
 def test_labels_count_as_if_they_were_spread_over_their_values(database: Database) -> None:
     policy = _policy(database, "mondrian")
     ages = _bars(_found(policy), "age")

@@ -181,7 +181,8 @@ def test_a_slider_of_levels_fixes_the_candidate_with_these_levels(
 def test_the_filter_of_risk_leaves_what_is_within_it(opened: tuple[Any, list[str]], tradeoff: Tradeoff) -> None:
     page, _ = opened
     page.locator("#limit").fill("500")
-    limit = min(one.greatest for one in tradeoff.candidates if one.rows) ** 0.5
+    risks = [one.greatest for one in tradeoff.candidates if one.rows]
+    limit = (min(risks) * max(risks)) ** 0.5  # of a scale of ratios, from the least to the greatest that is there
     within = sum(0 < one.greatest <= limit for one in tradeoff.candidates)
     assert 0 < within < len(tradeoff.candidates)
     assert page.locator("#hovered").text_content().startswith(f"{within} of {len(tradeoff.candidates)} candidates")
@@ -209,3 +210,55 @@ def test_it_follows_the_screen_and_prints(opened: tuple[Any, list[str]], scheme:
     page.emulate_media(media="print", color_scheme=scheme)
     assert page.evaluate("getComputedStyle(document.querySelector('#chart .mark')).fill") == "rgb(255, 255, 255)"
     assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+def _marks(page: Any, axis: str) -> list[float]:
+    """The numbers at the lines of an axis, in percent."""
+    anchor = {"risk": "middle", "utility": "end"}[axis]
+    texts = page.locator(f"#chart text[text-anchor={anchor}]:not(.title)").all_text_contents()
+    return [float(text.removesuffix(" %").removeprefix("< ")) for text in texts]
+
+
+def _is_round(number: float) -> bool:
+    """Tell whether a number has one digit, or two of which the last is a 0 or a 5."""
+    digits = f"{number:.6g}".replace(".", "").strip("0")
+    return len(digits) <= 1 or (len(digits) == 2 and digits[-1] == "5") or float(number) % 10 == 0
+
+
+@pytest.mark.parametrize("width", [420, 1000])
+def test_marks_are_round_and_texts_keep_their_size(opened: tuple[Any, list[str]], width: int) -> None:
+    """A narrow page draws a narrower picture, in place of a smaller one, and nothing is wider than the page."""
+    page, _ = opened
+    page.set_viewport_size({"width": width, "height": 900})
+    page.wait_for_function("w => document.querySelector('.points').viewBox.baseVal.width <= w", arg=width)
+    for axis in ("risk", "utility"):
+        marks = _marks(page, axis)
+        assert len(marks) >= 3
+        assert all(map(_is_round, marks)), marks
+    drawn = page.evaluate("document.querySelector('.points').viewBox.baseVal.width")
+    assert page.locator("#chart").bounding_box()["width"] == pytest.approx(drawn, abs=1)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_the_page_starts_on_the_mean_where_the_greatest_risk_piles_up(
+    tradeoff: Tradeoff, browser: Any, tmp_path: Path
+) -> None:
+    """So it is where half of those that satisfy the policy, or more, have classes of k as their smallest."""
+    for piled, axis in ((False, "greatest"), (True, "mean")):
+        satisfying = [one for one in tradeoff.candidates if one.satisfies and one.rows]
+        risks = [0.25 if piled else 0.25 / (1 + number) for number in range(len(satisfying))]
+        candidates = tuple(dataclasses.replace(one, greatest=risk) for one, risk in zip(satisfying, risks, strict=True))
+        text = render_explore(dataclasses.replace(tradeoff, candidates=candidates), COMMAND)
+        path = tmp_path / f"{axis}.html"
+        path.write_text(text, encoding="utf-8")
+        page = browser.new_page()
+        page.goto(path.as_uri())
+        assert page.locator("#axis").input_value() == axis
+        assert page.locator("#limit").is_disabled() == piled
+        page.close()
+
+
+def test_the_title_of_a_file_is_its_name_alone(tradeoff: Tradeoff) -> None:
+    text = render_explore(dataclasses.replace(tradeoff, source="/home/ann/secret/people.csv"), COMMAND)
+    assert "<h1>people.csv</h1>" in text
+    assert "/home/ann" not in text.partition('id="data"')[0]

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.status import Status
 
 from sqlanon.work.journal import Observer, Progress, Silent
+from sqlanon.work.phases import phase_words
 
 
 @contextlib.contextmanager
-def live_observer(words: Mapping[str, str], *, is_timed: bool = True) -> Iterator[Observer]:
-    """Follow a run by one line that changes; `words`: what its phases are called. `is_timed`: with seconds of each."""
+def live_observer(*, is_timed: bool = True) -> Iterator[Observer]:
+    """Follow a run by one line that changes; `is_timed`: with seconds of each."""
     console = Console(stderr=True, highlight=False)
     with console.status("starting") as status:
-        live = _Live(status, words, is_timed)
+        live = _Live(status, is_timed)
         yield live
         live.finish()
 
@@ -25,10 +26,9 @@ def live_observer(words: Mapping[str, str], *, is_timed: bool = True) -> Iterato
 class _Live(Silent):
     """One line that changes."""
 
-    def __init__(self, status: Status, words: Mapping[str, str], is_timed: bool) -> None:
+    def __init__(self, status: Status, is_timed: bool) -> None:
         self._is_timed = is_timed
         self._status = status
-        self._words = words
         self._phase = ""
         self._started = time.perf_counter()
 
@@ -38,14 +38,13 @@ class _Live(Silent):
             return
         self.finish()
         self._phase, self._started = name, time.perf_counter()
-        self._status.update(self._words.get(name, name))
+        self._status.update(phase_words(name))
 
     def finish(self) -> None:
         """Keep a line of the phase that ends."""
         if self._phase:
             seconds = f" {time.perf_counter() - self._started:.1f} s" if self._is_timed else ""
-            word = self._words.get(self._phase, self._phase)
-            self._status.console.print(f"[green]done[/green] {word}{seconds}")
+            self._status.console.print(f"[green]done[/green] {phase_words(self._phase)}{seconds}")
 
     def progress(self, progress: Progress) -> None:
         """Show how far the search is."""

@@ -12,19 +12,7 @@ from sqlanon.cli.call import Call
 from sqlanon.errors import PolicyError
 from sqlanon.work.figures import figures
 from sqlanon.work.journal import Observer, Progress, Silent
-
-_WORDS = {
-    "plan": "planning",
-    "encode": "encoding",
-    "search": "searching",
-    "recode": "recoding",
-    "verify": "verifying",
-    "publish": "publishing",
-    "procedure": "running the procedure",
-    "ledger": "auditing the ledger",
-    "neighbours": "running over neighbouring tables",
-    "samples": "sampling mechanisms",
-}
+from sqlanon.work.phases import phase_words
 
 EVENTS_VERSION = 1
 
@@ -45,7 +33,7 @@ def observer(call: Call, progress: str, quiet: bool = False, *, is_timed: bool =
     elif sys.stderr.isatty():
         from sqlanon.cli.live import live_observer  # here, as rich is for terminals alone
 
-        with live_observer(_WORDS, is_timed=is_timed) as live:
+        with live_observer(is_timed=is_timed) as live:
             yield live
     else:
         yield _Lines()
@@ -102,4 +90,4 @@ class _Lines(Silent):
         if name == self._phase:
             return
         self._phase = name
-        print(f"{_WORDS.get(name, name)} ...", file=sys.stderr, flush=True)
+        print(f"{phase_words(name)} ...", file=sys.stderr, flush=True)

@@ -1,6 +1,7 @@
-"""Distributions of columns in the source and in the release, in shares of rows, without a text of either.
+"""Distributions of columns in the source and in the release, in shares of rows, without a text of the data.
 
-Numbers and dates are counted in bands between round ones; other values by how frequent they are, unnamed. A bar stands
+Numbers and dates are counted in bands between round ones; columns with a taxonomy by its groups, which the policy
+names; other values by how frequent they are, unnamed. A bar stands
 for at least `LEAST` rows, or k if that is more, and counts are rounded to multiples of so many rows: neither a bar nor
 the difference of two tells of fewer. Where persons are counted, a bar stands for as many rows as can't be of fewer
 persons. Of a large source the bars are those of the witness, which is a random sample then.

@@ -1,6 +1,6 @@
-"""Columns of the witness in parts that may have a bar: bands between round numbers or dates, or frequent values.
+"""Columns of the witness in parts that may have a bar: bands between round numbers or dates, groups, frequent values.
 
-They are counted in whatever session holds the rows.
+The labels of a taxonomy name the bars of its groups. Columns are counted in whatever session holds the rows.
 """
 
 from __future__ import annotations
@@ -73,6 +73,12 @@ class WitnessColumn:
         return None if self.axis is None else self.field.coding.hierarchy
 
     @property
+    def has_labels(self) -> bool:
+        """Tell whether its hierarchy is a taxonomy, whose labels the policy gives."""
+        hierarchy = self.field.attribute.hierarchy
+        return hierarchy is not None and hierarchy.kind in ("csv", "mapping")
+
+    @property
     def read(self) -> dict[str, Any]:
         """Return the values for statements that read positions."""
         if self.field.coding.is_aside:  # the code is the number of the row
@@ -115,7 +121,7 @@ def witness_columns(coded: CodedTable, axes: Sequence[Axis]) -> Iterator[Witness
 
 @dataclass(frozen=True)
 class CountedColumn:
-    """A column of the witness in parts, by bands or by the most frequent values, and its rows without a value."""
+    """A column of the witness in parts, and its rows without a value; basis: `bands`, `groups` or `frequency`."""
 
     basis: str
     parts: Sequence[BarredValues]
@@ -158,7 +164,28 @@ class ColumnCount:
 
     def _count(self, engine: Engine, rows: int, column: WitnessColumn, grid: BandGrid | None) -> CountedColumn:
         banded = None if grid is None else self._banded(engine, rows, column, grid)
-        return banded or self._frequent(engine, rows, column)
+        return banded or self._grouped(engine, rows, column) or self._frequent(engine, rows, column)
+
+    def _grouped(self, engine: Engine, rows: int, column: WitnessColumn) -> CountedColumn | None:
+        """The groups of a taxonomy, on its finest level that has few, named by its labels; None where no level has.
+
+        A group's values are neighbours in the hierarchy, so that its positions are those from its first to its last.
+        """
+        hierarchy = column.hierarchy
+        if hierarchy is None or not column.has_labels:
+            return None
+        asked = {"witness": self.coded.witness, "hierarchy": hierarchy.stored, "code": column.code}
+        for level in range(1, hierarchy.height):
+            label = Identifier(f"l{level}")
+            groups = engine.query("measures/count_groups", label=label, limit=FREQUENT + 1, **asked)
+            if len(groups) <= FREQUENT:
+                parts = [
+                    BarredValues(str(name), int(n or 0), int(least), int(greatest))
+                    for name, n, least, greatest in groups
+                ]
+                known = sum(part.rows for part in parts)
+                return CountedColumn("groups", [part for part in parts if part.rows >= self.least], rows - known)
+        return None
 
     def _banded(self, engine: Engine, rows: int, column: WitnessColumn, grid: BandGrid) -> CountedColumn | None:
         """The bands of a column; None where positions are in another order."""

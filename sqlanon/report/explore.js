@@ -4,7 +4,9 @@
   const byLevels = data.kind === "lattice";
   const candidates = data.candidates;
   const members = data.unit, member = members.replace(/s$/, "");
-  const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [900, 460, 64, 18, 30, 52];
+  const [LEFT, RIGHT, TOP, BOTTOM] = [64, 18, 30, 52];
+  const [NARROWEST, WIDEST] = [320, 900];
+  let [WIDTH, HEIGHT] = [WIDEST, 460]; // as wide as the page lets it be, so that texts keep their size
   const CELL = 16; // of the grid by which the nearest point is found
   const get = id => document.getElementById(id);
 
@@ -39,8 +41,7 @@
     parent.appendChild(made);
     return made;
   };
-  const picture = kind => drawn(get("chart"), "svg",
-    { class: kind, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, "aria-hidden": "true" });
+  const picture = kind => drawn(get("chart"), "svg", { class: kind, "aria-hidden": "true" });
 
   // --- the picture: points that never move in one layer, what moves above them in another
 
@@ -61,6 +62,8 @@
   const risk = one => one.risk[state.axis];
   const known = candidates.filter(one => one.rows > 0);
   const least = () => Math.max(1e-9, Math.min(...known.map(risk), data.before ? data.before.risk[state.axis] : 1, 0.5));
+  const greatest = known.map(one => one.risk.greatest);
+  const [lowest, highest] = known.length ? [Math.max(1e-9, Math.min(...greatest)), Math.max(1e-9, ...greatest)] : [1, 1];
   const top = Math.max(0.01, ...known.map(one => utility(one) ?? 0));
   let [low, high] = [0.001, 1];
   const x = one => LEFT + (WIDTH - LEFT - RIGHT) * Math.log(risk(one) / low) / Math.log(high / low);
@@ -69,23 +72,49 @@
   const dots = list => list.map(place => `M${at(candidates[place])}h0`).join("");
   const isShown = one => one.rows > 0 && one.risk.greatest <= state.limit * (1 + 1e-12) && (one.satisfies || !state.only);
 
+  // round numbers between two, 1, 2 or 5 times a power of ten apart, at most so many
+  function evenMarks(from, to, most) {
+    const power = 10 ** Math.floor(Math.log10((to - from) / most));
+    const step = [1, 2, 5, 10].map(digit => digit * power).find(one => Math.floor((to - from) / one) < most);
+    const marks = [];
+    for (let n = Math.ceil(from / step - 1e-9); n * step <= to * (1 + 1e-9); n += 1) marks.push(n * step);
+    return marks;
+  }
+
+  // risks to mark on their scale of ratios: powers of ten and their halves and fifths, or even steps where these are few
+  function risksToMark() {
+    const most = Math.floor((WIDTH - LEFT - RIGHT) / 70), end = Math.min(high, 1);
+    for (const digits of [[1, 2, 5], [1]]) {
+      const marks = [];
+      for (let power = Math.floor(Math.log10(low)); power <= 0; power += 1) {
+        marks.push(...digits.map(digit => digit * 10 ** power).filter(value => value >= low && value <= end));
+      }
+      if (marks.length >= 3 && marks.length <= most) return marks;
+    }
+    return evenMarks(low, end, Math.min(most, 6));
+  }
+
+  function fit() {
+    WIDTH = Math.min(WIDEST, Math.max(NARROWEST, get("chart").clientWidth || WIDEST));
+    HEIGHT = Math.round(Math.max(340, 0.51 * WIDTH));
+    for (const one of [points, over]) one.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
+    drawAxes();
+    draw();
+  }
+
   function drawAxes() {
     low = 0.8 * least();
     high = Math.min(1.25, 1.25 * Math.max(...known.map(risk), low));
     grid.replaceChildren();
-    for (let power = Math.floor(Math.log10(low)); power <= 0; power += 1) {
-      for (const digit of [1, 2, 5]) {
-        const value = digit * 10 ** power;
-        if (value < low || value > Math.min(high, 1)) continue;
-        const across = x({ risk: { [state.axis]: value } });
-        drawn(grid, "line", { class: "grid", x1: across, x2: across, y1: TOP, y2: HEIGHT - BOTTOM });
-        drawn(grid, "text", { x: across, y: HEIGHT - BOTTOM + 20, "text-anchor": "middle" }, percent(value));
-      }
+    for (const value of risksToMark()) {
+      const across = x({ risk: { [state.axis]: value } });
+      drawn(grid, "line", { class: "grid", x1: across, x2: across, y1: TOP, y2: HEIGHT - BOTTOM });
+      drawn(grid, "text", { x: across, y: HEIGHT - BOTTOM + 20, "text-anchor": "middle" }, percent(value));
     }
-    for (let step = 0; step <= 4; step += 1) {
-      const up = y({ loss: 1 - top * step / 4 });
+    for (const value of evenMarks(0, top, 5)) {
+      const up = y({ loss: 1 - value });
       drawn(grid, "line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: up, y2: up });
-      drawn(grid, "text", { x: LEFT - 8, y: up + 4, "text-anchor": "end" }, percent(top * step / 4));
+      drawn(grid, "text", { x: LEFT - 8, y: up + 4, "text-anchor": "end" }, percent(value));
     }
     const title = state.axis === "greatest" ? `greatest risk of a ${member}` : `mean risk of the ${members}`;
     drawn(grid, "text", { class: "title", x: WIDTH - RIGHT, y: HEIGHT - 10, "text-anchor": "end" }, `${title} \u2192`);
@@ -282,8 +311,7 @@
   get("axis").addEventListener("change", event => { state.axis = event.target.value; drawAxes(); draw(); });
   get("satisfying").addEventListener("change", event => { state.only = event.target.checked; draw(); });
   get("limit").addEventListener("input", event => {
-    const floor = Math.max(1e-9, Math.min(...known.map(one => one.risk.greatest), 0.5));
-    state.limit = event.target.value === "1000" ? 1 : floor ** (1 - event.target.value / 1000);
+    state.limit = highest * (lowest / highest) ** (1 - event.target.value / 1000);
     get("limit-text").textContent = percent(state.limit);
     draw();
   });
@@ -301,11 +329,22 @@
     }
   });
 
-  get("axis").value = "greatest";
+  // half of those that satisfy the policy, or more, have one greatest risk, such as 1/k: the mean tells them apart
+  function pilesUp() {
+    const counts = new Map();
+    const satisfying = known.filter(one => one.satisfies);
+    for (const one of satisfying) counts.set(one.risk.greatest, (counts.get(one.risk.greatest) ?? 0) + 1);
+    return satisfying.length > 1 && 2 * Math.max(...counts.values()) >= satisfying.length;
+  }
+
+  state.axis = pilesUp() ? "mean" : "greatest";
+  state.limit = highest;
+  get("axis").value = state.axis;
   get("limit").value = "1000";
+  get("limit").disabled = lowest === highest;
   get("satisfying").checked = false;
-  get("limit-text").textContent = percent(1);
-  drawAxes();
-  draw();
+  get("limit-text").textContent = percent(highest);
+  addEventListener("resize", fit);
+  fit();
   if (candidates.length) fix(data.best ?? data.front[0] ?? 0);
 })();

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -30,6 +31,7 @@ def render_explore(
     program = _file("explore.js")
     return template("explore.html.j2").render(
         tradeoff=tradeoff,
+        title=_title(tradeoff.source),
         by_levels=tradeoff.kind == LATTICE,
         front=[(place, _name(tradeoff, tradeoff.candidates[place])) for place in tradeoff.front[:LISTED]],
         data=Markup(_data(tradeoff, command, commands or {})),
@@ -38,6 +40,11 @@ def render_explore(
         more_style=Markup(_file("explore.css")),
         made_by=__version__,
     )
+
+
+def _title(source: str) -> str:
+    """The table as SQL writes it, or the name of a file without the place on its owner's disk."""
+    return Path(source).name if Path(source).is_absolute() else source
 
 
 def _name(tradeoff: Tradeoff, candidate: TradeoffCandidate) -> str:

@@ -127,7 +127,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Distribution:
-    """The bars of a column; `by` says what they are: `bands` of its values, or values by `frequency`."""
+    """The bars of a column; by: `bands` of its values, `groups` of its taxonomy, or values by `frequency`."""
 
     name: str
     role: str

@@ -36,7 +36,8 @@ from sqlanon.runs.recording import record_without_rules
 from sqlanon.sql import Identifier, Relation, checked_name
 from sqlanon.support.environment import named
 from sqlanon.values.expressions import double_of
-from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.journal import Observer
+from sqlanon.work.notebook import follower
 from sqlanon.work.publish import guard_staging
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace, release_lock
@@ -121,7 +122,7 @@ def _open_job(
         session.engine.require_writable()
         statistics = session.catalog.location.relation(checked_name(f"condensed_{job}"))
         with release_lock(session.engine, statistics):
-            yield _StreamRun(session, policy, observer or Silent(), replace, job, statistics)
+            yield _StreamRun(session, policy, follower(observer), replace, job, statistics)
 
 
 @dataclass

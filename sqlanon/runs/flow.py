@@ -39,7 +39,8 @@ from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.sink import Sink
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.support.environment import named
-from sqlanon.work.journal import Observer, Silent, status_after
+from sqlanon.work.journal import Observer, status_after
+from sqlanon.work.notebook import follower
 from sqlanon.work.session import Session, catalog_place
 
 
@@ -63,7 +64,7 @@ def carry_out(
     VerificationError (the staged release failed its check), AccessError, ConflictError, EngineError, Cancelled.
     Nothing is published then, unless a note of the error says otherwise.
     """
-    run = RunExecution(session, policy, observer or Silent())
+    run = RunExecution(session, policy, follower(observer))
     session.target.require_writable()
     session.target.listener = session.engine.listener = run.journal.note
     try:

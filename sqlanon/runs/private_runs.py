@@ -38,7 +38,8 @@ from sqlanon.runs.recording import record_without_rules
 from sqlanon.staging.staging import Staged
 from sqlanon.values.digest import table_digest
 from sqlanon.verification.counts import check_counts, check_drawn
-from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.journal import Observer
+from sqlanon.work.notebook import follower
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import Workspace
 
@@ -68,7 +69,7 @@ def run_private(
         raise PolicyError(NO_BUDGET)
     drawing = mechanisms or OpenDP()
     with interruptible(), open_session(policy, options or EngineOptions(), replace_release=replace) as session:
-        return PrivateRun(session, policy, observer or Silent(), replace, account or LedgerAccount(), drawing).release()
+        return PrivateRun(session, policy, follower(observer), replace, account or LedgerAccount(), drawing).release()
 
 
 @dataclass

@@ -26,7 +26,8 @@ from sqlanon.runs.flow import interruptible
 from sqlanon.runs.linking import noise_warning, plan_and_refusal
 from sqlanon.runs.recording import record_without_rules
 from sqlanon.verification.randomized import OriginalFigures, check_randomized, measure_figures
-from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.journal import Observer
+from sqlanon.work.notebook import follower
 from sqlanon.work.publish.companion import NOISE, companion_of
 from sqlanon.work.session import open_session
 
@@ -48,7 +49,7 @@ def run_randomized(
     AccessError, ConflictError, EngineError, Cancelled.
     """
     with interruptible(), open_session(policy, options or EngineOptions()) as session:
-        return RandomizedRun(session, policy, observer or Silent(), replace, key).release()
+        return RandomizedRun(session, policy, follower(observer), replace, key).release()
 
 
 def check_randomized_run(policy: Policy, options: EngineOptions | None = None) -> tuple[RandomizedPlan, str | None]:

@@ -35,7 +35,8 @@ from sqlanon.runs.recording import record_without_rules
 from sqlanon.sql import Relation
 from sqlanon.staging.staging import StagedTable
 from sqlanon.verification.hidden_rules import check_hidden, count_mined, digest_rows
-from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.journal import Observer
+from sqlanon.work.notebook import follower
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import Workspace
 
@@ -53,7 +54,7 @@ def hide_rules(
     AccessError, ConflictError, EngineError, Cancelled.
     """
     with interruptible(), open_session(policy, options or EngineOptions()) as session:
-        return HidingRun(session, policy, observer or Silent(), replace).release()
+        return HidingRun(session, policy, follower(observer), replace).release()
 
 
 def check_hiding_run(policy: Policy, options: EngineOptions | None = None) -> tuple[HidingPlan, str | None]:

@@ -176,7 +176,6 @@ class DuckDBEngine(Engine):
     def _apply_settings(self) -> None:
         """Every setting goes through SET: other connections of this process may share the instance."""
         settings: dict[str, int | bool | Text] = {"TimeZone": Text("UTC"), "preserve_insertion_order": True}
-        settings["enable_progress_bar"] = False  # it is written to stdout, where results go
         if self.limits.memory_limit is not None:
             settings["memory_limit"] = Text(self.limits.memory_limit)
         if self.limits.threads is not None:
@@ -185,6 +184,16 @@ class DuckDBEngine(Engine):
             settings["temp_directory"] = Text(str(self._private_directory))
         for name, value in settings.items():
             self._set(name, value)
+        self._hide_progress_bar()
+
+    def _hide_progress_bar(self) -> None:
+        """Turn DuckDB's own bar off, which is written to stdout, where results go.
+
+        In a notebook without ipywidgets DuckDB refuses the setting, and shows no bar.
+        """
+        statement = self.render("engine/set_setting", name=Identifier("enable_progress_bar"), value=False)
+        with contextlib.suppress(duckdb.InvalidInputException):
+            self._connection.execute(statement.text)
 
     def _set(self, name: str, value: int | bool | Text) -> None:
         statement = self.render("engine/set_setting", name=Identifier(name), value=value)

@@ -21,7 +21,8 @@ from sqlanon.runs.auditing.findings import Finding, MechanismsAudit
 from sqlanon.runs.auditing.generating import generate_table
 from sqlanon.runs.auditing.neighbours import audit_neighbours
 from sqlanon.runs.auditing.sampling import ERROR, LEAST_SAMPLES, MOST_SAMPLES, SAMPLES, audit_samples
-from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.journal import Observer
+from sqlanon.work.notebook import follower
 from sqlanon.work.session import open_for_planning
 
 
@@ -45,7 +46,7 @@ def audit_mechanisms(
         raise PolicyError("privacy: audit is for differential-privacy; `sqlanon verify` checks other models.")
     if not LEAST_SAMPLES <= samples <= MOST_SAMPLES:
         raise PolicyError(f"An audit takes {LEAST_SAMPLES:,} to {MOST_SAMPLES:,} samples, not {samples:,}.")
-    drawing, limits, follower = mechanisms or OpenDP(), options or EngineOptions(), observer or Silent()
+    drawing, limits, watching = mechanisms or OpenDP(), options or EngineOptions(), follower(observer)
     with open_for_planning(policy, options) as (engine, _):
         plan = resolve_private(policy, engine, replace=True)
         require_cells(plan)
@@ -58,7 +59,7 @@ def audit_mechanisms(
     }
     findings: list[list[Finding]] = []
     for name, audit in audits.items():
-        follower.phase(name)
+        watching.phase(name)
         findings.append(audit())
     return MechanismsAudit(
         source=plan.source_name,

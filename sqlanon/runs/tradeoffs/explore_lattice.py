@@ -21,7 +21,8 @@ from sqlanon.errors import Cancelled, PolicyError
 from sqlanon.policy import Policy
 from sqlanon.runs.tradeoffs.build_problem import OpenProblem, build_problem
 from sqlanon.runs.tradeoffs.exploration import Exploration, ExploredNode
-from sqlanon.work.journal import Journal, Observer, Silent
+from sqlanon.work.journal import Journal, Observer
+from sqlanon.work.notebook import follower
 
 SCORED = 100  # minimal generalizations that are scored to be shown
 
@@ -50,7 +51,7 @@ def explore(
         search_options = SearchOptions(time_limit=time_limit, any_size=any_size)
         if not everything:
             search_options.applied_to(policy)
-        journal = Journal(observer or Silent())
+        journal = Journal(follower(observer))
         # of `--all`, `_search` says the size
         unlimited = replace(search_options, any_size=True) if everything else search_options
         with build_problem(policy, options, unlimited, journal) as opened:

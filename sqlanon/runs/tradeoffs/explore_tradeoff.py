@@ -23,7 +23,8 @@ from sqlanon.runs.tradeoffs.level_words import level_words
 from sqlanon.runs.tradeoffs.sweep_candidates import sweep_tradeoff
 from sqlanon.runs.tradeoffs.sweeping import sweep
 from sqlanon.runs.tradeoffs.tradeoff import LATTICE, Tradeoff, TradeoffCandidate, TradeoffColumn
-from sqlanon.work.journal import Journal, Observer, Silent
+from sqlanon.work.journal import Journal, Observer
+from sqlanon.work.notebook import follower
 
 MOST_CANDIDATES = 10_000
 KS = (2, 5, 10, 20, 50)  # of a policy without hierarchies
@@ -68,7 +69,7 @@ def explore_tradeoff(
     refuse_covering(policy, "the exploration of a lattice counts the rows of the source alone; see `sqlanon lattice`")
     policy, search_options = on_lattice(policy), SearchOptions(time_limit=time_limit)
     search_options.applied_to(policy)
-    journal = Journal(observer or Silent())
+    journal = Journal(follower(observer))
     try:
         with build_problem(policy, options, search_options, journal) as opened:
             return _LatticeTradeoff(opened, search_options, candidates).measure()

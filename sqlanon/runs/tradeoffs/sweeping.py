@@ -25,7 +25,8 @@ from sqlanon.runs.sink import Sink
 from sqlanon.runs.source import ReleaseSource, Search
 from sqlanon.runs.tradeoffs.build_problem import NO_RELEASE
 from sqlanon.verification.verdict import Verification
-from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.journal import Observer
+from sqlanon.work.notebook import follower
 from sqlanon.work.session import open_session
 
 GCP, VARIANCE = "GCP", "variance"  # measures of loss: of labels, and of centres
@@ -138,7 +139,7 @@ def _measured(
         raise PolicyError(
             f"A sweep compares classes, and a release of {policy.algorithm.name} has none: run it with each k."
         )
-    given = options or EngineOptions(), observer or Silent()
+    given = options or EngineOptions(), follower(observer)
     try:
         runs = tuple(_measure_run(one, k, *given) for k, one in tried.items())
     except KeyboardInterrupt:  # between two statements; during one the engine says so
