@@ -16,7 +16,7 @@ import pytest
 
 import sqlanon
 from sqlanon import Anonymized, PolicyError, ProtectionError, VerificationError, anonymize, build_policy, verify_release
-from sqlanon.api.frames.anonymizing import _placed
+from sqlanon.api.frames.anonymizing import _document, _placed
 from sqlanon.releases import equivalence_classes
 from tests.cli.support import execute, make_patients, query
 
@@ -109,7 +109,8 @@ def test_policies_in_every_form(tmp_path: Path) -> None:
     built = build_policy({**POLICY, "source": {"file": "a.csv"}, "release": {"file": "r.csv"}})
     place = {"url": "duckdb:///x.duckdb", "table": "t"}
     placed = [
-        _placed(form, place, "duckdb:///r", keeps_catalog=False) for form in (POLICY, text, file, str(file), built)
+        _placed(*_document(form), place, "duckdb:///r", keeps_catalog=False)
+        for form in (POLICY, text, file, str(file), built)
     ]
     assert all(one == placed[0] for one in placed)
     require_protected(anonymize(source, file), source)
@@ -213,6 +214,81 @@ def test_categories_are_sets_unless_they_are_ordered() -> None:
     asked = {**policy(**by), "privacy": [{"model": "k-anonymity", "k": ROWS // 2}]}
     assert any(label.startswith("{") for label in anonymize(plain, asked).df()["grade"])
     assert all(label.startswith("[") for label in anonymize(ordered, asked).df()["grade"])
+
+
+DATES = [date(2020, 1, 1 + i % 28) for i in range(ROWS)]
+DATED: dict[str, Any] = {
+    "source": {"file": "people.csv", "dates": ["%d.%m.%Y"]},
+    "attributes": {
+        "born": {"role": "quasi-identifier", "hierarchy": {"date": ["month", "year"]}},
+        "seen": {"role": "quasi-identifier"},
+        "kept": {"role": "insensitive"},
+        "at": {"role": "insensitive"},
+    },
+    "privacy": [{"model": "k-anonymity", "k": 5}],
+}
+
+
+def dated() -> Any:
+    """Dates as texts of two forms, as moments at midnight, and in kept columns."""
+    return pd.DataFrame(
+        {
+            "born": [f"{one:%d.%m.%Y}" for one in DATES],
+            "seen": pd.to_datetime([str(one) for one in DATES]),
+            "kept": [str(one) for one in DATES],
+            "at": pd.to_datetime([str(one) for one in DATES]),
+        }
+    )
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+def test_dates_as_texts_and_at_midnight_are_dates(library: str) -> None:
+    """Kept columns stay as they were, and labels show no time of day."""
+    frame = dated()
+    if library != "pandas":
+        frame = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+    if library == "polars":
+        frame = pytest.importorskip("polars").from_arrow(frame)
+    with anonymize(frame, DATED) as release:
+        rows = release.arrow().to_pylist()
+    assert {row["born"] for row in rows} <= {"2020-01", "2020", *map(str, DATES)}
+    assert all(re.fullmatch(r"\[?2020-01-\d\d(-2020-01-\d\d\])?", row["seen"]) for row in rows)
+    assert Counter(row["kept"] for row in rows) == Counter(map(str, DATES))
+    assert {type(row["at"]).__name__ for row in rows} <= {"datetime", "Timestamp"}
+
+
+def test_one_time_of_day_leaves_moments_as_they_are() -> None:
+    frame = dated().assign(seen=pd.to_datetime(["2020-01-01 00:00:01", *(f"{one} 00:00:00" for one in DATES[1:])]))
+    with anonymize(frame, DATED) as release:
+        assert any("00:00:00" in label for label in release.df()["seen"])
+
+
+def test_texts_that_are_not_all_dates_and_categories_stay_texts() -> None:
+    policy = {**DATED, "attributes": {**DATED["attributes"], "born": {"role": "quasi-identifier"}}}
+    for born in (["?", *(str(one) for one in DATES[1:])], pd.Categorical([str(one) for one in DATES])):
+        with anonymize(dated().assign(born=born), policy) as release:
+            assert not any(label.startswith("[") for label in release.df()["born"])  # no range, but a set
+
+
+def test_a_policy_drafted_from_a_csv_fits_the_frame_that_pandas_reads(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    frame = dated().assign(ill=["flu", "cold", "none"] * (ROWS // 3), age=[20 + i * 7 % 40 for i in range(ROWS)])
+    frame.to_csv(file, index=False)
+    text = sqlanon.draft_policy(None, str(file))
+    with anonymize(pd.read_csv(file), text) as release, anonymize(str(file), text) as of_file:
+        assert release.result.release.classes == of_file.result.release.classes
+        assert list(release.df()["seen"]) == list(of_file.df()["seen"])
+
+
+def test_a_release_knows_its_labels() -> None:
+    with anonymize(dated(), DATED) as release:
+        assert release.labels == {"born": "date", "seen": "date"}
+        read = sqlanon.read_labels(release)
+        assert read.equals(sqlanon.read_labels(release.df(), release.labels))
+        assert read.equals(sqlanon.read_labels(release.df()))
+        assert "born_min" not in sqlanon.read_labels(release.df().drop(columns="born"))
+    with pytest.raises(PolicyError, match="name them"):
+        sqlanon.read_labels(dated())
 
 
 def test_the_index_does_not_leave() -> None:

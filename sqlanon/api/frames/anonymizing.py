@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from sqlanon.api.frames.dates import read_dates
 from sqlanon.api.frames.kinds import DataKind, kind_of
 from sqlanon.api.frames.loading import load
 from sqlanon.api.frames.result import RELEASED, Anonymized
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.duckdb.lending import lent
 from sqlanon.engines.embedded import url_of_file
-from sqlanon.engines.read_options import ReadOptions
+from sqlanon.engines.read_options import POLICY_OPTIONS
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
@@ -49,7 +50,8 @@ def anonymize(
     data: a pandas or polars DataFrame, an Arrow table, the path of a data file, or, with `table`, a DuckDB connection
         or an SQLAlchemy engine, whose database does the work.
     policy: a `Policy`, a mapping of the same grammar, the path of a policy file, or a policy as YAML text. What it says
-        of source and release does not count, but for the reading of a data file: `header`, `decimal` and the like.
+        of source and release does not count, but for the reading of a data file: `header`, `decimal` and the like; and
+        its `dates`, and `types` that are dates, by which texts of a frame are read too.
     table: the table of a connection or an engine, as SQL writes it.
     options, observer, levels, time_limit: see `run`.
 
@@ -63,8 +65,11 @@ def anonymize(
     name = f":memory:sqlanon-{secrets.token_hex(8)}"
     memory, url = duckdb.connect(name), url_of_file(name)
     try:
-        with _source(data, kind, table, memory, url) as source:
-            placed = _placed(policy, source, url, keeps_catalog=kind is DataKind.SQLALCHEMY)
+        document, base = _document(policy)
+        with _source(data, kind, table, memory, url) as (source, texts):
+            placed = _placed(document, base, source, url, keeps_catalog=kind is DataKind.SQLALCHEMY)
+            if kind.is_frame:
+                read_dates(url, SOURCE, placed, texts, _reading_of(document.data.get("source")))
             result = run(placed, options=options, observer=observer, levels=levels, time_limit=time_limit)
         memory.execute(f"DROP TABLE IF EXISTS {SOURCE}")
         return Anonymized(result, placed, memory, url, data if kind is DataKind.PANDAS else None)
@@ -76,19 +81,19 @@ def anonymize(
 @contextlib.contextmanager
 def _source(
     data: Any, kind: DataKind, table: str | None, memory: duckdb.DuckDBPyConnection, url: str
-) -> Iterator[dict[str, Any]]:
-    """The data as the source of a policy; a frame becomes a table in memory."""
+) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """The data as the source of a policy, and a frame's columns of texts; a frame becomes a table in memory."""
     if kind is DataKind.FILE:
-        yield {"file": str(Path(data).absolute())}
+        yield {"file": str(Path(data).absolute())}, []
     elif kind is DataKind.DUCKDB:
         assert table is not None
         with lent(data) as lent_url:
-            yield {"url": lent_url, "table": table}
+            yield {"url": lent_url, "table": table}, []
     elif kind is DataKind.SQLALCHEMY:
-        yield {"url": _url_of(data), "table": table}
+        yield {"url": _url_of(data), "table": table}, []
     else:
-        load(data, kind, memory, SOURCE)
-        yield {"url": url, "table": str(Relation(SOURCE))}
+        texts = load(data, kind, memory, SOURCE)
+        yield {"url": url, "table": str(Relation(SOURCE))}, texts
 
 
 def _url_of(engine: Any) -> str:
@@ -104,14 +109,14 @@ def _url_of(engine: Any) -> str:
 
 
 def _placed(
-    policy: Policy | Mapping[str, Any] | str | os.PathLike[str],
+    document: Document,
+    base: Path | None,
     source: Mapping[str, Any],
     url: str,
     *,
     keeps_catalog: bool,
 ) -> Policy:
     """The policy for this source, with a release in memory, and its catalog there unless it keeps its own."""
-    document, base = _document(policy)
     if not isinstance(document.data, dict):
         raise PolicyError("The policy must be a mapping with the keys attributes and privacy.")
     places: dict[str, Any] = {"source": dict(source), "release": {"url": url, "table": RELEASED}}
@@ -122,14 +127,13 @@ def _placed(
     for part in places.values():
         for key in part.keys() & {"url", "file"}:
             part[key] = part[key].replace("$", "$$")  # it is no reference to the environment
-    document.data = {**document.data, **places}
-    return build_document(document, base)
+    placed = dataclasses.replace(document, data={**document.data, **places})
+    return build_document(placed, base)
 
 
 def _reading_of(source: Any) -> dict[str, Any]:
     """The options of a policy's source by which a file is read."""
-    keys = {one.name for one in fields(ReadOptions)}
-    return {key: value for key, value in source.items() if key in keys} if isinstance(source, dict) else {}
+    return {key: source[key] for key in POLICY_OPTIONS if key in source} if isinstance(source, dict) else {}
 
 
 def _document(policy: Policy | Mapping[str, Any] | str | os.PathLike[str]) -> tuple[Document, Path | None]:

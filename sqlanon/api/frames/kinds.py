@@ -26,6 +26,11 @@ class DataKind(Enum):
         """Tell whether the kind stands for a database, of which a table must be named."""
         return self in (DataKind.DUCKDB, DataKind.SQLALCHEMY)
 
+    @property
+    def is_frame(self) -> bool:
+        """Tell whether the kind is data in memory, which becomes a table."""
+        return self in (DataKind.PANDAS, DataKind.POLARS, DataKind.ARROW)
+
 
 _CLASSES = {
     ("pandas", "DataFrame"): DataKind.PANDAS,

@@ -16,8 +16,8 @@ from sqlanon.sql import Identifier, Relation, renderer
 _VIEW = "sqlanon_frame"
 
 
-def load(data: Any, kind: DataKind, connection: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Make `table` of a frame.
+def load(data: Any, kind: DataKind, connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+    """Make `table` of a frame; returns the columns that the frame holds as texts, and not as categories.
 
     Categories without an order are text, so that they are grouped as sets and not cut as ranges.
 
@@ -37,6 +37,8 @@ def load(data: Any, kind: DataKind, connection: duckdb.DuckDBPyConnection, table
         create = renderer("duckdb")("frames/create_table", table=Relation(table), columns=columns, view=Relation(_VIEW))
         connection.execute(create.text)
         connection.unregister(_VIEW)
+        grouped = {name for name in frame if str(data[name].dtype) == "category"} if is_pandas else set()
+        return [name for name, type_name, *_ in described if type_name == "VARCHAR" and name not in grouped]
     except (duckdb.Error, ImportError) as error:
         if isinstance(error, ImportError) or "ModuleNotFoundError" in str(error):
             raise SqlanonError(f"DuckDB reads {kind.value} with the help of pyarrow: pip install pyarrow.") from None

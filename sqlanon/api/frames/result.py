@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlanon.api.frames.pandas_columns import restored
 from sqlanon.api.frames.showing import result_html
+from sqlanon.api.labels.known import labels_of
+from sqlanon.api.labels.label_columns import LABELS
+from sqlanon.api.labels.parsing import LabelKind
 from sqlanon.errors import SqlanonError
 from sqlanon.policy import Policy, Role
 from sqlanon.report.queries import run_report
@@ -61,7 +64,13 @@ class Anonymized:
         arrays = self._read().fetchnumpy() if gaps else {}
         exact = {name: self._objects(name) for name, kind in columns if self._is_exact(name, kind)}
         released: pd.DataFrame = restored(frame, {name: arrays[name] for name in gaps}, exact, self._types)
+        released.attrs[LABELS] = self.labels
         return released
+
+    @property
+    def labels(self) -> dict[str, LabelKind]:
+        """The columns that show labels to compute with, each with their kind; see `read_labels`."""
+        return labels_of(self.result, self.policy)
 
     def pl(self) -> pl.DataFrame:
         """The released rows as a polars DataFrame."""

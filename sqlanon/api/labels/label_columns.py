@@ -10,17 +10,20 @@ from typing import Any
 from sqlanon.api.labels.parsing import LabelKind, Region, parse_label
 from sqlanon.errors import PolicyError
 
+LABELS = "sqlanon_labels"
+"""The attribute of a pandas DataFrame that says which of its columns hold labels, and of which kind."""
 _KINDS: tuple[LabelKind, ...] = ("number", "date", "timestamp", "text")
 _TIME = re.compile(r"\d \d\d:\d\d:\d\d")
 
 
-def read_labels(frame: Any, columns: Sequence[str] | Mapping[str, LabelKind]) -> Any:
+def read_labels(frame: Any, columns: Sequence[str] | Mapping[str, LabelKind] | None = None) -> Any:
     """Add to a released table what the labels of some columns say, as columns that one can compute with.
 
-    frame: a pandas or polars DataFrame, as `read_csv` or `read_parquet` gives it.
+    frame: a pandas or polars DataFrame, as `read_csv` or `read_parquet` gives it, or what `anonymize` returns.
     columns: the names of columns of labels, with their kinds (`number`, `date`, `timestamp`, `text`) where these are
         to be sure of; by names alone, a column is of the first kind that all of its labels are of, and of timestamps
-        only if one of them holds a time of day.
+        only if one of them holds a time of day. They need not be named of what `anonymize` returns, which knows them
+        (`labels`), nor of the frame of its `df()`.
 
     Every such column stays, and `<name>_min` and `<name>_max` are added: the ends of the region, empty where the label
     names none; floats for numbers, timestamps (in UTC) for dates. An upper end of a hierarchy's group, such as 30 of
@@ -31,6 +34,8 @@ def read_labels(frame: Any, columns: Sequence[str] | Mapping[str, LabelKind]) ->
     Raises PolicyError for a column that is not there, is there already, or holds what is no label of its kind; what the
     cell holds is not in the message. Source of the grammar: docs/labels.md.
     """
+    if columns is None:
+        frame, columns = _known(frame)
     library = _library(frame)
     names = list(frame.columns)
     added: dict[str, list[Any]] = {}
@@ -47,6 +52,19 @@ def read_labels(frame: Any, columns: Sequence[str] | Mapping[str, LabelKind]) ->
                 raise PolicyError(f"The table has a column '{key}' already; rename it, or leave '{name}' out.")
             added[key], kinds[key] = values, kind
     return library(frame, added, kinds)
+
+
+def _known(frame: Any) -> tuple[Any, Mapping[str, LabelKind]]:
+    """The frame of a release, and those of its columns of labels that are still there."""
+    if hasattr(frame, "labels") and hasattr(frame, "df"):
+        return frame.df(), frame.labels
+    known = getattr(frame, "attrs", {}).get(LABELS)
+    if known is None:
+        raise PolicyError(
+            "Nothing says which columns of this table hold labels: name them, as in read_labels(frame, ['age']); those"
+            " of a release in memory are release.labels."
+        )
+    return frame, {name: kind for name, kind in known.items() if name in list(frame.columns)}
 
 
 def _label(cell: Any) -> str | None:
