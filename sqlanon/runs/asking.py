@@ -215,19 +215,25 @@ class _Asking:
             raise ProtectionError(DENIED.format(k=k))
         adds = []
         for measure in self._question.measures:
-            known = self._known(history, self._related(history, measure, watched))
+            known = self._known(history, self._related(history, measure, watched, measured.persons))
             verdict = audit(self._table, known, self._spans, measured.persons)
             if verdict is SumVerdict.DENIED:
                 raise ProtectionError(DENIED.format(k=k))
             adds += [measure] if verdict is SumVerdict.NEW else []
         return adds
 
-    def _related(self, history: History | None, measure: str | None, watched: list[Column]) -> frozenset[str | None]:
-        """The measures that sums of this one tell of; the table is looked at only where others were asked for."""
+    def _related(
+        self, history: History | None, measure: str | None, watched: list[Column], persons: int
+    ) -> frozenset[str | None]:
+        """The measures that sums of this one tell of; the table is looked at only where others were asked for.
+
+        Where a row is a person, everybody knows the numbers of rows by the quasi-identifiers.
+        """
         asked = {one for question in ([] if history is None else history.questions) for one in question.adds}
-        if measure is None or not asked - {None, measure}:
+        apart: set[str | None] = {None} if self._table.person is None else set()
+        if measure in apart or not asked - apart - {measure}:
             return frozenset({measure})
-        return frozenset({measure} | related_columns(self._table, watched)[measure])
+        return related_columns(self._table, watched, persons)[measure]
 
     def _known(self, history: History | None, measures: frozenset[str | None]) -> list[tuple[TypedCondition, ...]]:
         """The conditions of earlier questions that told something of some measures, each once."""
