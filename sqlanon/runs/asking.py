@@ -6,6 +6,7 @@ The table is one that does not change: with a row more or less, the difference o
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from typing import Any
@@ -148,7 +149,7 @@ class _Asking:
         """Measure the table, decide, write the question down, answer it."""
         table = self._beneath.table
         sources = self._catalog.identities(str(table), table)
-        self._require_no_other_history()
+        self._require_no_other_history(sources)
         history = self._catalog.history(sources)
         watched = self._watched(history)
         measured = self._measure(watched)
@@ -174,9 +175,9 @@ class _Asking:
         pairs = [(Identifier(name), Identifier(column)) for column, name in shown.items()]
         return macro("output.renamed", source, pairs), set(shown)
 
-    def _require_no_other_history(self) -> None:
+    def _require_no_other_history(self, sources: Sequence[str]) -> None:
         """Refuse a table whose rows were asked for as those of a view or a partition, by an earlier version."""
-        for name in self._catalog.asked_tables():
+        for name in self._catalog.asked_tables(sources):
             other, table = self._engine.resolve(name), self._beneath.table
             if other is not None and other != table and self._shares_rows(other):
                 raise ProtectionError(
