@@ -54,10 +54,10 @@ def related_columns(
     most = max(_ROWS, _ROWS_OF_COLUMN * len(read))
     joined: dict[str | None, frozenset[str | None]] = {one.name: frozenset({one.name}) for one in columns}
     joined[None] = frozenset({None})
-    looks = [_in_rows(table, columns, read, most)]
+    joins = [_in_rows(table, columns, read, most)]
     if table.person is not None or persons > most:
-        looks.append(_in_groups(table, columns, most if persons > most else None))
-    for names in (group for look in looks for group in look):
+        joins.append(_in_groups(table, columns, most if persons > most else None))
+    for names in (group for groups in joins for group in groups):
         whole = frozenset[str | None]().union(*(joined[name] for name in names))
         joined |= dict.fromkeys(whole, whole)
     return joined
@@ -186,7 +186,7 @@ def _near(columns: Sequence[Numbers], ones: Numbers) -> list[tuple[int, list[int
 
 
 def _spread(column: Numbers, ones: Numbers) -> Vector:
-    """What a constant leaves of a column's values, with a length of 1; of a constant column zeros."""
+    """The differences of a column from the nearest constant, with a length of 1; of a constant column zeros."""
     factor = column[0] / ones[0] if column else Fraction(0)
     differences = [value - factor * one for value, one in zip(column, ones, strict=True)]
     largest = max((abs(value) for value in differences), default=Fraction(0)) or Fraction(1)

@@ -386,8 +386,8 @@ class PostgresEngine(Engine):
         return bool(reads)
 
     def sharing(self, relation: Relation) -> list[Relation]:
-        found = self.query("engine/list_sharing_tables", table=Text(str(relation)))
-        return [Relation(name, schema) for schema, name in found]
+        rows = self.query("engine/list_sharing_tables", table=Text(str(relation)))
+        return [Relation(name, schema) for schema, name in rows]
 
     def _known(self, relation: Relation) -> Relation:
         known = self.resolve(relation)
