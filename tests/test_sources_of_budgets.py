@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from fractions import Fraction
 
 import pytest
 
 from sqlanon.catalog import Catalog
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
@@ -61,6 +63,30 @@ def test_a_copy_of_a_table_needs_a_grant(engine: Engine, catalog: Catalog) -> No
     sql(engine, "CREATE TABLE copied AS SELECT * FROM people")
     with pytest.raises(PolicyError, match="granted for another source"):
         catalog.spend(spending("1"), known(catalog, engine, "copied"))
+
+
+def test_a_view_has_the_budget_of_the_tables_beneath(engine: Engine, catalog: Catalog) -> None:
+    for table in ("people", "visits"):
+        sql(engine, f"CREATE TABLE {table} AS SELECT CAST(g.a AS INTEGER) AS a FROM generate_series(1, 9) AS g (a)")
+    sql(engine, "CREATE VIEW older AS SELECT a + 1 AS years FROM people WHERE a > 1")
+    sql(engine, "CREATE VIEW shown AS SELECT o.years FROM older AS o JOIN visits AS v ON v.a = o.years")
+    catalog.grant_budget("people", Fraction(3), "a test", known(catalog, engine))
+    for spent, view in enumerate(("older", "shown"), start=1):
+        assert catalog.spend(spending("1"), known(catalog, engine, view)).consumed == spent
+        with pytest.raises(PolicyError, match="has the budget 'people' already"):
+            catalog.grant_budget("view", Fraction(3), "a test", known(catalog, engine, view))
+    with pytest.raises(PolicyError, match="has the budget 'people' already"):  # by the view that reads it
+        catalog.grant_budget("visits", Fraction(3), "a test", known(catalog, engine, "visits"))
+    sql(engine, "CREATE TABLE apart (a INTEGER)")
+    catalog.grant_budget("apart", Fraction(3), "a test", known(catalog, engine, "apart"))
+
+
+def test_parts_of_a_table_have_its_budget(postgres_url: str) -> None:
+    with contextlib.closing(connect(postgres_url)) as engine, Catalog.open(engine) as catalog:
+        sql(engine, "CREATE TABLE people (a INTEGER) PARTITION BY RANGE (a)")
+        sql(engine, "CREATE TABLE young PARTITION OF people FOR VALUES FROM (0) TO (30)")
+        catalog.grant_budget("people", Fraction(3), "a test", known(catalog, engine))
+        assert catalog.spend(spending("1"), known(catalog, engine, "young")).consumed == 1
 
 
 @pytest.mark.either_engine

@@ -76,16 +76,21 @@ class Histories(Elsewhere):
         own = self._connection.do("be read", read)
         return _joined([*own, *(history for _, history in self._read_elsewhere("questions", read))])
 
-    def asked_tables(self) -> list[Relation]:
-        """The tables of this database that questions were answered of, by the names that they had."""
-        end = f" of {self._database}"
-        owners = self._connection.do("be read", _owners)
-        names = [
-            one.removeprefix("table ").removesuffix(end)
-            for one in owners
-            if one.startswith("table ") and one.endswith(end)
-        ]
-        return [Relation.parse(name) for name in names]
+    def asked_tables(self, sources: Sequence[str]) -> list[Relation]:
+        """The tables of this database whose questions are in other histories than a table's, by the names they had.
+
+        sources: the identities of the table. Other catalogs that the role may read count.
+        """
+        end, names = f" of {self._database}", list[str]()
+        elsewhere = [owners for _, owners in self._owners_elsewhere("history")]
+        for owners in (self._connection.do("be read", _owners), *elsewhere):
+            own = {owners.get(source) for source in sources}
+            names += [
+                one.removeprefix("table ").removesuffix(end)
+                for one, owner in owners.items()
+                if owner not in own and one.startswith("table ") and one.endswith(end)
+            ]
+        return [Relation.parse(name) for name in dict.fromkeys(names)]
 
     def write_question(
         self, sources: Sequence[str], digest: str, question: str, adds: Sequence[str | None]

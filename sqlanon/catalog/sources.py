@@ -56,9 +56,10 @@ def identify_source(source: str, database: str) -> SourceIdentity:
 
 
 def source_identities(engine: Engine, source: str, database: str, relation: Relation | None) -> tuple[str, ...]:
-    """List the identities by which a privacy budget knows a source: its name, and what its database calls it.
+    """List the identities by which budgets and histories know a source: its name, and what its database calls it.
 
-    Either will do to recognize it, so that it may be renamed, or made anew every night.
+    Either will do to recognize it, so that it may be renamed, or made anew every night. Those of the tables that share
+    rows with it follow: a view has the budget of the tables beneath.
 
     Args:
         source: as a run records it. database: as the catalog writes it down. relation: the resolved table; None of a
@@ -74,5 +75,11 @@ def source_identities(engine: Engine, source: str, database: str, relation: Rela
     identity = identify_source(source, database)
     if identity.is_file or relation is None:
         return (f"file {identity.name}",)
-    number = engine.object_of(relation)
-    return (f"table {identity.name} of {identity.database}", *([] if number is None else [f"object {number}"]))
+    shared = [name for table in engine.sharing(relation) for name in _names(engine, table, str(table), database)]
+    return tuple(dict.fromkeys([*_names(engine, relation, source, database), *shared]))
+
+
+def _names(engine: Engine, relation: Relation, source: str, database: str) -> list[str]:
+    """Name a table as itself alone."""
+    identity, number = identify_source(source, database), engine.object_of(relation)
+    return [f"table {identity.name} of {identity.database}", *([] if number is None else [f"object {number}"])]

@@ -209,6 +209,14 @@ class Engine(Statements):
     def reads(self, relation: Relation, table: Relation) -> bool:
         """Tell whether the rows of `relation` come from `table`: it is that table, or a view over it, however far."""
 
+    def sharing(self, relation: Relation) -> list[Relation]:
+        """List the other tables that share rows with a resolved relation: beneath a view, partitions, parents, heirs.
+
+        Empty where the database does not tell.
+        """
+        del relation
+        return []
+
     def definition_of(self, relation: Relation) -> str | None:
         """The query of a resolved view, as the database writes it; None for what is no view."""
         del relation

@@ -6,6 +6,7 @@ The table is one that does not change: with a row more or less, the difference o
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from typing import Any
@@ -148,7 +149,7 @@ class _Asking:
         """Measure the table, decide, write the question down, answer it."""
         table = self._beneath.table
         sources = self._catalog.identities(str(table), table)
-        self._require_no_other_history()
+        self._require_no_other_history(sources)
         history = self._catalog.history(sources)
         watched = self._watched(history)
         measured = self._measure(watched)
@@ -174,9 +175,9 @@ class _Asking:
         pairs = [(Identifier(name), Identifier(column)) for column, name in shown.items()]
         return macro("output.renamed", source, pairs), set(shown)
 
-    def _require_no_other_history(self) -> None:
+    def _require_no_other_history(self, sources: Sequence[str]) -> None:
         """Refuse a table whose rows were asked for as those of a view or a partition, by an earlier version."""
-        for name in self._catalog.asked_tables():
+        for name in self._catalog.asked_tables(sources):
             other, table = self._engine.resolve(name), self._beneath.table
             if other is not None and other != table and self._shares_rows(other):
                 raise ProtectionError(
@@ -215,19 +216,25 @@ class _Asking:
             raise ProtectionError(DENIED.format(k=k))
         adds = []
         for measure in self._question.measures:
-            known = self._known(history, self._related(history, measure, watched))
+            known = self._known(history, self._related(history, measure, watched, measured.persons))
             verdict = audit(self._table, known, self._spans, measured.persons)
             if verdict is SumVerdict.DENIED:
                 raise ProtectionError(DENIED.format(k=k))
             adds += [measure] if verdict is SumVerdict.NEW else []
         return adds
 
-    def _related(self, history: History | None, measure: str | None, watched: list[Column]) -> frozenset[str | None]:
-        """The measures that sums of this one tell of; the table is looked at only where others were asked for."""
+    def _related(
+        self, history: History | None, measure: str | None, watched: list[Column], persons: int
+    ) -> frozenset[str | None]:
+        """The measures that sums of this one tell of; the table is looked at only where others were asked for.
+
+        Where a row is a person, everybody knows the numbers of rows by the quasi-identifiers.
+        """
         asked = {one for question in ([] if history is None else history.questions) for one in question.adds}
-        if measure is None or not asked - {None, measure}:
+        apart: set[str | None] = {None} if self._table.person is None else set()
+        if measure in apart or not asked - apart - {measure}:
             return frozenset({measure})
-        return frozenset({measure} | related_columns(self._table, watched)[measure])
+        return related_columns(self._table, watched, persons)[measure]
 
     def _known(self, history: History | None, measures: frozenset[str | None]) -> list[tuple[TypedCondition, ...]]:
         """The conditions of earlier questions that told something of some measures, each once."""

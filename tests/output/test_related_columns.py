@@ -112,6 +112,45 @@ def test_sums_of_related_columns_tell_of_no_person(database: Database, kind: str
         assert answer(policy, f"{aggregate}(total) where age between 30 and 36") is not None
 
 
+@pytest.mark.either_engine
+def test_what_few_rows_tell_apart_is_joined_by_all(database: Database) -> None:
+    """Hardly anybody has a bonus: in some rows the total is the base, and the bonus is apart."""
+    table = "seldom_paid"
+    database.sql(
+        f"CREATE TABLE {table} AS SELECT s.age, s.base, s.bonus, s.base + s.bonus AS total FROM (SELECT CAST(g.n AS"
+        " INTEGER) AS age, CAST(g.n * 7919 % 1009 AS INTEGER) AS base, CASE WHEN g.n = 24 THEN 500 ELSE 0 END AS bonus"
+        " FROM generate_series(1, 9000) AS g (n)) AS s"
+    )
+    roles = {"age": "quasi-identifier"} | dict.fromkeys(("base", "bonus", "total"), "sensitive")
+    policy = database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 3}])
+    assert answer(policy, "sum(total) where age between 20 and 24") is not None
+    assert answer(policy, "sum(base) where age between 20 and 24") is not None
+    assert answer(policy, "sum(bonus) where age between 20 and 23") is None
+
+
+PERSONS: dict[str, tuple[list[list[tuple[int, int]]], tuple[str, ...]]] = {
+    "what persons have together": ([[(b, 7), (0, b - 7), (3, 3)][: 2 + b % 2] for b in BASE], ("total", "base")),
+    "a constant of each row": ([[(b * n % 89, 3) for n in range(1 + b % 3)] for b in BASE], ("base", "*")),
+    "a constant beside": ([[(b + n, b + n + 7) for n in range(1 + b % 3)] for b in BASE], ("base", "total", "*")),
+}
+"""Of each person the total and the base of each row; and what is asked for, which together would tell of one."""
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("kind", PERSONS)
+def test_relations_of_persons_are_of_all_their_rows(database: Database, kind: str) -> None:
+    """Sums are of persons, who may have several rows, and how many these are is told by no sums either."""
+    persons, asked = PERSONS[kind]
+    rows = [(age, age, *row) for age, person in zip(AGES, persons, strict=True) for row in person]
+    table = database.create(dict.fromkeys(("person", "age", "total", "base"), "INTEGER"), rows)
+    roles = {"person": "identifier", "age": "quasi-identifier", "total": "sensitive", "base": "sensitive"}
+    policy = database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 3}], subject="person")
+    *others, last = [f"{'count' if name == '*' else 'sum'}({name})" for name in asked]
+    assert all(answer(policy, f"{other} where age between 20 and 23") is not None for other in others)
+    assert answer(policy, f"{last} where age between 20 and 24") is None
+    assert answer(policy, f"{last} where age between 20 and 26") is not None
+
+
 def test_columns_that_nothing_joins_are_asked_apart(database: Database) -> None:
     types = dict.fromkeys(("income", "weight", "height"), "INTEGER")
     policy = policy_of(database, types, {"income": BASE, "weight": OTHER, "height": BONUS})
@@ -220,7 +259,7 @@ def test_gaps_days_truth_and_names_are_part_of_relations(engine: Engine) -> None
         rows.append((age, written, head, job, plain, *wage, number * 331 % 499))
     engine.load(Relation("paid"), [*types, *wages], rows)
     table = AskedTable(engine, Relation("paid"), None, 2)
-    related = related_columns(table, engine.columns(Relation("paid")))
+    related = related_columns(table, engine.columns(Relation("paid")), len(rows))
     assert related["plain"] >= {"plain", *wages[:4]}
     assert related["apart"] == {"apart"}
 

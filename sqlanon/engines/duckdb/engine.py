@@ -370,10 +370,16 @@ class DuckDBEngine(Engine):
 
     def reads(self, relation: Relation, table: Relation) -> bool:
         """DuckDB keeps no dependencies of views, but the plan of reading one names the tables that it scans."""
-        if relation == table:
-            return True
+        return relation == table or any(_is_same(name, table) for name in self._scans(relation))
+
+    def sharing(self, relation: Relation) -> list[Relation]:
+        if self.relation_type(relation) is not RelationType.VIEW:
+            return []
+        return list(dict.fromkeys(map(self._known, self._scans(relation))))
+
+    def _scans(self, relation: Relation) -> list[Relation]:
         plans = [plan for _, plan in self.query("engine/explain_relation", relation=relation)]
-        return any(_is_same(Relation.parse(name), table) for plan in plans for name in _scanned(json.loads(plan)))
+        return [Relation.parse(name) for plan in plans for name in _scanned(json.loads(plan))]
 
     def definition_of(self, relation: Relation) -> str | None:
         statements = self.query("engine/show_definition", **self._place(relation))

@@ -385,6 +385,10 @@ class PostgresEngine(Engine):
         (reads,) = self.query_one("engine/reads_table", **names)
         return bool(reads)
 
+    def sharing(self, relation: Relation) -> list[Relation]:
+        rows = self.query("engine/list_sharing_tables", table=Text(str(relation)))
+        return [Relation(name, schema) for schema, name in rows]
+
     def _known(self, relation: Relation) -> Relation:
         known = self.resolve(relation)
         if known is None:
