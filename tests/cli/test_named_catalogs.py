@@ -230,6 +230,20 @@ def test_one_recoding_of_a_file_is_one_in_another_file_too(tmp_path: Path) -> No
     assert call("run", other, "-q", "--replace").exit_code == 2
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+def test_one_recoding_of_a_file_is_one_wherever_the_release_is(tmp_path: Path, turn: int) -> None:
+    """A release beside its source has a catalog in the user's directory, another one a catalog beside the source."""
+    (tmp_path / "out").mkdir()
+    rows = [f"{20 + i % 9},{'FM'[i % 2]},{i % 5}" for i in range(90)]
+    (tmp_path / "people.csv").write_text("\n".join(["age,sex,ward", *rows]) + "\n")
+    kept, state = Kept("", tmp_path), {"XDG_STATE_HOME": str(tmp_path / "state")}
+    first, second = ("out/released.csv", "released.csv")[::turn]
+    for release, more, code in ((first, {"republish": "same-recoding"}, 0), (second, {}, 2)):
+        policy = kept.policy(source={"file": "people.csv"}, release={"file": release}, **more)
+        assert call("run", policy, "-q", environment=state).exit_code == code
+    assert not (tmp_path / second).exists()
+
+
 def test_a_source_has_one_budget_in_all_catalogs(kept: Kept) -> None:
     private: dict[str, Any] = {
         "attributes": COUNTED["attributes"] | {"sex": {"role": "quasi-identifier", "values": ["F", "M"]}},
