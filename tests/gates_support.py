@@ -55,13 +55,14 @@ class Ready:
 class Way:
     """A way out. starts: the functions of the program that begin it. lacks: gates that are not before it, and why.
 
-    phase: in which it is held.
+    phase: in which it is held. shown: the phase that others see then, if it is another one.
     """
 
     starts: tuple[str, ...]
     ready: Callable[[Database, Path, pytest.MonkeyPatch], Ready]
     lacks: Mapping[str, str] = field(default_factory=dict)
     phase: str = "publish"
+    shown: str | None = None
     engines: tuple[str, ...] = ("duckdb", "postgres")
 
 
@@ -214,7 +215,7 @@ WAYS: dict[str, Way] = {
     "randomize": Way(("runs.randomizing.run_randomized",), _randomize),
     "hide": Way(("runs.rule_hiding.hide_rules",), _hide),
     **{
-        f"private {name}": Way(("runs.private_runs.run_private",), partial(_private, **algorithm))
+        f"private {name}": Way(("runs.private_runs.run_private",), partial(_private, **algorithm), shown="private")
         for name, algorithm in _PRIVATE.items()
     },
     "federate serve": Way(("federation.serving.release_together",), _federate, engines=("duckdb",)),

@@ -127,7 +127,7 @@ def test_others_see_the_run_and_cancel_it(way: Way, ready: Ready) -> None:
         run = pool.submit(ready.go, at)
         try:
             assert at.reached.wait(PATIENCE)
-            wait_until(lambda: (at.run, way.phase) in living(ready.policy))
+            wait_until(lambda: (at.run, way.shown or way.phase) in living(ready.policy))
             asked(ready.policy, at.run)
         finally:
             at.go.set()

@@ -118,6 +118,7 @@ def digest_of(database: Database, run: str) -> str | None:
     ("more", "wanted", "problem"),
     [
         ({"suppressed": "star"}, {"on_violation": "suppress", "budget": 0.1}, "suppressed: star"),
+        ({"subject": "x", "attributes": {"x": "identifier"}}, {}, "not the persons of 'x'"),
         (
             {"attributes": {"n": {"role": "quasi-identifier", "hierarchy": {"intervals": [5]}, "show": "bounds"}}},
             {},

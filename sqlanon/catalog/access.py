@@ -26,7 +26,7 @@ class Access:
         self._connection = CatalogConnection(store, schema, fallback_schema, is_named=is_named)
         self._alive: set[str] = set()
         self.usual: tuple[str, ...] = ()
-        """The databases that would hold the catalog if a policy named none, and that are there; see `Elsewhere`."""
+        """The databases that could hold the catalog if a policy named none, and that are there; see `Elsewhere`."""
 
     @property
     def location(self) -> CatalogLocation:

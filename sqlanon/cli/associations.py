@@ -22,6 +22,7 @@ from sqlanon.cli.call import (
     command,
     expanded,
     listed,
+    policy_here,
 )
 from sqlanon.cli.deferred import association_mining, associations, codec, files, loading
 from sqlanon.cli.layout import percent, table
@@ -92,8 +93,8 @@ def mine_command(
     With a policy: of its source, whose roles, k, confidence-bound and subject it names. The word mine may be left out:
     sqlanon associations policy.yml. docs/output.md says more.
     """
-    if policy is None and HERE.is_file():
-        policy = str(HERE)
+    if policy is None and (here := policy_here()) is not None:
+        policy = str(here)
     if policy is None:
         raise PolicyError(f"Which table? Give a policy (there is no {HERE} here), a URL and a table, or a data file.")
     place = expanded(policy)

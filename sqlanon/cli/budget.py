@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.call import HERE, Call, Panel, command
+from sqlanon.cli.call import HERE, ONLY_POLICY, Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
 from sqlanon.cli.deferred import granting, loading
 from sqlanon.cli.layout import WHOLE, place_text, table
@@ -57,7 +57,9 @@ def grant_command(
     epsilon: Annotated[
         str, typer.Option("--epsilon", help="The amount to add, such as 0.5; 0 only adds the source as it is now.")
     ] = "0",
-    policy: Annotated[Path, typer.Option("--policy", "-p", help="A policy of the source.")] = HERE,
+    policy: Annotated[
+        Path, typer.Option("--policy", "-p", help=f"A policy of the source. {ONLY_POLICY}", show_default=False)
+    ] = HERE,
 ) -> None:
     """Add to the privacy budget of the policy's source; the first grant opens it. No row is looked at.
 

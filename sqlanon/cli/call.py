@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import shlex
 import sys
 import traceback
 import warnings
@@ -90,12 +91,13 @@ Follow = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress; the same as --progress none.")]
-PolicyFile = Annotated[Path, typer.Argument(help="The policy, a YAML file.")]
+ONLY_POLICY = "If not given: policy.yml, or the only policy in the working directory."
+PolicyFile = Annotated[Path, typer.Argument(help=f"The policy, a YAML file. {ONLY_POLICY}", show_default=False)]
 About = Annotated[
     str | None,
     typer.Argument(
         metavar="POLICY|URL|FILE",
-        help="A policy (by default policy.yml), a database (with TABLE), or a data file.",
+        help=f"A policy, a database (with TABLE), or a data file. {ONLY_POLICY}",
     ),
 ]
 OtherTable = Annotated[str | None, typer.Argument(metavar="TABLE", help="The table, after a URL.")]
@@ -150,7 +152,7 @@ def command(
         def called(**values: Any) -> None:
             given = {key: values.pop(key) for key in _LIMITS if key in values}
             call = Call(_options(given), values.pop("json", False), values.pop("verbose"))
-            _end(call, functools.partial(function, call, **_discovered(values)))
+            _end(call, lambda: function(call, **_discovered(function, values)))
 
         _set_signature(called, function, as_json, limits)
         app.command(name, rich_help_panel=panel)(called)
@@ -167,15 +169,36 @@ def _options(limits: dict[str, Any]) -> EngineOptions:
         raise typer.BadParameter(str(error)) from None
 
 
-def _discovered(values: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a command, with the catalog that the working directory names where none is given."""
-    if not {"url", "policy"} <= values.keys() or values["url"] is not None or values["policy"] is not None:
+def _discovered(function: Command, values: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a command, with the policy, or the catalog, of the working directory where none is given.
+
+    Raises PolicyError where the command is about one policy, and the directory has several.
+    """
+    if values.get("policy") is not None or values.get("url") is not None:
+        return values
+    if any(part.default is HERE for part in inspect.signature(function).parameters.values()):
+        return {**values, "policy": policy_here() or HERE}
+    if not {"url", "policy"} <= values.keys():
         return values
     policies = [HERE] if HERE.is_file() else policies_here()
     if len(policies) == 1:
         return {**values, "policy": policies[0]}
     here = sessions.LOCAL_CATALOG
     return {**values, "url": embedded.url_of_file(here)} if Path(here).is_file() else values
+
+
+def policy_here() -> Path | None:
+    """Find the policy of the working directory: policy.yml, or the only one there; None where there is none.
+
+    Raises PolicyError where there are several.
+    """
+    policies = [HERE] if HERE.is_file() else policies_here()
+    if len(policies) > 1:
+        raise PolicyError(
+            f"Which policy? There are several here: {', '.join(map(str, policies))}. Give one of them, such as"
+            f" {shlex.quote(str(policies[0]))}."
+        )
+    return next(iter(policies), None)
 
 
 def policies_here() -> list[Path]:
@@ -207,7 +230,12 @@ def _set_signature(called: Callable[..., None], function: Command, as_json: bool
 
 
 def _named(part: inspect.Parameter) -> inspect.Parameter:
-    """An argument with the name that usage, help and errors call it by, in capitals as in the guides: RUN, not run."""
+    """An argument with the name that usage, help and errors call it by, in capitals as in the guides: RUN, not run.
+
+    The policy of the working directory is found when the command is called; see `_discovered`.
+    """
+    if part.default is HERE:
+        part = part.replace(default=None)
     info = part.annotation.__metadata__[0]
     if not isinstance(info, ArgumentInfo) or info.metavar is not None:
         return part

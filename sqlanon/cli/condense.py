@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sqlanon.cli.call import HERE, Call, Follow, Panel, Quiet, command
+from sqlanon.cli.call import HERE, ONLY_POLICY, Call, Follow, Panel, Quiet, command
 from sqlanon.cli.deferred import codec, condensing, loading
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 _Job = Annotated[str, typer.Argument(help="The job's name; its first update begins it.")]
 _Policy = Annotated[
-    Path, typer.Option("--policy", "-p", help="The policy of the job: its database, numbers, k and release.")
+    Path,
+    typer.Option(
+        "--policy",
+        "-p",
+        help=f"The policy of the job: its database, numbers, k and release. {ONLY_POLICY}",
+        show_default=False,
+    ),
 ]
 
 

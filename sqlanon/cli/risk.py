@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, command, expanded, listed
+from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, command, expanded, listed, policy_here
 from sqlanon.cli.deferred import files, loading, risk, risk_page, risk_text
 from sqlanon.cli.writing import require_writable, write
 from sqlanon.errors import PolicyError
@@ -88,8 +88,8 @@ def risk_command(
 
     With a policy: of its source, and of its release if one is published. docs/risk.md says what the measures mean.
     """
-    if policy is None and HERE.is_file():
-        policy = str(HERE)
+    if policy is None and (here := policy_here()) is not None:
+        policy = str(here)
     if policy is None:
         raise PolicyError(f"Which table? Give a policy (there is no {HERE} here), a URL and a table, or a data file.")
     require_writable(html)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, command, expanded, listed
+from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, command, expanded, listed, policy_here
 from sqlanon.cli.deferred import (
     auditing,
     files,
@@ -125,8 +125,8 @@ def verify_command(
     if record is not None:
         _refuse("record", [*unfit, *about_rows])
         return tell_record(call, record, policy, table)
-    if policy is None and HERE.is_file():
-        policy = str(HERE)
+    if policy is None and (here := policy_here()) is not None:
+        policy = str(here)
     if policy is None:
         raise PolicyError(
             f"What is to be checked? Give a policy (there is no {HERE} here), a URL and a table, a data file, or"

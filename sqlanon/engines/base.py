@@ -86,6 +86,11 @@ class Engine(Statements):
         """The name that tells a database in memory, which has no file, from the others of this process."""
         return ":memory:"
 
+    @property
+    def text_encoding(self) -> str:
+        """The codec of texts in the database, by Python's name: a text that it has no bytes for is in no table."""
+        return "utf-8"
+
     def identity(self) -> str | None:
         """Identify the database: by a file, or by a cluster and a name; None for one in memory."""
         identity: str | None = self.query_one("catalog/show_database")[1]

@@ -25,7 +25,8 @@ class Policy(Part):
     release: ReleaseSection
     """The place of the release."""
     attributes: dict[str, AttributeSection] = Field(min_length=1)
-    """Every column of the table, with its role."""
+    """Every column of the table, by its exact name, without quotes, and with its role. On PostgreSQL a column that was
+    made without quotes has a name of lower case. Columns are named so wherever a policy names them."""
     privacy: tuple[Model, ...] = Field(min_length=1)
     """The models that every class must satisfy, all of them."""
     algorithm: Algorithm = Mondrian()

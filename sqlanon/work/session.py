@@ -201,12 +201,11 @@ def open_catalog(policy: Policy, engine: Engine, *, makes: bool = True) -> Catal
 
 
 def catalog_at(place: CatalogAddress, policy: Policy, engine: Engine, store: Engine) -> Catalog:
-    """The catalog at a place, with the database that would hold it if the policy named none."""
+    """The catalog at a place, with the databases that could hold one if the policy named none."""
     catalog = Catalog.at(place, engine, store)
-    usual = _default_url(policy) if policy.catalog.url is not None else place.url
-    file = database_file(usual)
-    if usual not in (place.url, database_url(policy)) and (file is None or file.exists()):
-        catalog.usual = (usual,)
+    usual = dict.fromkeys((_default_url(policy), *map(url_of_file, _local_catalogs(policy))))
+    files = ((url, database_file(url)) for url in usual if url not in (place.url, database_url(policy)))
+    catalog.usual = tuple(url for url, file in files if file is None or os.access(file, os.R_OK))
     return catalog
 
 
@@ -281,6 +280,15 @@ def local_catalog(source: str, release: str) -> Path:
         if home == release_directory or not os.access(home, os.W_OK)
         else home / LOCAL_CATALOG
     )
+
+
+def _local_catalogs(policy: Policy) -> tuple[Path, ...]:
+    """List the files of catalogs that releases of a source file may have, in whatever directory each release is."""
+    source = policy.source.file
+    if source is None or source == STANDARD_INPUT or "://" in source:
+        return ()
+    home = directory_of(source)
+    return home / LOCAL_CATALOG, state_catalog(home)
 
 
 def state_catalog(directory: Path) -> Path:

@@ -38,6 +38,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ["gc"],
         ["runs", "--watch"],
         ["db", "current"],
+        ["check"],
+        ["verify"],
+        ["risk"],
+        ["run", "--replace"],
     ],
     ids=" ".join,
 )
@@ -58,3 +62,20 @@ def test_several_policies_are_listed(run: str, command: list[str]) -> None:
     assert call("runs", "--policy", "patients.yaml").exit_code == 0
     Path("policy.yml").write_text(Path("patients.yaml").read_text())
     assert call("runs").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["check"], "Which policy? There are several here: draft.yml, patients.yaml."),
+        (["verify"], "Which policy? There are several here: draft.yml, patients.yaml."),
+        (["budget", "grant", "people", "--epsilon", "1", "--reason", "a test"], "Give one of them, such as draft.yml."),
+        (["check", "policy.yml"], "policy.yml"),  # a name that is given is meant
+    ],
+)
+def test_a_command_about_a_policy_takes_no_other(run: str, command: list[str], said: str) -> None:
+    assert run
+    if command[-1] != "policy.yml":
+        Path("draft.yml").write_text(Path("patients.yaml").read_text())
+    done = call(*command)
+    assert (done.exit_code, said in done.stderr) == (2, True), done.stderr

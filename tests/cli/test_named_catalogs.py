@@ -91,8 +91,9 @@ class Granted:
     place: Place
     directory: Path
 
-    def data(self, role: str, **more: Any) -> dict[str, Any]:
-        source = {"url": self.place.url(role), "table": "public.counted"}
+    def data(self, role: str, seen: str = "counted", **more: Any) -> dict[str, Any]:
+        """A policy's; seen: the table, or a view of it."""
+        source = {"url": self.place.url(role), "table": f"public.{seen}"}
         return {"source": source, "release": {"table": "released.counted"}} | COUNTED | more
 
     def grant(self, roles: Roles | None = None, **more: Any) -> None:
@@ -229,6 +230,20 @@ def test_one_recoding_of_a_file_is_one_in_another_file_too(tmp_path: Path) -> No
     assert call("run", other, "-q", "--replace").exit_code == 2
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+def test_one_recoding_of_a_file_is_one_wherever_the_release_is(tmp_path: Path, turn: int) -> None:
+    """A release beside its source has a catalog in the user's directory, another one a catalog beside the source."""
+    (tmp_path / "out").mkdir()
+    rows = [f"{20 + i % 9},{'FM'[i % 2]},{i % 5}" for i in range(90)]
+    (tmp_path / "people.csv").write_text("\n".join(["age,sex,ward", *rows]) + "\n")
+    kept, state = Kept("", tmp_path), {"XDG_STATE_HOME": str(tmp_path / "state")}
+    first, second = ("out/released.csv", "released.csv")[::turn]
+    for release, more, code in ((first, {"republish": "same-recoding"}, 0), (second, {}, 2)):
+        policy = kept.policy(source={"file": "people.csv"}, release={"file": release}, **more)
+        assert call("run", policy, "-q", environment=state).exit_code == code
+    assert not (tmp_path / second).exists()
+
+
 def test_a_source_has_one_budget_in_all_catalogs(kept: Kept) -> None:
     private: dict[str, Any] = {
         "attributes": COUNTED["attributes"] | {"sex": {"role": "quasi-identifier", "values": ["F", "M"]}},
@@ -270,6 +285,30 @@ def test_a_catalog_that_cannot_be_read_is_not_taken_for_none(granted: Granted) -
         execute(granted.place.postgres_url, f"REVOKE SELECT ON public.counted FROM {runner}")
         execute(granted.place.postgres_url, f"REVOKE SELECT (age, sex, ward) ON public.counted FROM {runner}")
         assert call("ask", policy, FIRST).exit_code == 0  # whoever may not read the table has no history of it
+    finally:
+        execute(granted.place.postgres_url, f"DROP OWNED BY {quoted(second.runner)} CASCADE")
+        execute(granted.place.postgres_url, f"DROP ROLE {quoted(second.runner)}")
+
+
+def test_a_history_of_who_sees_the_table_through_a_view_alone_binds_too(granted: Granted) -> None:
+    """Two runners with a view each, and with no right on the table beneath."""
+    second = Roles(granted.place.roles.runner + " 3", granted.place.roles.reader)
+    execute(
+        granted.place.postgres_url, "CREATE VIEW one AS SELECT * FROM counted", "CREATE VIEW two AS SELECT * FROM one"
+    )
+    own: dict[str, Any] = {"catalog": {"schema": "second"}, "release": {"table": "second_release.counted"}}
+    runner = quoted(granted.place.roles.runner)
+    execute(
+        granted.place.postgres_url,
+        f"REVOKE SELECT ON public.counted FROM {runner}",
+        f"REVOKE SELECT (age, sex, ward) ON public.counted FROM {runner}",
+    )
+    try:
+        granted.grant(seen="two")
+        granted.grant(second, seen="one", **own)
+        assert call("ask", granted.policy(seen="two"), FIRST).exit_code == 0
+        refused = call("ask", granted.policy(second.runner, seen="one", **own), SECOND)
+        assert (refused.exit_code, "can't be read" in refused.stderr) == (4, True), refused.output
     finally:
         execute(granted.place.postgres_url, f"DROP OWNED BY {quoted(second.runner)} CASCADE")
         execute(granted.place.postgres_url, f"DROP ROLE {quoted(second.runner)}")

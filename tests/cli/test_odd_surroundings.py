@@ -9,12 +9,14 @@ import subprocess
 import threading
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from sqlanon.engines.worker import open_in_thread
 from sqlanon.errors import Cancelled
-from tests.cli.support import PROGRAM, make_patients, write_policy
+from tests.cli.support import PROGRAM, call, make_patients, query, write_policy
 from tests.patience import PATIENCE, wait_until
+from tests.postgres_server import PostgresServer
 
 PEOPLE = "age,größe,job\n" + "".join(f"{20 + n % 5},{n % 3},{'ab'[n % 2]}\n" for n in range(60))
 POLICY = """\
@@ -103,3 +105,37 @@ def test_an_interrupt_ends_a_connection_that_is_being_made(number: signal.Signal
             process.send_signal(number)
             _, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, b"Interrupted" in errors) == (130, True)
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "WIN1252", "SQL_ASCII"])
+def test_a_database_of_another_encoding_is_anonymized(
+    postgres_server: PostgresServer, tmp_path: Path, encoding: str
+) -> None:
+    """Neither the program's own signs, such as dashes, nor letters of the table's names and values stop a command."""
+    name = f"in_{encoding.lower()}"
+    with psycopg.connect(postgres_server.url("postgres")) as connection:
+        provider = "LOCALE_PROVIDER libc" if connection.info.server_version >= 150000 else ""
+    postgres_server.run(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' {provider} TEMPLATE template0")
+    try:
+        url = postgres_server.url(name)
+        with psycopg.connect(url, client_encoding="utf8") as connection:
+            connection.execute(
+                "CREATE TABLE people AS SELECT 20 + i % 5 AS age, i % 3 AS größe, DATE '2020-01-01' + i % 40 AS day,"
+                " (ARRAY['Käse', 'Brot'])[1 + i % 2] AS job FROM generate_series(0, 59) AS i"
+            )
+        drafted = call("init", url, "people", "-o", tmp_path / "draft.yml")
+        assert drafted.exit_code == 0, drafted.output
+        assert call("risk", url, "people", "--qi", "age,größe,day").exit_code == 0
+        (tmp_path / "policy.yml").write_text(
+            POLICY.replace("file: people.csv", f"url: '{url}', table: people")
+            .replace("file: released.csv", "table: released")
+            .replace("  job:", "  day: {role: quasi-identifier}\n  job:"),
+            encoding="utf-8",
+        )
+        for command in ("check", "run", "verify"):
+            done = call(command, tmp_path / "policy.yml")
+            assert done.exit_code == 0, done.output
+        ranges = query(url, "SELECT count(*) FROM released WHERE job = 'Käse'")
+        assert ranges == [(30,)]
+    finally:
+        postgres_server.run(f"DROP DATABASE {name} WITH (FORCE)")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import dataclasses
 import itertools
 import os
+import re
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -129,6 +131,15 @@ class PostgresEngine(Engine):
     @property
     def driver_connection(self) -> psycopg.Connection[tuple[Any, ...]]:
         return self._connection
+
+    @property
+    def text_encoding(self) -> str:
+        """The codec of the server's encoding; ASCII, which is a part of each, where Python has none of that name."""
+        name = (self._connection.info.parameter_status("server_encoding") or "").lower()
+        try:
+            return codecs.lookup(re.sub("^win", "cp", name)).name
+        except LookupError:
+            return "ascii"
 
     @property
     def version(self) -> str:

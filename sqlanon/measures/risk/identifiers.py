@@ -88,12 +88,17 @@ def _measure_names(
     counted = engine.query(
         "risk/count_names",
         table=table,
-        names=Text("\n".join(known_names())),
+        names=Text("\n".join(_in_encoding(known_names(), engine.text_encoding))),
         columns=[{"value": value, "sampled": in_part(engine, [value], modulus)} for value in values],
     )
     for place, looked_at, named, different in counted:
         if different >= LEAST_NAMES:
             yield columns[int(place)].name, int(named) / int(looked_at)
+
+
+def _in_encoding(words: Sequence[str], encoding: str) -> list[str]:
+    """List the words that an encoding has bytes for."""
+    return [word for word in words if word.encode(encoding, "ignore").decode(encoding) == word]
 
 
 def _measure(
