@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -206,3 +207,19 @@ def test_the_command_line_says_it(tmp_path: Path) -> None:
     for command in ("check", "run"):
         refused = call(command, tmp_path / "q.yml")
         assert (refused.exit_code, "--no-header" in refused.stderr) == (2, True)
+
+
+def test_a_release_has_the_names_that_the_policy_looks_for(tmp_path: Path) -> None:
+    """Names that read like data, as years do, are those of another release of the policy too."""
+    file_of(tmp_path, "2019,2020\n" + "2019,1\n2021,2\n" * 4)
+    policy = policy_of(tmp_path, header=True) | {
+        "attributes": {"2019": {"role": "quasi-identifier"}, "2020": {"role": "insensitive"}}
+    }
+    run(build_policy(policy), options=OPTIONS)
+    (tmp_path / "p.yml").write_text(json.dumps(policy))
+    (tmp_path / "other.csv").write_text((tmp_path / "out.csv").read_text())
+    assert call("verify", tmp_path / "p.yml").exit_code == 0
+    assert call("verify", tmp_path / "p.yml", "--table", tmp_path / "other.csv").exit_code == 0
+    file_of(tmp_path, "2021,1\n2021,2\n", "other.csv")
+    lacking = call("verify", tmp_path / "p.yml", "--table", tmp_path / "other.csv")
+    assert (lacking.exit_code, "2019" in lacking.stdout) == (3, True)
