@@ -48,7 +48,7 @@ def open_release(
     read_only = file is None and not makes_tables
     with connect(url, options, read_only=read_only) as engine:
         if file is not None:
-            yield engine, view_file(engine, table or file, reading_of_release(table or file, as_text, table is None))
+            yield engine, view_file(engine, table or file, reading_of_release(table or file, as_text))
         else:
             with open_release_table(engine, policy, table, keeps=keeps) as release:
                 yield engine, release
@@ -67,15 +67,15 @@ def open_source(
                 yield engine, source
 
 
-def reading_of_release(file: str, as_text: Sequence[str] = (), is_own: bool = False) -> ReadOptions:
+def reading_of_release(file: str, as_text: Sequence[str] = ()) -> ReadOptions:
     """The options by which a release is read that is a file; as_text: columns of delimited text that stay text.
 
-    is_own: whether it is that of the policy, whose first line holds names.
+    Its first line holds the names of columns: the policy looks for those that it names.
     """
     if not is_delimited(file):
         return ReadOptions(is_checked=False)
     types = dict.fromkeys(as_text, "text")
-    return ReadOptions(delimiter=",", types=types, header=True if is_own else None, is_checked=False)
+    return ReadOptions(delimiter=",", types=types, header=True, is_checked=False)
 
 
 def _makes_tables(model: PrivacyModel) -> bool:

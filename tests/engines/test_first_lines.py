@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,13 @@ def file_of(directory: Path, text: str, name: str = "people.csv") -> Path:
         ",State\n50,Self\n38,State\n",
         "NA,1.5\n3,2.5\n4,3.5\n",
         "39,x\n",
+        ",,\n1,,\n,2,x\n",
+        "?,NA\nx,y\nz,a\n",
+        "Smith,,London\nFox,A,York\nLee,,Bath\nRay,B,Wells\n",
+        ",Smith\nAnn,Fox\nEve,Lee\n",
+        "441bfbfd-54e9-6cf3-d4c9-10175ef5564e\n5a1bfbfd-94e9-4cfe-a4c9-e0175ef5564a\n",
+        "1bc9fc1b8473613631cea0f229cd11b4,Ann\na3fe3d7caa3cdd3bee5801b1e5d0b0d2,Bob\n",
+        "WVWZZZ1JZ3W386752;x\nJH4KA7561PC008269;y\n",
         "Ann,Berlin\n" + "".join(f"{'ab'[n % 2] * n},x\n" for n in range(1, 2_500)) + "c,Berlin\n",
     ],
 )
@@ -86,6 +94,9 @@ def test_a_first_line_that_reads_like_data_is_refused(tmp_path: Path, text: str)
         "name,address1\nAnn,12 Main St\nBob,3 High St\n",
         "marital-status,native-country\nNever-married,United-States\nEver-married,Viet-Nam\n",
         ",age\n0,40\n1,50\n",
+        ",name\n0,Ann\n1,Bob\n",
+        "name,city,\nAnn,Berlin,\nBob,Paris,\n",
+        "patient_number_1\nAB12\nCD34\n",
         "day,moment\n2020-01-01,2020-01-01 10:00\n",
         "smoker,x\ntrue,1\nfalse,2\n",
     ],
@@ -196,3 +207,19 @@ def test_the_command_line_says_it(tmp_path: Path) -> None:
     for command in ("check", "run"):
         refused = call(command, tmp_path / "q.yml")
         assert (refused.exit_code, "--no-header" in refused.stderr) == (2, True)
+
+
+def test_a_release_has_the_names_that_the_policy_looks_for(tmp_path: Path) -> None:
+    """Names that read like data, as years do, are those of another release of the policy too."""
+    file_of(tmp_path, "2019,2020\n" + "2019,1\n2021,2\n" * 4)
+    policy = policy_of(tmp_path, header=True) | {
+        "attributes": {"2019": {"role": "quasi-identifier"}, "2020": {"role": "insensitive"}}
+    }
+    run(build_policy(policy), options=OPTIONS)
+    (tmp_path / "p.yml").write_text(json.dumps(policy))
+    (tmp_path / "other.csv").write_text((tmp_path / "out.csv").read_text())
+    assert call("verify", tmp_path / "p.yml").exit_code == 0
+    assert call("verify", tmp_path / "p.yml", "--table", tmp_path / "other.csv").exit_code == 0
+    file_of(tmp_path, "2021,1\n2021,2\n", "other.csv")
+    lacking = call("verify", tmp_path / "p.yml", "--table", tmp_path / "other.csv")
+    assert (lacking.exit_code, "2019" in lacking.stdout) == (3, True)

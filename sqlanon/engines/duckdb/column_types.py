@@ -31,6 +31,14 @@ _LOSSLESS = {  # texts that the type takes without rounding, and that mean one t
     "TIMESTAMPTZ": rf"{_DAY}[ T]{_CLOCK}(Z|[-+][0-9]{{2}}(:?[0-9]{{2}})?)",
     "TIME": rf"\s*{_CLOCK}\s*",
 }
+_BLANK = r" \x{a0}\x{202f}\x{2009}"
+_SIGN = r"([%‰$€£¥₹]|EUR|USD|GBP|CHF|SEK|NOK|DKK|PLN|CZK|HUF|JPY|Fr\.|kr|zł|Kč)?"
+_WHOLE = rf"(0|[1-9][0-9]*|[1-9][0-9]{{0,2}}([.,'\x{{2019}}{_BLANK}][0-9]{{3}})+)"
+_FORMS = {  # of kinds of tests; with a plus a number has fewer digits than one of a telephone
+    "number": r"\s*(-?[1-9][0-9]*(\.[0-9]+)?|[-+]?(0|[1-9][0-9]{0,5})(\.[0-9]+)?|[-+]?\.[0-9]+)([eE][-+]?[0-9]+)?\s*",
+    "punctuated": rf"\s*[-+]?[0-9]([0-9.,'\x{{2019}}{_BLANK}]*[0-9])?\s*",
+    "amount": rf"\s*[-(]?[{_BLANK}]*{_SIGN}[{_BLANK}]*-?({_WHOLE}([.,][0-9]+)?|[.,][0-9]+)[{_BLANK}]*{_SIGN}[-)]?\s*",
+}
 _NUMBERS = ("BIGINT", "HUGEINT", "DOUBLE", "DECIMAL")
 _TYPES = ("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP", "TIME")  # the first that all values survive
 _OF_POLICY = {  # types that columns of texts are tried with, so that people are told what to write
@@ -52,7 +60,7 @@ _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _DAYS = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
 _SHORT_DAYS = ("%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%m-%y")
 _WITH_NAMES = ("%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y")
-_MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%m-%Y")
+_MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%m-%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y")
 USUAL_DATES = (
     *(day + clock for clock in _CLOCKS for day in _DAYS),
     *_SHORT_DAYS,
@@ -73,7 +81,9 @@ class _Test:
     marks: NumberMarks = PLAIN
 
     def arguments(self) -> dict[str, object]:
-        pattern = _lossless(self.type) if self.kind == "casts" and self.type is not None else None
+        pattern = _FORMS.get(self.kind)
+        if self.kind == "casts" and self.type is not None:
+            pattern = _lossless(self.type)
         return {
             "column": Identifier(self.column),
             "kind": self.kind,
@@ -156,12 +166,12 @@ class _TypeDecision:
         if self._wanted is not None:
             return [self._present]
         survives = [self._test("survives", type_) for type_ in _TYPES]
-        hints = [self._test("number"), self._test("dated"), self._test("punctuated")]
+        hints = [self._test(kind) for kind in ("number", "dated", "punctuated", "amount")]
         return [self._present, *self._by_format(self._dates), *survives, self._test("scale"), *hints]
 
     def more_tests(self, few: Mapping[_Test, int | None]) -> list[_Test]:
         """Those that few rows have passed, those that measure, and formats of dates where texts look like dates."""
-        measures = [self._present, *(self._test(kind) for kind in ("scale", "number", "punctuated"))]
+        measures = [self._present, *(self._test(kind) for kind in ("scale", "number", "punctuated", "amount"))]
         passed = [test for test in self.first_tests() if test in measures or few[test] == few[self._present]]
         dated = [*self._by_format(USUAL_DATES), *self._of_types()]
         return [*passed, *(dated if self._test("dated") in passed else [])]
@@ -188,12 +198,13 @@ class _TypeDecision:
         present = first.get(self._present)
         if self._wanted is not None or not present or self._chosen(every) is not None:
             return []
-        number, punctuated = self._test("number"), self._test("punctuated")
+        number, punctuated, amount = (self._test(kind) for kind in ("number", "punctuated", "amount"))
         tried = [*self._by_format(USUAL_DATES), *self._of_types()]
         dates = [test for test in tried if first.get(test) == present]
+        amounts = [punctuated, amount] if first[amount] == present else []
         if 2 * max(first[number] or 0, first[punctuated] or 0) <= present:
-            return dates
-        return [number, self._test("casts", "BIGINT"), *self._of_marks(), *dates]
+            return [*dates, *amounts]
+        return [number, self._test("casts", "BIGINT"), *self._of_marks(), *dates, *amounts]
 
     def _of_types(self) -> list[_Test]:
         return [self._test("casts", type_) for type_ in _OF_POLICY]
@@ -293,10 +304,12 @@ class _TypeDecision:
         counts |= {test: self.counts[test] for test in self._of_marks() if test in self.counts}
         best = max(counts, key=lambda test: counts[test] or 0, default=None)
         numbers = 0 if best is None else counts[best] or 0
+        if 0 < numbers == present:
+            return "text, as its numbers would be written otherwise; source.types (double) reads them as numbers"
+        if self.counts.get(self._test("amount")) == present != self.counts.get(self._test("punctuated")):
+            return "text, as its numbers have signs (currency, percent, parentheses); write plain ones into the file"
         if best is None or 2 * numbers <= present:
             return None
-        if numbers == present:
-            return "text, as its numbers would be written otherwise; source.types (double) reads them as numbers"
         with_marks = "" if best.marks == self._marks else f" with {best.marks}"
         return (
             f"text, as {present - numbers:,} of its {present:,} values are no numbers{with_marks}; if they stand for"

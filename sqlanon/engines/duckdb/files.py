@@ -153,7 +153,7 @@ class FileReader:
         if self._options.header is not None:
             return
         null = self._options.null or ()
-        first = {name: field for name, field in zip(names, fields, strict=True) if field not in null}
+        first = {name: "" if field in null else field for name, field in zip(names, fields, strict=True)}
         if reads_like_data(self._engine.query_one, texts, first):
             self._engine.run("engine/drop_table", table=texts)
             raise UndecidedHeader(self._path)

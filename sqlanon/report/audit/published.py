@@ -75,9 +75,7 @@ def open_published(
             file = table or policy.release.file
             yield (
                 reader,
-                reader.read_file(
-                    Relation("audited_file"), file, reading_of_release(file, is_own=table is None)
-                ).relation,
+                reader.read_file(Relation("audited_file"), file, reading_of_release(file)).relation,
             )
 
 
