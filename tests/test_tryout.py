@@ -206,3 +206,19 @@ def test_programs_read_what_the_draft_costs(database_url: str, tmp_path: Path) -
     assert set(told["trial"]["without_model"]) == {"illness", "hiv"}
     assert told["dependences"] == [{"of": "city", "on": "region", "mutual": False}]
     assert [one["name"] for one in told["columns"]] == list(COLUMNS)
+
+
+@pytest.mark.parametrize(("models", "tries"), [(10, 3), (11, 0), (51, None)])
+def test_many_models_are_tried_together_or_not_at_all(postgres_url: str, models: int, tries: int | None) -> None:
+    """A search takes statements for each model: of many none is left out in turn, and with more there is no trial."""
+    columns = ", ".join(f"'d' || (i + {n}) % 4 AS diagnosis_{n}" for n in range(models))
+    execute(
+        postgres_url, f"CREATE TABLE visits AS SELECT 20 + i % 9 AS age, {columns} FROM generate_series(1, 20) n(i)"
+    )
+    found, costs = drafted(postgres_url)
+    if tries is None:
+        assert costs.draft is None
+        assert f"# The draft was not tried: it has {models} models about columns" in found.text
+    else:
+        assert costs.draft is not None
+        assert len(costs.without_model) == tries

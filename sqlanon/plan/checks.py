@@ -53,23 +53,16 @@ def problems(subject: PlanSubject) -> Iterator[str]:
     yield from _row_problems(subject)
     for column, attribute in subject.attributes:
         place = _place(column.name)
-        if attribute.role is Role.QUASI_IDENTIFIER and column.kind is Kind.OTHER:
-            collated, remedy = "", subject.recast_of(column)
-            if column.type.partition("(")[0] in _TEXTS:
-                collated, remedy = " with this collation", 'give it COLLATE "C" in a view'
-            yield f"{place}: values of type {column.type}{collated} cannot be generalized; {remedy}."
+        yield from coding_problems(subject, column, attribute)
         known = subject.dialect.tells_other_types_apart
         if attribute.role in (Role.SENSITIVE, Role.INSENSITIVE) and not column.has_exact_text and not known:
             yield f"{place}: {known.lacking}"
-        if attribute.hierarchy is not None:
-            yield from _hierarchy_problems(place, column, attribute.hierarchy)
         yield from _show_problems(place, column, attribute, subject.released_by)
         if column.name in subject.opposite:
             yield (
                 f"{place}: it holds Infinity and -Infinity, between which there is no number for show:"
                 f" {attribute.show.value}; use show: bounds, give bottom or top, or leave these rows out in a view."
             )
-        yield from _limit_problems(place, column, attribute)
         if attribute.sets != "list" and (attribute.hierarchy is not None or not column.kind.is_nominal):
             yield f"{place}: sets is for texts without a hierarchy, and this column shows no sets; leave it out."
     yield from as_text_problems(subject)
@@ -81,6 +74,19 @@ def problems(subject: PlanSubject) -> Iterator[str]:
     )
     yield from _model_problems(subject)
     yield from _name_problems(subject)
+
+
+def coding_problems(subject: PlanSubject, column: Column, attribute: AttributeSection) -> Iterator[str]:
+    """Say why the values of a column can't be coded, as far as its type and the policy tell."""
+    place = _place(column.name)
+    if attribute.role is Role.QUASI_IDENTIFIER and column.kind is Kind.OTHER:
+        collated, remedy = "", subject.recast_of(column)
+        if column.type.partition("(")[0] in _TEXTS:
+            collated, remedy = " with this collation", 'give it COLLATE "C" in a view'
+        yield f"{place}: values of type {column.type}{collated} cannot be generalized; {remedy}."
+    if attribute.hierarchy is not None:
+        yield from _hierarchy_problems(place, column, attribute.hierarchy)
+    yield from _limit_problems(place, column, attribute)
 
 
 def subject_problems(subject: PlanSubject) -> Iterator[str]:

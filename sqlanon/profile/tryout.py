@@ -19,6 +19,7 @@ from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.encoding.distinct_tuples import count_tuples
 from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import MEMORY_URL
+from sqlanon.errors import PolicyError
 from sqlanon.measures.loss import measure_loss
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.measuring import in_part
@@ -34,6 +35,8 @@ MOST_TUPLES = 10_000  # combinations of values in a sample, about
 MOST_ROWS = 200_000  # that they are in, about
 LEAST_ROWS = 20  # of a combination that are kept at least, where the table has so many
 MOST_MODELS = 3  # that are left out in turn: each costs a search, of a second or two
+MANY_MODELS = 10  # about attributes; of more none is left out, as each makes all searches dearer
+MOST_JUDGED = 50  # models about attributes that a draft is tried with
 WIDE = 10  # quasi-identifiers; of more no column is left out, as each makes all searches dearer
 
 
@@ -46,9 +49,16 @@ def try_draft(engine: Engine, profile: Profile, draft: Policy) -> DraftCosts | N
     """
     if profile.combination is None or not profile.rows:
         return None
+    judged = len(_about_attributes(models_of(draft)))
+    if judged > MOST_JUDGED:
+        raise PolicyError(f"it has {judged} models about columns, and is tried with {MOST_JUDGED} at most.")
     began = time.perf_counter()
     costs = _Sample(engine, profile, draft).tried()
     return replace(costs, seconds=time.perf_counter() - began)
+
+
+def _about_attributes(models: Sequence[PrivacyModel]) -> list[PrivacyModel]:
+    return [model for model in models if model.attribute is not None]
 
 
 @dataclass(frozen=True)
@@ -128,17 +138,17 @@ class _Attempts:
     coded: CodedTable
 
     def all(self, costs: DraftCosts) -> DraftCosts:
-        """The draft, then without each model that is about an attribute, then without the column that costs most."""
+        """The draft, then without each of few models about attributes, then without the column that costs most."""
         models = models_of(self.policy)
         draft = self._attempt(self.coded, models)
-        others = [model for model in models if model.attribute is not None]
+        others = _about_attributes(models)
         basic = [model for model in models if model.attribute is None]
         k_alone = self._attempt(self.coded, basic) if others else None
         without = {
             str(one.attribute): k_alone or draft
             if len(others) == 1
             else self._attempt(self.coded, [model for model in models if model is not one])
-            for one in others[:MOST_MODELS]
+            for one in (others[:MOST_MODELS] if len(others) <= MANY_MODELS else ())
         }
         result = replace(costs, draft=draft, k_alone=k_alone, without_model=without)
         name = result.costliest

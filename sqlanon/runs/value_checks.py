@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from markupsafe import Markup
 
 from sqlanon.algorithms.lattice.options import SearchOptions, full_domain, lattice_within, require_affordable
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
-from sqlanon.errors import PolicyError
+from sqlanon.errors import AccessError, PolicyError
 from sqlanon.hierarchies.ambiguity import require_one_meaning
-from sqlanon.hierarchies.build import build_hierarchy, hierarchy_problems
-from sqlanon.hierarchies.limits import coded_value, limits_in
+from sqlanon.hierarchies.build import build_hierarchy
+from sqlanon.hierarchies.limits import Limits, coded_value, limits_in
 from sqlanon.hierarchies.missing import list_missing
 from sqlanon.hierarchies.scratch import create_values
 from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.plan.checks import coding_problems
 from sqlanon.plan.plan import Plan, check
+from sqlanon.plan.population_checks import population_problems
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import AttributeSection, Hierarchy, Policy, Recodes, Role
 from sqlanon.sql import Identifier, Relation, macro
-from sqlanon.support.environment import Expanded
 
 MOST_LISTED = 20
 """The most values that a check lists of those that a hierarchy lacks."""
@@ -49,27 +50,42 @@ class ValueChecks:
 
         Each hierarchy is built of the distinct values of its column, in a transaction that is undone.
         """
+        try:
+            with engine.undone():
+                hold_trusted(subject.policy, engine, source)
+                yield from self._column_problems(_without_wrong_population(subject), engine, source)
+        except AccessError as error:
+            self.warnings.append(f"No hierarchy was held against the values of its column: {error}")
+
+    def _column_problems(self, subject: PlanSubject, engine: Engine, source: Relation) -> Iterator[str]:
         heights: dict[str, int] = {}
-        with engine.undone():
-            hold_trusted(subject.policy, engine, source)
-            for place, (column, attribute, spec) in enumerate(_hierarchies(subject)):
-                values = engine.temporary(f"hierarchy_values_{place}")
-                try:
-                    _create_values(subject, engine, source, (column, attribute), values)
-                    built = _build(subject, engine, (column, attribute), spec, values)
-                    heights[column.name] = built.height
-                except PolicyError as error:
-                    yield from error.problems
-                    self._tell(engine, column, spec, values)
-            yield from _member_problems(subject, engine, source)
+        limits: dict[str, Limits] = {}
+        for place, (column, attribute) in enumerate(_codable(subject)):
+            spec = subject.policy.algorithm.hierarchy_of(attribute)
+            try:
+                limits[column.name] = limits_in(engine, source, column, attribute)
+            except PolicyError as error:
+                yield from error.problems
+                continue
+            if spec is None:
+                continue
+            values = engine.temporary(f"hierarchy_values_{place}")
+            _create_values(subject, engine, source, (column, attribute, limits[column.name]), values)
+            try:
+                heights[column.name] = _build(subject, engine, (column, attribute), spec, values).height
+            except PolicyError as error:
+                yield from error.problems
+                self._tell(engine, column, spec, values)
+        yield from _member_problems(subject, engine, source, limits)
         yield from self._level_problems(subject.policy, heights)
 
     def _tell(self, engine: Engine, column: Column, spec: Hierarchy, values: Relation) -> None:
         if self.tell_missing is None or spec.kind not in ("csv", "mapping"):
             return
-        missing = list_missing(engine, spec, column, values, MOST_LISTED)
-        if missing:
-            self.tell_missing(column.name, missing)
+        with contextlib.suppress(PolicyError):  # a file without lines to read lacks them all, as its problem says
+            missing = list_missing(engine, spec, column, values, MOST_LISTED)
+            if missing:
+                self.tell_missing(column.name, missing)
 
     def _level_problems(self, policy: Policy, heights: dict[str, int]) -> Iterator[str]:
         if policy.algorithm.recodes is not Recodes.LEVELS:
@@ -99,25 +115,33 @@ def check_values(
     return dataclasses.replace(plan, warnings=(*plan.warnings, *checks.warnings))
 
 
-def _hierarchies(subject: PlanSubject) -> Iterator[tuple[Column, AttributeSection, Hierarchy]]:
-    """List the hierarchies that fit their columns by type, and whose files are there."""
+def _codable(subject: PlanSubject) -> Iterator[tuple[Column, AttributeSection]]:
+    """List the columns of the release whose values can be coded, as far as their types and the policy tell."""
     for column, attribute in subject.attributes:
-        spec = subject.policy.algorithm.hierarchy_of(attribute)
-        if spec is None or hierarchy_problems(spec, column):
-            continue
-        if spec.csv is None or (not isinstance(spec.csv, Expanded) and Path(spec.csv).expanduser().is_file()):
-            yield column, attribute, spec
+        if not attribute.is_omitted and not any(coding_problems(subject, column, attribute)):
+            yield column, attribute
+
+
+def _without_wrong_population(subject: PlanSubject) -> PlanSubject:
+    """Leave out a population that can't be compared with the source, of which the plan says why."""
+    policy = subject.policy
+    wrong = policy.population is not None and any(population_problems(policy.population, subject))
+    return dataclasses.replace(subject, population=None) if wrong else subject
 
 
 def _create_values(
-    subject: PlanSubject, engine: Engine, source: Relation, coded: tuple[Column, AttributeSection], values: Relation
+    subject: PlanSubject,
+    engine: Engine,
+    source: Relation,
+    coded: tuple[Column, AttributeSection, Limits],
+    values: Relation,
 ) -> None:
     """Write the distinct values that a run would code, those of a population that models look at among them."""
-    column, attribute = coded
+    column, attribute, limits = coded
     rows: Relation | Markup = source
     if _population(subject, attribute) is not None:
         rows = macro("relations.both", source, _population(subject, attribute), Identifier(column.name))
-    create_values(engine, values, rows, column, limits_in(engine, source, column, attribute))
+    create_values(engine, values, rows, column, limits)
 
 
 def _build(
@@ -134,15 +158,14 @@ def _build(
     return built
 
 
-def _member_problems(subject: PlanSubject, engine: Engine, source: Relation) -> Iterator[str]:
+def _member_problems(
+    subject: PlanSubject, engine: Engine, source: Relation, limits: Mapping[str, Limits]
+) -> Iterator[str]:
     """Say how many rows are of people whom the population that models look at lacks, by their values as coded."""
-    if subject.population is None:
+    quasi = [column for column, one in subject.attributes if one.role is Role.QUASI_IDENTIFIER]
+    if subject.population is None or not quasi or any(column.name not in limits for column in quasi):
         return
-    quasi = [(column, one) for column, one in subject.attributes if one.role is Role.QUASI_IDENTIFIER]
-    values = [
-        coded_value(engine.render, column, limits_in(engine, source, column, one), Markup(Identifier(column.name)))
-        for column, one in quasi
-    ]
+    values = [coded_value(engine.render, one, limits[one.name], Markup(Identifier(one.name))) for one in quasi]
     tables = {"source": source, "population": subject.population.table}
     (absent,) = engine.query_one("plan/count_absent_members", values=values, **tables)
     if absent:

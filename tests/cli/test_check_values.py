@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -150,3 +151,77 @@ def test_a_check_counts_people_whom_the_population_lacks(database: Database, tmp
     database.sql("DROP TABLE everybody")
     database.sql(f"CREATE TABLE everybody AS SELECT * FROM {table}")
     check_run(policy)
+
+
+def test_a_column_that_can_not_be_coded_hides_no_other_problem(database: Database, tmp_path: Path) -> None:
+    """Problems of types, limits, files and populations are listed beside those of values, whatever these are."""
+    table = database.create(COLUMNS | {"data": "JSON"}, [(*row, '{"a": 1}') for row in ROWS])
+    database.sql(f"CREATE TABLE everybody AS SELECT zip, ward FROM {table}")
+    (tmp_path / "latin.csv").write_bytes(b"nurse;\xe4;*\n")
+    document = policy_of(database, table, {"zip": {"mask": "right", "length": 3}}, {}, tmp_path)
+    document["attributes"]["job"]["hierarchy"] = {"csv": str(tmp_path / "latin.csv")}
+    document["attributes"] |= {
+        "age": QUASI | {"bottom": {"quantile": 0.9}, "top": {"quantile": 0.1}},
+        "ward": QUASI | {"hierarchy": {"suppress": True}, "top": 3},
+        "data": QUASI | {"hierarchy": {"suppress": True}},
+    }
+    document["privacy"] = [{"model": "k-map", "population": "everybody", "k": 2}]
+    missing: dict[str, Any] = {}
+    with pytest.raises(PolicyError) as caught:
+        check_run(build_policy(document), tell_missing=missing.__setitem__)
+    text = "\n".join(caught.value.problems)
+    for part in (
+        "a value has 5 characters",
+        "not UTF-8",
+        "bottom is not below its top",
+        "limit of numbers",
+        "cannot be generalized",
+    ):
+        assert part in text
+    assert "is no column of everybody" in text
+    assert not missing
+    nobody = document | {"attributes": {name: {"role": "insensitive"} for name in document["attributes"]}}
+    with pytest.raises(PolicyError, match="nothing to generalize"):
+        check_run(build_policy(nobody))
+
+
+def test_limits_are_held_against_values_without_a_hierarchy_too(database: Database, tmp_path: Path) -> None:
+    table = database.create(COLUMNS, ROWS)
+    document = policy_of(database, table, {}, {}, tmp_path)
+    document["attributes"]["age"] = QUASI | {"bottom": {"quantile": 0.9}, "top": {"quantile": 0.1}}
+    document["algorithm"] = {"name": "mondrian"}
+    policy = build_policy(document)
+    with pytest.raises(PolicyError, match="bottom is not below its top"):
+        check_run(policy)
+    with pytest.raises(PolicyError, match="bottom is not below its top"):
+        anonymize(policy)
+
+
+def test_a_file_that_the_environment_names_is_read(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIERARCHIES", str(tmp_path))
+    (tmp_path / "job.csv").write_text("nurse;a;*\nclerk;b\n")
+    document = policy_of(database, database.create(COLUMNS, ROWS), {}, {}, tmp_path)
+    document["attributes"]["job"]["hierarchy"] = {"csv": "${HIERARCHIES}/job.csv"}
+    with pytest.raises(PolicyError, match=r"line 2 .* has 1 level"):
+        check_run(build_policy(document))
+
+
+def test_a_role_without_temporary_tables_gets_a_check_all_the_same(
+    postgres_database: Database, restricted_role: tuple[str, str], tmp_path: Path
+) -> None:
+    """The warning says what was not looked at; every other problem is found."""
+    role, url = restricted_role
+    name = urlsplit(url).path.removeprefix("/")
+    table = postgres_database.create(COLUMNS, ROWS)
+    postgres_database.sql(f"GRANT SELECT ON {table} TO {role}")
+    postgres_database.sql(f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC")
+    document = policy_of(postgres_database, table, {}, {}, tmp_path)
+    document["source"]["url"] = url
+    document["release"] = {"file": str(tmp_path / "released.csv")}
+    plan, _ = check_run(build_policy(document))
+    assert any("No hierarchy was held" in one and "temporary" in one for one in plan.warnings)
+    document["attributes"]["zip"]["hierarchy"] = {"date": ["year"]}
+    with pytest.raises(PolicyError, match="zip"):
+        check_run(build_policy(document))
