@@ -42,6 +42,7 @@ POSTGRES: Mapping[str, tuple[str, str]] = {
     "c_point": ("point", "point(i, 0.1)"),
     "c_box": ("box", "box(point(0, 0), point(i, 1))"),
     "c_mood": ("mood", "(CASE WHEN i % 2 = 0 THEN 'sad' ELSE 'it''s, ok' END)::mood"),
+    "c_feeling": ("feeling", "'sad'"),
     "c_positive": ("positive", "i + 1"),
     "c_object": ("object", "jsonb_build_object('z', i)"),
     "c_pair": ("pair", "row(i, 'x,y', timestamptz '2020-01-01 10:00:00+02')::pair"),
@@ -74,6 +75,7 @@ POSTGRES: Mapping[str, tuple[str, str]] = {
 POSTGRES_TYPES = (
     "CREATE EXTENSION IF NOT EXISTS citext",
     "CREATE TYPE mood AS ENUM ('sad', 'it''s, ok')",
+    "CREATE DOMAIN feeling AS mood",
     "CREATE DOMAIN positive AS int CHECK (value > 0)",
     "CREATE DOMAIN object AS jsonb",
     "CREATE TYPE pair AS (a int, b text, t timestamptz)",

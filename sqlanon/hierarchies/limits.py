@@ -107,6 +107,8 @@ def coded_value(render: Renderer, column: Column, limits: Limits, value: Markup)
         return render.macro("trim_scale", value)
     if column.kind is Kind.FLOAT:
         return macro("codes.signless", value, Markup(column.type))
+    if column.kind is Kind.ENUM:
+        return render.macro("enum_value", value, Markup(column.type))
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.duckdb import second_reading
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.read_options import ReadOptions
-from sqlanon.errors import EngineError, PolicyError, SqlanonError
+from sqlanon.errors import AccessError, EngineError, PolicyError, SqlanonError
 from sqlanon.sql import Relation
 from tests.cli.support import call
 from tests.engines.publish_support import rows, run
@@ -114,6 +115,9 @@ fields = st.sampled_from(
         'a"b',
         "\u2028",
         "\\N",
+        ' "x,y"',
+        ' ""',
+        '"x" ',
     ]
 )
 
@@ -123,7 +127,7 @@ fields = st.sampled_from(
 @given(
     st.lists(st.lists(fields, min_size=3, max_size=3), max_size=6),
     st.sampled_from([1, 2, 3]),
-    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["\n", "\r\n", ",\n", ", \n"]),
     st.sampled_from([("",), ("", "NA"), ()]),
 )
 def test_what_is_read_rightly_is_not_refused(
@@ -238,8 +242,58 @@ def test_counts_of_texts(tmp_path: Path) -> None:
     """Without Arrow Python counts the same."""
     path = tmp_path / "f.csv"
     path.write_text('a,b\n1,\n"",x\nNA,"y\nz"\n')
-    expected = second_reading.Counts(3, (1, 2))
-    assert second_reading.count_delimited(path, ["a", "b"], ",", ["", "NA"]) == expected
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "pyarrow", None)
-        assert second_reading.count_delimited(path, ["a", "b"], ",", ["", "NA"]) == expected
+    wanted = second_reading.Counts(3, (1, 2))
+    for by_arrow in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not by_arrow:
+                patch.setitem(sys.modules, "pyarrow", None)
+            assert second_reading.count_delimited(path, ["a", "b"], ",", ["", "NA"], True, wanted) == wanted
+
+
+@pytest.mark.parametrize("by_arrow", [True, False])
+@pytest.mark.parametrize(
+    ("lines", "values"),
+    [
+        (["1,x,", "2,y,"], ["x", "y"]),
+        (["1,x,,", "2,y", "3,z,"], ["x", "y", "z"]),
+        (['1, "x,y"', '2, "l\nm"', "3, z"], ["x,y", "l\nm", " z"]),
+        (['1, ""', '2," "', "3, "], ["", " ", " "]),
+        (['1,"x,y" ', ' "2" ,z'], ["x,y", "z"]),
+        (['1,6" x', '2,"6"" y"'], ['6" x', '6" y']),
+    ],
+)
+def test_text_that_the_reader_is_lenient_with(
+    memory: DuckDBEngine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    by_arrow: bool,
+    lines: list[str],
+    values: list[str],
+) -> None:
+    """Delimiters at the end of lines and blanks beside quotes are no difference."""
+    (tmp_path / "f.csv").write_text("\n".join(["a,b", *lines]))
+    if not by_arrow:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert [row[1] for row in read(memory, tmp_path / "f.csv", header=True)] == values
+
+
+@pytest.mark.parametrize("by_arrow", [True, False])
+def test_a_damaged_file_is_refused(
+    memory: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_arrow: bool
+) -> None:
+    """The first reader takes text whose check sum is wrong."""
+    damaged = bytearray(gzip.compress(b"a,b\n" + b"1,x\n" * 5_000))
+    damaged[-6] ^= 255
+    (tmp_path / "f.csv.gz").write_bytes(damaged)
+    if not by_arrow:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(AccessError, match="damaged"):
+        read(memory, tmp_path / "f.csv.gz")
+
+
+def test_fields_that_no_reader_agrees_on(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("a,b\n1,x,y\n")
+    with pytest.raises(EngineError, match="fields of a line"):
+        second_reading.count_delimited(
+            tmp_path / "f.csv", ["a", "b"], ",", [""], True, second_reading.Counts(1, (1, 1))
+        )

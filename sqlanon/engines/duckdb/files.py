@@ -166,13 +166,14 @@ class FileReader:
         has_header = self._options.header is not False
         if self._file.format == "xlsx":
             compared = [] if self._options.null else names
+            read = self._counted(texts, compared, ("",))
             other: Counts | None = count_sheet(Path(self._file.paths[0]), len(compared), has_header)
-            empty: tuple[str, ...] = ("",)
         else:
-            compared, empty = names, ("", *self._null())
-            other = count_delimited(local, names, delimiter, self._null(), has_header)
+            compared = names
+            read = self._counted(texts, names, ("", *self._null()))
+            other = count_delimited(local, names, delimiter, self._null(), has_header, read)
         if other is not None:
-            require_same(self._path, compared, self._counted(texts, compared, empty), other)
+            require_same(self._path, compared, read, other)
 
     def _first_line(self, local: Path, path: Text) -> str:
         """The first record of the file. DuckDB is asked where it alone can decompress it."""

@@ -9,12 +9,14 @@ import csv
 import gzip
 import io
 import itertools
-from collections.abc import Iterator, Sequence
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlanon.engines.duckdb.sheets import inspect_sheet
-from sqlanon.errors import EngineError, PolicyError
+from sqlanon.errors import AccessError, EngineError, PolicyError
 
 _BLOCK = 1 << 24  # bytes that Arrow reads at once, which a line must fit in
 _ROWS = 20_000  # that Python counts at once
@@ -46,19 +48,43 @@ def require_same(path: str, names: Sequence[str], read: Counts, other: Counts) -
 
 
 def count_delimited(
-    path: Path, names: Sequence[str], delimiter: str, null: Sequence[str], has_header: bool = True
+    path: Path, names: Sequence[str], delimiter: str, null: Sequence[str], has_header: bool, expected: Counts
 ) -> Counts | None:
-    """Count the fields of delimited text in UTF-8; None where nothing here can decompress it."""
-    by_arrow = _count_by_arrow(path, names, delimiter, null, has_header)
-    if by_arrow is not None or path.suffix.lower() == ".zst":
-        return by_arrow
-    rows, empty = 0, ("", *null)
-    texts = [0] * len(names)
+    """Count the fields of delimited text in UTF-8; None where nothing here can decompress it.
+
+    Where Arrow can't read the file, or finds something other than `expected`, Python decides: it allows for blanks
+    beside quotes. Raises AccessError for a file that is damaged, EngineError for records of another width.
+    """
+    try:
+        by_arrow = _count_by_arrow(path, names, delimiter, null, has_header)
+        if by_arrow == expected or path.suffix.lower() == ".zst":
+            return by_arrow
+        return _count_by_python(path, names, delimiter, null, has_header)
+    except (OSError, EOFError, zlib.error):
+        raise AccessError(f"The file {path} is damaged, or can't be read a second time.") from None
+    except (csv.Error, ValueError):
+        raise EngineError(
+            f"Two readings of {path} differ in the fields of a line. Nothing was released; please write the file anew,"
+            " as Parquet or as plain CSV."
+        ) from None
+
+
+def _count_by_python(path: Path, names: Sequence[str], delimiter: str, null: Sequence[str], has_header: bool) -> Counts:
+    rows, width, empty = 0, len(names), {"", *null}
+    texts = [0] * width
     for block in _blocks(path, delimiter, has_header, counts_empty=_counts_empty(names, null)):
         rows += len(block)
-        for place, column in enumerate(zip(*block, strict=True)):
-            texts[place] += len(column) - sum(map(column.count, set(empty)))
+        columns = list(zip(*(_cut(record, width, empty) for record in block), strict=True))
+        for place in range(width):
+            texts[place] += len(block) - sum(map(columns[place].count, empty))
     return Counts(rows, tuple(texts))
+
+
+def _cut(record: list[str], width: int, empty: set[str]) -> list[str]:
+    """A record without the empty fields after its last column, to which a delimiter at the end of a line leads."""
+    if len(record) < width or not empty.issuperset(record[width:]):
+        raise ValueError("a record has another number of fields")
+    return record[:width]
 
 
 def _counts_empty(names: Sequence[str], null: Sequence[str]) -> bool:
@@ -72,7 +98,7 @@ def _blocks(path: Path, delimiter: str, has_header: bool, *, counts_empty: bool)
     limit = csv.field_size_limit(_LONGEST)
     try:
         with opened(path, "rb") as plain, io.TextIOWrapper(plain, encoding="utf-8-sig", newline="") as file:
-            records = csv.reader(file, delimiter=delimiter, strict=True)
+            records = csv.reader(_without_blanks(file, delimiter), delimiter=delimiter)
             kept = (record or [""] for record in records if record or counts_empty)
             if has_header:
                 next(kept, None)
@@ -80,6 +106,12 @@ def _blocks(path: Path, delimiter: str, has_header: bool, *, counts_empty: bool)
                 yield block
     finally:
         csv.field_size_limit(limit)
+
+
+def _without_blanks(lines: Iterable[str], delimiter: str) -> Iterator[str]:
+    """The lines without blanks that stand before a quote at the begin of a field: the field is what is quoted."""
+    blanks = re.compile(f'(^|{re.escape(delimiter)}) +(?=")')
+    return (blanks.sub(r"\1", line) if ' "' in line else line for line in lines)
 
 
 def _count_by_arrow(
