@@ -292,6 +292,20 @@ def test_no_more_cells_than_row_by_row(database: Database, choice: str, seed: in
 
 
 @pytest.mark.either_engine
+def test_blocks_that_no_star_joins_get_the_best_order_each(database: Database) -> None:
+    """One order for all blocks of a column that stays whole stars more, as the best order of each is another."""
+    draw = random.Random(4)
+    rows = [(draw.randrange(30), f"v{draw.randrange(8)}", None, draw.randrange(30), None, n) for n in range(120)]
+    _, _, shown = run_on(database, rows, algorithm=suppression(whole=["b"]), privacy=anonymity(2))
+    assert least_matching(shown, QUASI) >= 2
+    require_true(rows, shown)
+    stars = sum(row[column] == STAR for row in shown for column in QUASI)
+    blocks = [[texts(row) for row in rows if row[1] == f"v{block}"] for block in range(8)]
+    orders = [[draw.sample(block, len(block)) for _ in range(8)] for block in blocks]
+    assert stars <= sum(min(suppress_row_by_row(order, 2, whole=[1]) for order in one) for one in orders)
+
+
+@pytest.mark.either_engine
 @pytest.mark.parametrize("more", [{}, {"subsets": {2: 6}}, {"values": 2}])
 def test_small_tables_get_no_more_stars_than_large_ones(
     database: Database, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch

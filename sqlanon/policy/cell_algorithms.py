@@ -79,7 +79,7 @@ class SingleCells(AlgorithmParameters):
 
 
 class LocalSuppression(SingleCells):
-    """Shows single cells as `*`, and all others as they are: as few as a greedy cover finds, so that k rows fit every
+    """Shows single cells as `*`, and all others as they are: as few as greedy searches find, so that k rows fit every
     row, where `*` fits any value. docs/local-suppression.md says what that protects, and when classes protect more."""
 
     sentence: ClassVar[str] = (

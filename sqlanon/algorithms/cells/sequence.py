@@ -8,6 +8,7 @@ steps that turn out to be needed by no row are taken back. A pass looks at all p
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,9 +23,9 @@ Truths = NDArray[np.bool_]
 MOST_ROWS = 10_000  # of a table that is small
 MOST_PASSES = 10_000  # distinct tuples, times goals
 WORK = 10_000  # distinct tuples, times goals and orders
-MOST_ORDERS = 12
-_FACTORS = (2_654_435_761, 40_503, 2_246_822_519, 3_266_489_917, 668_265_263, 374_761_393)
-"""Odd numbers whose multiples, modulo 2^32, are in no order (Knuth, TAOCP 6.4)."""
+MOST_ORDERS = 24
+_FACTOR = 2_654_435_761
+"""An odd number whose multiples, modulo 2^32, are in no order (Knuth, TAOCP 6.4)."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,27 @@ class CodedTuples:
         places = np.arange(self.rows.size, dtype=np.uint64)
         count = max(2, min(MOST_ORDERS, WORK // max(1, self.rows.size * len(self.goals))))
         yield True, places.astype(np.int64)
-        for number in range(count - 1):
-            factor = np.uint64(_FACTORS[number // 2])
-            yield number % 2 == 0, ((places + np.uint64(1)) * factor % np.uint64(2**32)).astype(np.int64)
+        for number in range(1, count):
+            factor = np.uint64((number * _FACTOR % 2**32) | 1)
+            yield number % 2 == 1, ((places + np.uint64(1)) * factor % np.uint64(2**32)).astype(np.int64)
 
-    def weigh(self, stars: Numbers) -> int:
-        """Add up what the steps weigh, over all rows."""
-        return sum(weight * int(self.rows[(stars >> step) & 1 == 1].sum()) for step, weight in enumerate(self.weights))
+    def weigh(self, stars: Numbers) -> Numbers:
+        """Add up what the steps of each tuple weigh, over its rows."""
+        weights = np.zeros_like(self.rows)
+        for step, weight in enumerate(self.weights):
+            weights += (stars >> step & 1) * weight
+        return weights * self.rows
+
+    def blocks(self) -> Numbers:
+        """Number the blocks of tuples that no star can join: those that differ in a column which stays whole.
+
+        Stars of a block are then no matter of other blocks.
+        """
+        fixed = functools.reduce(operator.and_, (goal.columns & ~goal.free for goal, _ in self.goals))
+        whole = [codes for step, codes in enumerate(self.codes) if fixed >> step & 1]
+        if not whole:
+            return np.zeros_like(self.rows)
+        return np.unique(np.array(whole), axis=1, return_inverse=True)[1].reshape(-1)
 
 
 def take_back(tuples: CodedTuples, stars: Numbers) -> Numbers:
@@ -79,18 +94,19 @@ def take_back(tuples: CodedTuples, stars: Numbers) -> Numbers:
 def find_fewest(tuples: CodedTuples, stars: Numbers) -> Numbers:
     """Find stars that weigh less than these, by several orders and by taking stars back; these if there are none.
 
-    Columns must have one step each.
+    Of each block the lightest are taken. Columns must have one step each.
     """
-    best, least = stars, tuples.weigh(stars)
+    best, least, blocks = stars, tuples.weigh(stars), tuples.blocks()
     unstarred = _States(tuples, np.zeros_like(stars)).count_matching(tuples.goals[0][0])
     for order in (None, *tuples.orders()):
         states = _States(tuples, stars.copy() if order is None else np.zeros_like(stars))
         if order is not None and not states.meet_all(*order, unstarred):
             continue
         states.take_back()
-        weight = tuples.weigh(states.stars)
-        if weight < least:
-            best, least = states.stars, weight
+        weights = tuples.weigh(states.stars)
+        lighter = np.bincount(blocks, weights=weights - least)[blocks] < 0
+        if lighter.any():
+            best, least = np.where(lighter, states.stars, best), np.where(lighter, weights, least)
     return best
 
 
