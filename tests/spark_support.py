@@ -18,6 +18,7 @@ import pytest
 
 from sqlanon.engines import connect
 from sqlanon.engines.spark.engine import SparkEngine
+from sqlanon.engines.spark.session import spill_directory
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 
@@ -143,6 +144,15 @@ def open_spark(home: Path, place: str = "spark+local://2") -> Iterator[SparkTabl
     with connect(url) as engine:
         assert isinstance(engine, SparkEngine)
         yield SparkTables(engine, url, home)
+
+
+def work_tables_left(spark: SparkTables) -> list[str]:
+    """The work tables that there are: those of any schema, and those of private directories."""
+    schemas = [name for (name,) in spark.sql("SHOW SCHEMAS")]
+    names = [one[1] for schema in schemas for one in spark.sql(f"SHOW TABLES IN {schema}")]
+    spill = spill_directory()
+    assert spill is not None
+    return [name for name in (*names, *(path.name for path in spill.rglob("w_*"))) if name.startswith("w_")]
 
 
 @dataclass(frozen=True)

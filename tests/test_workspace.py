@@ -383,12 +383,12 @@ def test_directories_of_dead_runs_are_removed_by_their_paths(engine: Engine, tmp
 def test_directories_of_others_are_kept_and_named(engine: Engine, tmp_path: Path) -> None:
     """One in use, a link to a directory with the name of one, one with another name, and one on another machine."""
     url, place = f"duckdb:///{tmp_path / 'history.duckdb'}", tmp_path / "elsewhere"
-    target = _directory_left(place, "target")
-    link = place / target.name.replace("target", "link")
-    link.symlink_to(target)
     named = place / "home"
     (named / "photos").mkdir(parents=True)
     with private_directory(place) as used, Catalog.open(engine, url=url) as ending:
+        target = _directory_left(place, "target")
+        link = place / target.name.replace("target", "link")
+        link.symlink_to(target)
         run = ending.start_run(START)
         for path in (used, link, named):
             ending.ledger_add(LedgerEntry.of_directory(run, path))
@@ -402,7 +402,7 @@ def test_directories_of_others_are_kept_and_named(engine: Engine, tmp_path: Path
                     (f"kept {used}", ": it is in use, or is not this user's; its owner's gc removes it"),
                     (f"kept {link}", ": it is in use, or is not this user's; its owner's gc removes it"),
                     (f"kept {named}", ": it is in use, or is not this user's; its owner's gc removes it"),
-                    (f'"{target}"', " is on another, and is removed by `sqlanon gc` there"),
+                    (str(target), " is on another, and is removed by `sqlanon gc` there"),
                 )
             )
             assert len(catalog.ledger(run)) == 4

@@ -65,6 +65,7 @@ class Dialect:
     writes_directories: a file that it writes is a directory of Parquet files.
     years: the first and the last year that its days and moments may lie in, by their kind; of both the calendars count
         1 BC as year 0, or as year -1.
+    has_infinite_days: days and moments may be infinite.
     range_types: its types for ranges of values, by the kind of the values; of those that lack `has_ranges` empty.
     settings: by which values mean the same in sessions that are not the program's; zone_settings: times with a zone.
     spellings: words of templates that it spells otherwise. raw_literals: those with a backslash.
@@ -87,6 +88,7 @@ class Dialect:
     names_files: ClassVar[bool] = False
     writes_directories: ClassVar[bool] = False
     years: ClassVar[Mapping[str, tuple[int, int]]] = {}
+    has_infinite_days: ClassVar[bool] = True
     range_types: ClassVar[Mapping[str, str]] = {}
     settings: ClassVar[Mapping[str, str]] = {}
     zone_settings: ClassVar[Mapping[str, str]] = {}
@@ -124,8 +126,9 @@ class Dialect:
     keeps_tables_private: ClassVar[Capability] = CAPABLE
     """A table can be made that its owner alone may read."""
     has_ranges: ClassVar[Capability] = CAPABLE
-    counts_population: ClassVar[Capability] = CAPABLE
     """There are types for ranges of values."""
+    counts_population: ClassVar[Capability] = CAPABLE
+    """Classes can be held against the rows of a population."""
     has_procedures: ClassVar[Capability] = CAPABLE
     """Jobs may be procedures that the database runs by itself."""
     has_dbt_projects: ClassVar[Capability] = CAPABLE

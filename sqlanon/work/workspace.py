@@ -266,7 +266,9 @@ def _remove_directories(catalog: Catalog, run: str) -> list[str]:
     done = []
     for entry in catalog.ledger(run):
         if entry.is_directory and entry.directory is None:
-            done.append(f"{entry.relation} of run {run} is on {entry.machine}, and is removed by `sqlanon gc` there")
+            done.append(
+                f"{entry.relation.name} of run {run} is on {entry.machine}, and is removed by `sqlanon gc` there"
+            )
         elif (path := entry.directory) is not None:
             done += _remove_directory(path, run)
             if not os.path.lexists(path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from sqlanon.engines.base import Engine
+from sqlanon.engines.spark.java import directory_of_executors
 from sqlanon.engines.spark.new_tables import MetastoreTable
 from sqlanon.runs.runner import run
 from sqlanon.sql import Relation, Statement
@@ -42,7 +44,10 @@ def databases(
     ):
         for database in (duckdb, spark):
             database.create(COLUMNS, patients(), "patients")
+        written = directory_of_executors(spark.engine.driver_connection.sparkContext)
+        assert written.is_dir()
         yield duckdb, spark
+    assert not written.exists(), "nothing is left beside Spark's own files"
 
 
 def executors() -> list[psutil.Process]:
@@ -100,6 +105,16 @@ def test_executors_that_are_killed_change_nothing(databases: tuple[Database, Spa
     assert len(set(killing.killed.values())) == len(PHASES)
     one, other = ([tuple(map(str, row)) for row in database.sql("SELECT * FROM patients_r")] for database in databases)
     assert one == other
+
+
+def test_executors_write_no_log(databases: tuple[Database, SparkTables]) -> None:
+    """One would be beside Spark's own files, and quote values: in predicates, and in the errors of tasks."""
+    session = databases[1].engine.driver_connection
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        session.sql("SELECT CAST(concat('canary-', id) AS INTEGER) FROM range(9)").collect()
+    written = [file.read_text() for file in directory_of_executors(session.sparkContext).glob("*/std*")]
+    assert len(written) >= 4
+    assert not any(re.search("canary| (INFO|WARN|ERROR) ", text) for text in written)
 
 
 def test_a_task_that_is_lost_is_carried_out_again(databases: tuple[Database, SparkTables], tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from sqlanon.work.workspace import TemporaryWorkspace
 from tests.cli.support import call
 from tests.private_support import DOMAINS, Ample, Known, draw, place_of, steps_of, values_near
 from tests.run_support import Database, open_database
-from tests.spark_support import SparkTables, needs_spark
+from tests.spark_support import SparkTables, needs_spark, work_tables_left
 
 pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 QUASI = {"role": "quasi-identifier"}
@@ -135,7 +135,7 @@ def test_the_release_is_that_of_duckdb(databases: tuple[Database, SparkTables], 
         released = [tuple(row) for row in database.sql("SELECT * FROM people_r")]
         outcomes.append((released, drawn.asked, drawn.counted, result.labels, result.choices, result.pairs))
     assert outcomes[0] == outcomes[1]
-    assert [name for _, name, is_view in databases[1].sql("SHOW TABLES IN sqlanon") if not is_view] == []
+    assert work_tables_left(databases[1]) == []
 
 
 def test_places_are_exact_in_any_number_of_columns(spark: SparkTables) -> None:

@@ -31,7 +31,7 @@ from sqlanon.staging.recode import Recoding, create_regions
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import gc
 from tests.run_support import Database, open_database
-from tests.spark_support import SparkTables, needs_spark
+from tests.spark_support import SparkTables, needs_spark, work_tables_left
 from tests.test_resuming import Stopped, Stopping, killing
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -128,7 +128,7 @@ def left_behind(spark: SparkTables) -> list[str]:
     """The work tables among them, and the versions beside the one that is released and the one before."""
     names = relations_of(spark)
     versions = [name for name in names if re.search(r"_v_[0-9a-f]{8}$", name)]
-    return [name for name in names if re.match(r"w_[0-9a-f]{8}_", name)] + versions[2:]
+    return work_tables_left(spark) + versions[2:]
 
 
 def test_a_table_of_rows_does_not_come_home(databases: tuple[Database, SparkTables]) -> None:
@@ -155,6 +155,7 @@ def test_a_failing_run_leaves_the_release_and_no_work_tables(
         run(published, replace=True)
     assert spark.sql("SELECT * FROM patients_r") == before
     assert relations_of(spark) == names
+    assert work_tables_left(spark) == []
 
 
 def test_a_run_that_was_killed_after_its_search_is_taken_up(

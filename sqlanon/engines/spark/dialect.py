@@ -52,6 +52,7 @@ class SparkSQL(Dialect):
         "AS MATERIALIZED": "AS",  # Spark works a common table expression out at each use, or once if it sees fit
     }
     raw_literals = True
+    has_infinite_days = False
     numbers_cells = True
     places_work_tables = True
     weighs_scans = True

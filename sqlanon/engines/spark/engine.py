@@ -290,14 +290,14 @@ class SparkEngine(Engine):
         small = self._read_small(tables)
         if self._address.remote is not None and sum(table.nbytes for table in small.values()) > MOST_OF_MESSAGE:
             return measure(self)
-        frames = {one.name: self._tables.frame(one.name, columns) for one in rows}
+        frames = self._frames(rows, columns)
         (value,) = self._carry_out(small, frames, [measure], None)
         return value
 
     def tasks_for(self, rows: int) -> int:
         from sqlanon.engines.spark.executors import rows_of_task  # here, as it takes the extra
 
-        tasks = -(-rows // rows_of_task(self._session))
+        tasks = -(-rows // self._guarded("carry_out", lambda: rows_of_task(self._session)))
         return tasks if tasks > 1 else 0
 
     def carry_out_in_parts(
@@ -311,8 +311,11 @@ class SparkEngine(Engine):
     ) -> list[_T]:
         """Carry out parts of a work, whose rows are in a table where the session makes some, else in executors."""
         made = self._tables.new_table(f"{rows[0].name}_carried")
-        frames = {one.name: self._tables.frame(one.name) for one in rows}
-        return self._carry_out(self._read_small(tables), frames, works, made)
+        return self._carry_out(self._read_small(tables), self._frames(rows), works, made)
+
+    def _frames(self, rows: Sequence[Relation], columns: Sequence[Identifier] | None = None) -> dict[str, DataFrame]:
+        """Take the frames of tables of rows, of all columns or of these, to go along with work."""
+        return self._guarded("carry_out", lambda: {one.name: self._tables.frame(one.name, columns) for one in rows})
 
     def _read_small(self, tables: Sequence[Relation]) -> dict[str, pyarrow.Table]:
         """Read tables that are to go along with work."""

@@ -1,4 +1,7 @@
-"""The Java that a session of Spark would start, looked at before: Spark's own scripts say little of what is wrong."""
+"""The Java that a session of Spark would start, looked at before: Spark's own scripts say little of what is wrong.
+
+And the options that it starts with, by which neither it nor executors of this machine write a log.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,21 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlanon.errors import AccessError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 LEAST = 17
 REMEDY = "install it (Debian: openjdk-17-jre-headless), or set JAVA_HOME."
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')  # 1.8 is 8
 _SECONDS = 60.0
+_LOG = Path(__file__).with_name("log4j2.properties")
+WITHOUT_LOGS = (
+    f"-Dlog4j2.configurationFile=file:{_LOG} -Dderby.stream.error.file={os.devnull}"  # not into any directory
+)
 
 
 def require_java() -> None:
@@ -38,3 +49,13 @@ def _version_of(program: str) -> int | None:
         return None
     version = _VERSION.search(answer.stderr + answer.stdout)
     return None if answer.returncode or version is None else int(version[1])
+
+
+def directory_of_executors(context: SparkContext) -> Path:
+    """Name the directory in which Spark keeps what executors of this machine write to their standard streams.
+
+    It is beside Spark's own files, and no setting moves it.
+    """
+    from pyspark.find_spark_home import _find_spark_home
+
+    return Path(_find_spark_home()) / "work" / str(context.applicationId)

@@ -21,7 +21,7 @@ from sqlanon.engines.private import make_private_directory, remove_dead_director
 from sqlanon.engines.session_limits import kilobytes
 from sqlanon.engines.spark.connect import limit_retries, require_server
 from sqlanon.engines.spark.errors import opening_error, unless_disconnected
-from sqlanon.engines.spark.java import require_java
+from sqlanon.engines.spark.java import WITHOUT_LOGS, directory_of_executors, require_java
 from sqlanon.engines.spark.urls import SparkAddress
 from sqlanon.engines.urls import redacted
 from sqlanon.engines.worker import StatementWorker
@@ -54,14 +54,12 @@ _WAREHOUSE = "spark.sql.warehouse.dir"
 _LOCAL_DIR, _LOCAL_DIRS = "spark.local.dir", "SPARK_LOCAL_DIRS"  # a setting, and the variable that goes before it
 _ANSWER = 10.0  # seconds for a Connect server
 _END = 30.0  # seconds for a JVM without a context
-_LOG = Path(__file__).with_name("log4j2.properties")
+_OF_DRIVER, _OF_EXECUTORS = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
 _STARTING = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
-    "spark.driver.extraJavaOptions": (
-        f"-Dlog4j2.configurationFile=file:{_LOG} -Dderby.stream.error.file={os.devnull}"  # not into any directory
-    ),
+    _OF_DRIVER: WITHOUT_LOGS,
     FILE_MASK: "077",  # what is written is its owner's alone, as raw values are in it
 }
 _CHOOSES_JAVA = {"PYSPARK_GATEWAY_PORT", "SPARK_HOME", "SPARK_CONF_DIR"}  # that runs already, or by a spark-env.sh
@@ -73,6 +71,7 @@ _owned: Any = None  # the session that started the context, where the program di
 _latest: SparkAddress | None = None  # where the program started one last, whose JVM runs on
 _spills: tuple[Path, ...] = ()  # what that one's shuffles, cached rows and work tables are in
 _java_files: Path | None = None  # the temporary files of that JVM
+_executors: Path | None = None  # what its executors write, where they are processes of this machine
 _warehouse: tuple[str, str] = ("", "")  # of a context whose tables end with it: by its setting, and where it would be
 
 
@@ -133,13 +132,15 @@ def close_session(session: SparkSession) -> None:
 
 def _end_unused() -> None:
     """End the context that the program started, and remove its spill, where no session is open."""
-    global _owned, _spills
+    global _owned, _spills, _executors
     if _open:
         return
     if _owned is not None:
         with unless_disconnected():
             _owned.stop()
         _owned = None
+    remove_directory(_executors)
+    _executors = None
     for directory in _spills:
         remove_directory(directory)
     _spills = ()
@@ -228,7 +229,8 @@ def _start(address: SparkAddress) -> None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # tasks find what this program finds
         os.environ.setdefault("SPARK_DRIVER_MEMORY", f"{heap_size(_memory_limit())}m")
         settings["spark.python.daemon.module"] = "sqlanon.engines.spark.daemon"
-        settings["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={_files_of_java()}"'
+        settings[_OF_DRIVER] += f' "-Djava.io.tmpdir={_files_of_java()}"'
+        settings[_OF_EXECUTORS] = settings[_OF_DRIVER]  # where they are processes of their own
     settings |= address.settings or {}
     if master.startswith("local"):
         _spills = _make_spills(settings)
@@ -237,9 +239,10 @@ def _start(address: SparkAddress) -> None:
         builder = builder.config(name, value)
 
     def start() -> None:
-        global _owned
+        global _owned, _executors
         with _spilling_into(_spills):
             context = SparkContext.getOrCreate(SparkConf().setAll([*settings.items(), ("spark.master", master)]))
+        _executors = directory_of_executors(context) if master.startswith("local-cluster") else None
         for name, value in _private_warehouse(context).items():
             builder.config(name, value)
         _owned = builder.getOrCreate()

@@ -39,7 +39,8 @@ def parquet_value_problems(engine: Engine, relation: Relation, columns: Sequence
     One statement, where there are columns of these types.
     """
     intervals = [column for column in columns if column.type == _INTERVAL and engine.traits is EMBEDDED]
-    looked_at = [*intervals, *(column for column in columns if column.kind.has_day)]
+    days = [column for column in columns if column.kind.has_day and engine.traits.has_infinite_days]
+    looked_at = [*intervals, *days]
     if not looked_at:
         return []
     listed = [{"name": Identifier(column.name), "is_interval": column in intervals} for column in looked_at]
