@@ -65,6 +65,8 @@ def draw_one_group(engine: Engine, rows: list[tuple[float, ...]]) -> list[tuple[
         for i in range(3)
     ]
     engine.run("condensation/create_factors", factors=factors, members=members, numbers=numbers)
-    create_rows(engine, regions, members=members, factors=factors, numbers=numbers, key=secret_key())
+    create_rows(
+        engine, regions, members=members, factors=factors, numbers=numbers, key=secret_key(), names=["x0", "x1", "x2"]
+    )
     drawn = engine.fetch(Statement("test", "SELECT c0, c1, c2 FROM regions ORDER BY region"))
     return [tuple(map(float, row)) for row in drawn]

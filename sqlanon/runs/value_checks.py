@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from sqlanon.algorithms.lattice.options import SearchOptions, full_domain, lattice_within, require_affordable
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import AccessError, PolicyError
@@ -90,14 +89,16 @@ class ValueChecks:
     def _level_problems(self, policy: Policy, heights: dict[str, int]) -> Iterator[str]:
         if policy.algorithm.recodes is not Recodes.LEVELS:
             return
-        algorithm = full_domain(policy)
+        from sqlanon.algorithms.lattice import options  # here, as it loads what searches
+
+        algorithm = options.full_domain(policy)
         if algorithm.suppresses_attributes:
             heights = dict.fromkeys(heights, 1)
         if problems := list(algorithm.limit_problems(heights)):
             yield from problems
             return
         try:
-            require_affordable(lattice_within(algorithm, heights), policy, SearchOptions())
+            options.require_affordable(options.lattice_within(algorithm, heights), policy, options.SearchOptions())
         except PolicyError as refusal:
             self.warnings.append(f"A run would be refused: {refusal}")
 

@@ -339,8 +339,8 @@ def test_resolve_looks_where_sql_looks(engine: Engine) -> None:
 
 def test_a_name_in_upper_case_finds_the_folded_one(engine: Engine) -> None:
     do(engine, "CREATE TABLE Patients (i INTEGER)")
-    assert engine.resolve(Relation("PATIENTS")) == engine.resolve(Relation("patients"))
-    assert engine.resolve(Relation("PATIENTS")) is not None
+    assert engine.resolve(Relation.parse("PATIENTS")) == engine.resolve(Relation.parse("patients"))
+    assert engine.resolve(Relation.parse("PATIENTS")) is not None
 
 
 def test_views_are_relations_too(engine: Engine) -> None:

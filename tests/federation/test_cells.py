@@ -66,7 +66,7 @@ def sent_by(party: Party, counts: Any) -> list[bytes]:
     """The shares that a party sends first."""
     kept: list[list[bytes]] = []
 
-    def exchange(messages: list[bytes], doing: str) -> list[bytes]:  # noqa: ARG001
+    def exchange(messages: list[bytes], most: int, doing: str) -> list[bytes]:  # noqa: ARG001
         kept.append(list(messages))
         return [bytes(8 * len(counts))] * 3
 
