@@ -84,7 +84,9 @@ def test_an_interrupt_does_not_wait_until_a_file_is_open() -> None:
         assert may_end.wait(PATIENCE)
         return "opened"
 
-    threading.Thread(target=lambda: opening.wait(PATIENCE) and signal.raise_signal(signal.SIGINT)).start()
+    main = threading.main_thread().ident
+    assert main is not None
+    threading.Thread(target=lambda: opening.wait(PATIENCE) and signal.pthread_kill(main, signal.SIGINT)).start()
     with pytest.raises(Cancelled):
         open_in_thread(slow, lambda _: closed.set())
     may_end.set()
