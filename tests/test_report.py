@@ -39,7 +39,7 @@ LEVELED = PLAIN | {
     "age": {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 20]}},
     "job": {
         "role": "quasi-identifier",
-        "hierarchy": {"mapping": {job: f"{CANARY}g{n % 2}" for n, job in enumerate(JOBS)}},
+        "hierarchy": {"mapping": {job: f"group {n % 2}" for n, job in enumerate(JOBS)}},
     },
     "zip": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}},
     "sex": {"role": "quasi-identifier", "hierarchy": "suppress"},

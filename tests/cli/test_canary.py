@@ -77,7 +77,7 @@ def people(database_url: str, tmp_path: Path) -> str:
     with open_database(database_url) as database:
         database.create(COLUMNS, _rows(90), name="people")
         database.create(COLUMNS, _rows(6), name="newer")
-    lines = [f"{CANARY}t{n};{CANARY}g{n % 2};*" for n in range(TOWNS + 1)]
+    lines = [f"{CANARY}t{n};group {n % 2};*" for n in range(TOWNS + 1)]
     (tmp_path / "towns.csv").write_text("\n".join(lines) + "\n")
     (tmp_path / "few.csv").write_text("\n".join(lines[:2]) + "\n")
     return database_url

@@ -43,7 +43,7 @@ def read_dates(url: str, table: str, policy: Policy, texts: Collection[str], rea
     with connect(url) as engine:
         relation = Relation(table)
         columns = [column for column in engine.columns(relation) if column.name in quasi]
-        dated = [*_of_texts(engine, relation, columns, texts, reading), *_of_moments(engine, relation, columns)]
+        dated = [*_of_texts(engine, relation, columns, texts, reading), *_of_timestamps(engine, relation, columns)]
         if dated:
             engine.run("frames/read_dates", table=relation, columns=dated)
 
@@ -61,9 +61,9 @@ def _of_texts(
             yield _Dated(Identifier(one.name), Markup(one.type), form)
 
 
-def _of_moments(engine: Engine, table: Relation, columns: Sequence[Column]) -> Iterator[_Dated]:
-    moments = [Identifier(column.name) for column in columns if column.kind is Kind.TIMESTAMP]
-    counts = engine.query_one("frames/count_times", table=table, columns=moments) if moments else ()
-    for name, within_days in zip(moments, counts, strict=True):
+def _of_timestamps(engine: Engine, table: Relation, columns: Sequence[Column]) -> Iterator[_Dated]:
+    names = [Identifier(column.name) for column in columns if column.kind is Kind.TIMESTAMP]
+    counts = engine.query_one("frames/count_times", table=table, columns=names) if names else ()
+    for name, within_days in zip(names, counts, strict=True):
         if not within_days:
-            yield _Dated(name, Markup("DATE"))
+            yield _Dated(name, Markup(_DATED[0]))

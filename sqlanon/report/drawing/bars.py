@@ -9,6 +9,8 @@ from sqlanon.report.drawing.svg import BLUE, FAINT, INK, PAPER, SOFT, cut, docum
 
 WIDTH = 500.0
 _BAR, _GAP, _TOP, _NUMBER = 15.0, 14.0, 34.0, 62.0
+_LEGEND = 170.0  # that the legend takes beside the labels
+_LONGEST, _WIDER = 26, 1.15  # characters of a label; fonts differ from the one that widths are reckoned by
 
 
 @dataclass(frozen=True)
@@ -26,21 +28,31 @@ def draw_bars(
     title: str, description: str, bars: Sequence[DrawnBar], key: str = "", *, width: float = WIDTH, full: float = 1.0
 ) -> str:
     """A picture of bars; one line each, or two where there is a before. A share of `full` takes all the room."""
-    left = min(max([width_of(cut(bar.label, 26), 13) for bar in bars], default=0) + 14, 200)
+    labels, left = _labels(bars, min(200.0, width - _LEGEND))
     room = (width - left - _NUMBER) / full
     paired = any(bar.before is not None for bar in bars)
     parts = _legend(left) if paired else []
     y = _TOP if paired else 6.0
     top = y
-    for bar in bars:
+    for bar, label in zip(bars, labels, strict=True):
         height = 2 * _BAR + 2 if bar.before is not None else _BAR
-        parts.append(text(left - 10, y + height / 2 + 4.5, cut(bar.label, 26), font_size=13, text_anchor="end"))
+        parts.append(text(left - 10, y + height / 2 + 4.5, label, font_size=13, text_anchor="end"))
         if bar.before is not None:
             parts += _drawn(left, y, room * bar.before, bar.before_text, hollow=True)
         parts += _drawn(left, y + height - _BAR, room * bar.after, bar.after_text, hollow=False)
         y += height + _GAP
     parts.insert(0, line(left, top - 4, left, y - _GAP + 4, stroke=FAINT))
     return document(width, y - _GAP + 10, title, description, parts, key)
+
+
+def _labels(bars: Sequence[DrawnBar], most: float) -> tuple[list[str], float]:
+    """Cut the labels so that they fit in `most`, by as few characters as it takes; the room that they take, too."""
+    for length in range(_LONGEST, 3, -1):
+        labels = [cut(bar.label, length) for bar in bars]
+        room = _WIDER * max([width_of(label, 13) for label in labels], default=0) + 14
+        if room <= most:
+            break
+    return labels, min(room, most)
 
 
 def _drawn(x: float, y: float, wide: float, words: str, *, hollow: bool) -> list[str]:
