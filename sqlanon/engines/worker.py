@@ -29,8 +29,8 @@ def open_in_thread(opening: Callable[[], _T], close: Callable[[_T], object]) -> 
         if left.is_set() and opened.exception() is None:
             close(opened.result())
 
-    threading.Thread(target=work, name="sqlanon-opening", daemon=True).start()
-    try:
+    try:  # Ctrl-C may come as soon as the thread is there
+        threading.Thread(target=work, name="sqlanon-opening", daemon=True).start()
         return opened.result()
     except KeyboardInterrupt:
         left.set()
