@@ -14,21 +14,24 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import hashlib
 import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import frozen_mechanisms
 from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import SqlanonError
+from sqlanon.results.codec import to_json
 from sqlanon.runs.runner import run
 from tests.postgres_server import find_binaries, start
 from tests.run_support import OPTIONS, Database, Row, open_database
@@ -216,8 +219,13 @@ def large_cases() -> dict[str, dict[str, Any]]:
 def frozen(database: Database, table: str, case: Mapping[str, Any], options: EngineOptions) -> dict[str, Any]:
     """Run a policy over a table, and return the parts to compare: the release, the outcome, the statements."""
     policy = database.policy(table, **case)
+    return digested(database, table, lambda: run(policy, replace=True, options=options))
+
+
+def digested(database: Database, table: str, carry_out: Callable[[], Any]) -> dict[str, Any]:
+    """Carry out a run over a table, and return the parts to compare."""
     try:
-        outcome = run(policy, replace=True, options=options)
+        outcome = carry_out()
     except SqlanonError as error:
         return {"error": f"{type(error).__name__}: {error}".replace(table, "TABLE")}
     release = f"{table}_r"
@@ -225,12 +233,11 @@ def frozen(database: Database, table: str, case: Mapping[str, Any], options: Eng
     digest = hashlib.sha256()
     for row in database.sql(f"SELECT * FROM {release}"):
         digest.update(repr([str(value) if value is not None else None for value in row]).encode())
-    schema = outcome.catalog.schema
-    steps = database.sql(f"SELECT phase, count(*) FROM {schema}.steps WHERE run = '{outcome.run}' GROUP BY phase")
+    steps = database.sql(f"SELECT phase, count(*) FROM sqlanon.steps WHERE run = '{outcome.run}' GROUP BY phase")
     return {
         "columns": [list(column) for column in columns],
         "rows": digest.hexdigest(),
-        "result": _lasting(outcome.as_json()),
+        "result": _lasting(to_json(outcome)),
         "statements": dict(sorted((phase, count) for phase, count in steps)),
     }
 
@@ -269,6 +276,11 @@ def freeze(engines: list[str], only: str, large: bool) -> dict[str, dict[str, An
             for name, case in cases().items():
                 if only in name:
                     found[f"{engine}: {name}"] = frozen(database, table, case, OPTIONS)
+            with frozen_mechanisms.known_keys():
+                for name, makes in frozen_mechanisms.cases().items():
+                    if only in name:
+                        carried = functools.partial(makes, database, table)
+                        found[f"{engine}: {name}"] = digested(database, table, carried)
             if large:
                 database.sql(create_statement(engine, "million", Wanted(1_000_000, targets=True)))
                 for name, case in large_cases().items():
