@@ -206,12 +206,12 @@ WAYS: dict[str, Way] = {
     ),
     "resume": Way(("runs.resuming.resume_run",), _resume),
     "condense update": Way(
-        ("runs.condensing._open_job",),
+        ("runs.condensing.update_job",),
         partial(_stream, updates=True),
         {"republish": "nothing is published", "lock": "no release: the lock of the statistics is held"},
         phase="search",
     ),
-    "condense release": Way(("runs.condensing._open_job",), _stream),
+    "condense release": Way(("runs.condensing.release_job",), _stream),
     "randomize": Way(("runs.randomizing.run_randomized",), _randomize),
     "hide": Way(("runs.rule_hiding.hide_rules",), _hide),
     **{

@@ -113,28 +113,29 @@ def budget_consumed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def refund(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = private_runs.PrivateRun._work
+    whole = private_runs.PrivateDraw.make
 
-    def work(self: Any, *given: Any) -> Any:
+    def make(self: Any, run: Any, **given: Any) -> Any:
         try:
-            return whole(self, *given)
+            return whole(self, run, **given)
         except EngineError:
-            sql(self.engine, "DELETE FROM sqlanon.budget_entries")
-            sql(self.engine, "UPDATE sqlanon.budgets SET entries = 0")
+            sql(run.engine, "DELETE FROM sqlanon.budget_entries")
+            sql(run.engine, "UPDATE sqlanon.budgets SET entries = 0")
             raise
 
-    monkeypatch.setattr(private_runs.PrivateRun, "_work", work)
+    monkeypatch.setattr(private_runs.PrivateDraw, "make", make)
 
 
 def count_of_rows_in_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """A result tells how many rows the source has."""
-    whole = private_runs.PrivateRun.publish
+    whole = private_runs.PrivateDraw.conclude
 
-    def publish(self: Any, run: str, plan: PrivatePlan, *given: Any) -> tuple[str, ...]:
-        ((rows,),) = self.engine.fetch(Statement("test", f"SELECT count(*) FROM {plan.source}"))
-        return (*whole(self, run, plan, *given), f"{rows} rows were read.")
+    def conclude(self: Any, run: Any) -> Any:
+        ((rows,),) = run.engine.fetch(Statement("test", f"SELECT count(*) FROM {run.plan.source}"))
+        run.notes += (f"{rows} rows were read.",)
+        return whole(self, run)
 
-    monkeypatch.setattr(private_runs.PrivateRun, "publish", publish)
+    monkeypatch.setattr(private_runs.PrivateDraw, "conclude", conclude)
 
 
 def cells_of_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from sqlanon.federation.party import Counts
 from sqlanon.federation.pooled import search_pooled, verify_pooled
 from sqlanon.federation.revealing import Revealing, SharedDecision, count_kept
 from sqlanon.models import largest_k
-from sqlanon.runs.execution import RunExecution
+from sqlanon.runs.execution import ClassRun
 from sqlanon.staging.staging import Staged
 from sqlanon.verification.verdict import SharedClasses, Verification
 
@@ -26,7 +26,7 @@ class OpenedCounts(Revealing):
 
     counts: Counts
 
-    def search(self, run: RunExecution, problem: Problem) -> SharedDecision:
+    def search(self, run: ClassRun, problem: Problem) -> SharedDecision:
         own = self.count(problem.sets, self.base)
         opened = self.party.add(own, "while rows were counted")
         _require_counts(own, opened)
@@ -37,9 +37,7 @@ class OpenedCounts(Revealing):
         self.counts = counts[kept]
         return SharedDecision(cells, tuple(np.flatnonzero(kept).tolist()), int(counts[~kept].sum()), chosen.facts)
 
-    def verify(
-        self, run: RunExecution, staged: Staged, columns: Sequence[str], decision: SharedDecision
-    ) -> Verification:
+    def verify(self, run: ClassRun, staged: Staged, columns: Sequence[str], decision: SharedDecision) -> Verification:
         own = count_kept(staged, columns, decision)
         counted = self.party.add(own, "while staged releases were verified")
         if counted[-1] or (counted[:-1] != self.counts).any():

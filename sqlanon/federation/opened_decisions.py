@@ -27,7 +27,7 @@ from sqlanon.federation.thresholds import Threshold
 from sqlanon.models import largest_k, models_of
 from sqlanon.policy import Policy
 from sqlanon.results.measures import ModelResult
-from sqlanon.runs.execution import RunExecution
+from sqlanon.runs.execution import ClassRun
 from sqlanon.staging.staging import Staged
 from sqlanon.verification.verdict import Verification
 from sqlanon.verification.verify import verify_table
@@ -79,7 +79,7 @@ class OpenedDecisions(Revealing):
         self._k = largest_k(models_of(policy))
         self._threshold = Threshold(Sharing(party), self._k)
 
-    def search(self, run: RunExecution, problem: Problem) -> SharedDecision:
+    def search(self, run: ClassRun, problem: Problem) -> SharedDecision:
         self.rows = self._add(problem.sets.task.rows, "while rows were counted")
         if self._k > self.rows:
             raise PolicyError(f"privacy: k is {self._k}, but the tables of all sites hold {self.rows} rows together.")
@@ -96,7 +96,7 @@ class OpenedDecisions(Revealing):
             cells, tuple(kept), findings.suppressed, lattice_facts(asked, findings, full_domain(run.policy).quality)
         )
 
-    def _asked(self, run: RunExecution, own: Problem) -> Problem:
+    def _asked(self, run: ClassRun, own: Problem) -> Problem:
         """The problem of all sites' rows, given that of this site's own."""
 
         def ask(node: Node) -> int:
@@ -114,9 +114,7 @@ class OpenedDecisions(Revealing):
         quality = quality_of(full_domain(run.policy), asked, own.lattice)
         return Problem(asked, own.lattice, quality, own.report, most_checks=self.party.plan.most_nodes)
 
-    def verify(
-        self, run: RunExecution, staged: Staged, columns: Sequence[str], decision: SharedDecision
-    ) -> Verification:
+    def verify(self, run: ClassRun, staged: Staged, columns: Sequence[str], decision: SharedDecision) -> Verification:
         own = count_kept(staged, columns, decision)
         strays, rows = self._add(int(own[-1]), _VERIFYING), self._add(int(own[:-1].sum()), _VERIFYING)
         small = self._threshold.count_small(own[:-1], _VERIFYING)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.lattice.search import lattice_problem
@@ -15,22 +16,22 @@ from sqlanon.federation.opened_counts import OpenedCounts
 from sqlanon.federation.opened_decisions import OpenedDecisions
 from sqlanon.federation.party import Party
 from sqlanon.federation.revealing import Revealing, SharedDecision
-from sqlanon.plan.plan import Plan
 from sqlanon.policy import AlgorithmParameters
 from sqlanon.releases.base import Release
 from sqlanon.releases.generalized import Levels
 from sqlanon.releases.recoding import create_pass, release_of
 from sqlanon.releases.rules.store_rules import StoredRules
-from sqlanon.runs.execution import Encoded, RunExecution
-from sqlanon.runs.sink import Publish, check_claims, publish_staged, require_verified
-from sqlanon.runs.source import ReleaseSource, search_request
+from sqlanon.runs.class_source import ClassSource
+from sqlanon.runs.execution import ClassRun, Encoded, RunExecution
+from sqlanon.runs.searching import search_request
+from sqlanon.runs.sink import AnySource, Publish
 from sqlanon.staging.staging import Staged
 
 _REVEALED: Mapping[str, type[Revealing]] = {"counts": OpenedCounts, "decision": OpenedDecisions}
 """The kinds of joint work, as `reveal` of a plan names them."""
 
 
-class SharedSearch(ReleaseSource):
+class SharedSearch(ClassSource):
     """The search over the rows of all sites, of which each opens no counts of its own."""
 
     decision: SharedDecision
@@ -39,14 +40,14 @@ class SharedSearch(ReleaseSource):
         self.algorithm = parameters.name
         self.party = party
 
-    def require_plan(self, run: RunExecution, plan: Plan) -> None:  # noqa: ARG002
-        require_agreement(self.party, plan)
-        self.revealing = _REVEALED[self.party.plan.reveal](self.party, public_hierarchies(plan), plan.policy)
+    def require_plan(self, run: ClassRun) -> None:
+        require_agreement(self.party, run.plan)
+        self.revealing = _REVEALED[self.party.plan.reveal](self.party, public_hierarchies(run.plan), run.policy)
 
-    def warnings(self, run: RunExecution) -> tuple[str, ...]:  # noqa: ARG002
+    def warnings(self, run: ClassRun) -> tuple[str, ...]:  # noqa: ARG002
         return tuple(filter(None, [self.revealing.warning]))
 
-    def decide(self, run: RunExecution, encoded: Encoded) -> Release:
+    def decide(self, run: ClassRun, encoded: Encoded) -> Release:
         request = search_request(run, encoded.coded, SearchOptions()).without_suppression_limit()
         with run.journal.during("search"):
             problem = lattice_problem(request)
@@ -76,8 +77,13 @@ class SharedSearch(ReleaseSource):
         numbers = self.decision.cells.numbers([one.labels for one in classes])
         return [one for one, number in zip(classes, numbers, strict=True) if number not in kept]
 
-    def keep_rules(self, run: RunExecution, release: Release) -> StoredRules | None:
-        return release.keep_rules(run.engine, run.catalog, run.workspace, run.outcome.run)
+    def keep_rules(self, run: ClassRun, release: Release) -> StoredRules | None:
+        return release.keep_rules(run.engine, run.catalog, run.workspace, run.id)
+
+    def verify_models(self, run: ClassRun, staged: Staged) -> None:
+        """Check the classes of all sites' staged rows together."""
+        shown = run.release.shown_columns
+        run.outcome.verification = self.revealing.verify(run, staged, shown, self.decision)
 
 
 class PublishTogether(Publish):
@@ -85,24 +91,15 @@ class PublishTogether(Publish):
 
     is_part = True
 
-    def __init__(self, replace: bool, search: SharedSearch) -> None:
+    def __init__(self, replace: bool, party: Party) -> None:
         super().__init__(replace)
-        self.search, self.party = search, search.party
+        self.party = party
         self._has_voted = False
 
-    def verify(self, run: RunExecution, release: Release, staged: Staged, unmatched_rows: int) -> None:
-        """Check the claims of this site's release, and the classes of all sites' staged rows together."""
-        check_claims(run, release, staged, unmatched_rows)
-        search = self.search
-        run.outcome.verification = search.revealing.verify(run, staged, release.shown_columns, search.decision)
-        require_verified(run)
-
-    def publish(
-        self, run: RunExecution, source: ReleaseSource, staged: Staged, rules: StoredRules | None, digest: str | None
-    ) -> None:
+    def publish(self, run: RunExecution[Any], source: AnySource, staged: Staged) -> None:
         """Publish in a transaction that is committed once every site is about to commit, and hear that all did."""
         self.party.tell("ready", "before releases were published")
-        publish_staged(run, source, staged, rules, digest, self._vote)
+        self.publish_with(run, source, staged, self._vote)
         self.party.tell("published", "after this site had published, and may still have the old release")
 
     def _vote(self, _session: Engine) -> None:

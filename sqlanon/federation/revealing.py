@@ -20,7 +20,7 @@ from sqlanon.federation.counting import count_classes, count_staged, counts_in
 from sqlanon.federation.party import Counts, Party
 from sqlanon.policy import Policy
 from sqlanon.results.facts import LatticeFacts
-from sqlanon.runs.execution import RunExecution
+from sqlanon.runs.execution import ClassRun
 from sqlanon.staging.staging import Staged
 from sqlanon.verification.verdict import Verification
 
@@ -68,16 +68,14 @@ class Revealing(ABC):
         require_few(self.base, self.names, party.plan.most_cells)
 
     @abstractmethod
-    def search(self, run: RunExecution, problem: Problem) -> SharedDecision:
+    def search(self, run: ClassRun, problem: Problem) -> SharedDecision:
         """Search together; `problem` is that of this site's own rows.
 
         Raises ProtectionError where no generalization satisfies the models.
         """
 
     @abstractmethod
-    def verify(
-        self, run: RunExecution, staged: Staged, columns: Sequence[str], decision: SharedDecision
-    ) -> Verification:
+    def verify(self, run: ClassRun, staged: Staged, columns: Sequence[str], decision: SharedDecision) -> Verification:
         """Check the classes of all sites' staged rows, which show labels in `columns`.
 
         Raises VerificationError where they are not those that were decided on.

@@ -49,4 +49,4 @@ def release_together(
     """Release the policy's source together with the other sites of a party, which do the same; raises as `serve`."""
     require_scope(policy, party.plan)
     search = SharedSearch(policy.algorithm, party)
-    return carry_out(session, policy, search, PublishTogether(replace, search), observer)
+    return carry_out(session, policy, search, PublishTogether(replace, party), observer)

@@ -6,15 +6,16 @@ The statistics are a table in the catalog's schema, `condensed_<job>`, which oth
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
 from sqlanon.algorithms.clusters.streaming import add_rows, start_group
-from sqlanon.catalog import ReleaseKind, ReleaseRecord, Status
+from sqlanon.catalog import ReleaseKind, Status
 from sqlanon.catalog.sources import JOINED_TABLES
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
@@ -30,16 +31,18 @@ from sqlanon.policy import Policy, Role
 from sqlanon.policy.document import path_text
 from sqlanon.releases.streamed import GroupSizes, StreamedRows, measure_groups
 from sqlanon.results.measures import Check
-from sqlanon.runs.drawn_run import DrawnRun, require_passed
-from sqlanon.runs.flow import interruptible
+from sqlanon.runs.execution import RunExecution
+from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.recording import record_without_rules
+from sqlanon.runs.sink import Publish, Sink
+from sqlanon.runs.source import DescribedRelease, ReleaseSource, RunSource
 from sqlanon.sql import Identifier, Relation, checked_name
+from sqlanon.staging.staging import Staged
 from sqlanon.support.environment import named
 from sqlanon.values.expressions import double_of
 from sqlanon.work.journal import Observer
-from sqlanon.work.notebook import follower
 from sqlanon.work.publish import guard_staging
-from sqlanon.work.session import open_session
+from sqlanon.work.session import Session, open_session
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace, release_lock
 
 SEVERAL_DATABASES = "A stream is condensed in one database: that of its rows, the catalog and the release."
@@ -76,8 +79,8 @@ def update_job(
     observer: follows its phases, `encode` and `search`.
     Raises PolicyError (with every problem of policy and table), ProtectionError (too few first rows), Cancelled.
     """
-    with interruptible(), _open_job(policy, job, options, observer) as opened:
-        return opened.update(rows)
+    with interruptible(), _open_job(policy, job, options) as (session, statistics):
+        return carry_out(session, policy, JoiningRows(policy, job, statistics, rows), Join(), observer)
 
 
 def release_job(
@@ -93,25 +96,12 @@ def release_job(
     observer: follows its phases, `recode`, `verify` and `publish`.
     Raises PolicyError, ProtectionError, VerificationError, AccessError, ConflictError, Cancelled.
     """
-    with interruptible(), _open_job(policy, job, options, observer, replace) as opened:
-        return opened.release()
-
-
-@dataclass(frozen=True)
-class _StreamPlan(DrawnPlan):
-    """The release of a job, which is of no single table."""
-
-    job: str
-
-    @property
-    def source_name(self) -> str:
-        return f"condensed stream {self.job}"
+    with interruptible(), _open_job(policy, job, options) as (session, statistics):
+        return carry_out(session, policy, StreamRelease(policy, job, statistics), Publish(replace), observer)
 
 
 @contextlib.contextmanager
-def _open_job(
-    policy: Policy, job: str, options: EngineOptions | None, observer: Observer | None, replace: bool = False
-) -> Iterator[_StreamRun]:
+def _open_job(policy: Policy, job: str, options: EngineOptions | None) -> Iterator[tuple[Session, _Statistics]]:
     """Open the databases of a job, whose statistics no other session changes meanwhile."""
     problems = list(stream_problems(policy, job))
     if problems:
@@ -120,17 +110,18 @@ def _open_job(
         if not (session.own_catalog and session.is_one_database):
             raise PolicyError(SEVERAL_DATABASES)
         session.engine.require_writable()
-        statistics = session.catalog.location.relation(checked_name(f"condensed_{job}"))
-        with release_lock(session.engine, statistics):
-            yield _StreamRun(session, policy, follower(observer), replace, job, statistics)
+        statistics = _Statistics(policy, job, session.catalog.location.relation(checked_name(f"condensed_{job}")))
+        with release_lock(session.engine, statistics.table):
+            yield session, statistics
 
 
-@dataclass
-class _StreamRun(DrawnRun):
-    """An update or the release of a job, whose statistics are held."""
+@dataclass(frozen=True)
+class _Statistics:
+    """The statistics of a job's groups, as a table that may not be there yet."""
 
+    policy: Policy
     job: str
-    statistics: Relation
+    table: Relation
 
     @property
     def names(self) -> list[str]:
@@ -148,112 +139,12 @@ class _StreamRun(DrawnRun):
             for place, name in enumerate(self.names)
         ]
 
-    def update(self, rows: str) -> UpdatedJob:
-        """Read the rows in one transaction, which also replaces the statistics."""
-        source = self.engine.resolve(Relation.parse(rows))
-        if source is None:
-            raise PolicyError(f"There is no table {rows}.")
-        plan = DrawnPlan(self.policy, source, self.statistics)
-        with (
-            self.recorded(plan, job=self.job) as run,
-            self.followed(run) as control,
-            self.engine.transaction(),
-        ):
-            added, rounds, sizes = self._join(source)
-            control.finish()
-        self.finish(run, None, added, Status.JOINED)
-        return UpdatedJob(self.job, added, rounds, sizes)
+    def exist(self, engine: Engine) -> bool:
+        return engine.resolve(self.table) is not None
 
-    def _join(self, source: Relation) -> tuple[int, int, GroupSizes]:
-        """Let rows join the groups; returns the number of rows, the rounds, and the groups that came of it."""
-        engine, numbers, workspace = self.engine, self.numbers, TemporaryWorkspace(self.engine)
-        with self.journal.during("encode"):
-            hold_trusted(self.policy, engine, source)
-            columns = self._columns(source)
-            for one, column in zip(numbers, columns, strict=True):
-                one["value"] = double_of(engine.render, Markup(Identifier(column.name)), column.kind)
-            new = workspace.table("new_rows")
-            engine.run("stream/create_rows", rows=new, source=source, numbers=numbers)
-            (added,) = engine.query_one("count_rows", table=new)
-        with self.journal.during("search"):
-            if self._exists():
-                groups = self._read(workspace)
-                self._require_sizes(measure_groups(engine, groups, numbers)[0])
-            else:
-                groups, new = start_group(engine, workspace, new, numbers, self.k)
-            groups, rounds = add_rows(engine, workspace, groups, new, numbers, self.k, self.journal.progress)
-            sizes, _ = measure_groups(engine, groups, numbers)
-            if self._exists():
-                engine.run("engine/drop_table", table=self.statistics)
-            engine.run("stream/store_groups", statistics=self.statistics, groups=groups, numbers=numbers)
-            guard_staging(engine, self.statistics)
-            workspace.drop(groups)
-        return int(added), rounds, sizes
-
-    def release(self) -> ReleasedJob:
-        """Draw, stage, check and publish, and drop the statistics in the transaction that publishes."""
-        engine = self.engine
-        if not self._exists():
-            raise PolicyError(f"There is no job '{self.job}'; `sqlanon condense update` begins one.")
-        source = engine.resolve(Relation.parse(named(self.policy.source.table or "")))
-        release, errors = find_release(self.policy, source, engine, self.replace)
-        if errors:
-            raise PolicyError([str(error) for error in errors])
-        plan = _StreamPlan(self.policy, self.statistics, release, self.job)
-        joined = dict.fromkeys([*([] if source is None else [str(source)]), *self._joined_tables(plan.source_name)])
-        self.way_out_of(*((one, one) for one in joined)).check_earlier()
-        with self.recorded(plan, job=self.job) as run:
-            sizes, checks, notes = self._publish(run, plan, list(joined))
-        self.finish(run, None, sizes.rows)
-        return ReleasedJob(self.job, run, str(release), sizes, checks, notes)
-
-    def _publish(
-        self, run: str, plan: _StreamPlan, joined: Sequence[str]
-    ) -> tuple[GroupSizes, dict[str, Check], tuple[str, ...]]:
-        """Draw, stage, check and publish; returns the groups, the checks, and notes for people."""
-        engine = self.engine
-        with self.at_work(run, plan, self.journal.note) as (workspace, control):
-            with self.journal.during("recode"):
-                drawn = StreamedRows.draw(engine, workspace, self._read(workspace), self.names)
-                self._require_sizes(drawn.sizes)
-                staged = drawn.stage(engine, workspace, plan.release, replace=self.replace)
-            with self.journal.during("verify"):
-                checks = drawn.check(engine, workspace, staged.relation)
-                require_passed(checks)
-            with self.journal.during("publish"):
-                released = self._record(plan, drawn.sizes, joined)
-                notes = self.publish(run, plan, released, staged, control, self._drop_statistics)
-        linked = None if self.way_out is None else self.way_out.linked
-        return drawn.sizes, checks, notes if linked is None else (linked, *notes)
-
-    def _joined_tables(self, last: str) -> list[str]:
-        """List the tables whose rows joined the job since a release of `last`; rows of a killed update may have."""
-        runs = self.session.catalog.runs_of_job(self.job, None)
-        joining = f'"{self.statistics.name}"'
-        since = itertools.takewhile(lambda one: (one.source, one.status) != (last, Status.PUBLISHED), runs)
-        return [one.source for one in since if one.release.endswith(joining) and one.error_class is None]
-
-    def _record(self, plan: DrawnPlan, sizes: GroupSizes, joined: Sequence[str]) -> ReleaseRecord:
-        """The catalog's record of the release, which leaves no rules."""
-        recoding = {
-            "algorithm": self.policy.algorithm.name,
-            "groups": sizes.groups,
-            "stream": self.job,
-            JOINED_TABLES: list(joined),
-        }
-        return record_without_rules(
-            plan.release_name, ReleaseKind.REGIONS, rows=sizes.rows, classes=sizes.groups, recoding=recoding
-        )
-
-    def _drop_statistics(self, session: Engine) -> None:
-        session.run("engine/drop_table", table=self.statistics)
-
-    def _exists(self) -> bool:
-        return self.engine.resolve(self.statistics) is not None
-
-    def _read(self, workspace: Workspace) -> Relation:
+    def read(self, engine: Engine, workspace: Workspace | TemporaryWorkspace) -> Relation:
         """Copy the statistics into a work table; refused where they are about other numbers than the policy's."""
-        kept = [column.name for column in self.engine.columns(self.statistics) if column.name.startswith("mean_")]
+        kept = [column.name for column in engine.columns(self.table) if column.name.startswith("mean_")]
         if kept != [f"mean_{name}" for name in self.names]:
             kept = [name.removeprefix("mean_") for name in kept]
             raise PolicyError(
@@ -261,10 +152,10 @@ class _StreamRun(DrawnRun):
                 " another job."
             )
         groups = workspace.table("groups", 0)
-        self.engine.run("stream/read_groups", groups=groups, statistics=self.statistics, numbers=self.numbers)
+        engine.run("stream/read_groups", groups=groups, statistics=self.table, numbers=self.numbers)
         return groups
 
-    def _require_sizes(self, sizes: GroupSizes) -> None:
+    def require_sizes(self, sizes: GroupSizes) -> None:
         """Refuse another k than the groups were formed with."""
         if not self.k <= sizes.smallest <= sizes.largest < 2 * self.k:
             raise PolicyError(
@@ -272,15 +163,161 @@ class _StreamRun(DrawnRun):
                 f" {self.k} to {2 * self.k - 1}; begin another job for another k."
             )
 
-    def _columns(self, source: Relation) -> list[Column]:
-        """Find the columns of the policy's numbers, with every problem at once."""
-        columns = self.engine.columns(source)
-        problems = list(table_problems(self.policy, str(source), columns))
-        if not problems:
-            uncountable = measure_uncountable(self.engine, source, self.policy, columns, LARGEST_STREAMED)
-            for name, one in uncountable.items():
-                problems += [f"{path_text(('attributes', name))}: {text}" for text in value_problems(one)]
-        if problems:
-            raise PolicyError(problems)
-        by_name = {column.name: column for column in columns}
-        return [by_name[name] for name in self.names]
+
+class JoiningRows(RunSource[RunExecution[DrawnPlan], UpdatedJob]):
+    """New rows of a job, which are kept as statistics of groups alone."""
+
+    def __init__(self, policy: Policy, job: str, statistics: _Statistics, rows: str) -> None:
+        self.algorithm = policy.algorithm.name
+        self.job = job
+        self.statistics = statistics
+        self.rows = rows
+
+    def resolve(self, run: RunExecution[DrawnPlan], *, replace: bool, is_part: bool) -> DrawnPlan:  # noqa: ARG002
+        source = run.engine.resolve(Relation.parse(self.rows))
+        if source is None:
+            raise PolicyError(f"There is no table {self.rows}.")
+        return DrawnPlan(run.policy, source, self.statistics.table)
+
+    def make(self, run: RunExecution[DrawnPlan], *, publishes: bool) -> None:  # noqa: ARG002
+        """Let rows join the groups, and replace the statistics, in a transaction that is the sink's."""
+        engine, source, kept = run.engine, run.plan.source, self.statistics
+        numbers, workspace = kept.numbers, TemporaryWorkspace(engine)
+        with run.journal.during("encode"):
+            hold_trusted(run.policy, engine, source)
+            columns = _columns(engine, run.policy, source, kept.names)
+            for one, column in zip(numbers, columns, strict=True):
+                one["value"] = double_of(engine.render, Markup(Identifier(column.name)), column.kind)
+            new = workspace.table("new_rows")
+            engine.run("stream/create_rows", rows=new, source=source, numbers=numbers)
+            (added,) = engine.query_one("count_rows", table=new)
+        with run.journal.during("search"):
+            if kept.exist(engine):
+                groups = kept.read(engine, workspace)
+                kept.require_sizes(measure_groups(engine, groups, numbers)[0])
+            else:
+                groups, new = start_group(engine, workspace, new, numbers, kept.k)
+            groups, rounds = add_rows(engine, workspace, groups, new, numbers, kept.k, run.journal.progress)
+            sizes, _ = measure_groups(engine, groups, numbers)
+            if kept.exist(engine):
+                engine.run("engine/drop_table", table=kept.table)
+            engine.run("stream/store_groups", statistics=kept.table, groups=groups, numbers=numbers)
+            guard_staging(engine, kept.table)
+            workspace.drop(groups)
+        run.source_rows = int(added)
+        self._updated = UpdatedJob(self.statistics.job, int(added), rounds, sizes)
+
+    def conclude(self, run: RunExecution[DrawnPlan]) -> UpdatedJob:  # noqa: ARG002
+        return self._updated
+
+
+class Join(Sink[RunExecution[DrawnPlan]]):
+    """Rows join the statistics of a job; nothing is released."""
+
+    ends_as = Status.JOINED
+
+    def plan(self, run: RunExecution[DrawnPlan], source: Any) -> DrawnPlan:
+        plan: DrawnPlan = source.resolve(run, replace=False, is_part=False)
+        return plan
+
+    def lock(self, run: RunExecution[DrawnPlan]) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
+        """Lock nothing: the lock of the statistics is held."""
+        return contextlib.nullcontext()
+
+    def take(self, run: RunExecution[DrawnPlan], source: Any) -> None:
+        with run.engine.transaction():
+            source.make(run, publishes=False)
+            run.control.finish()
+
+
+@dataclass(frozen=True)
+class _StreamPlan(DrawnPlan):
+    """The release of a job, which is of no single table."""
+
+    job: str
+    joined: tuple[str, ...]
+
+    @property
+    def source_name(self) -> str:
+        return f"condensed stream {self.job}"
+
+
+class StreamRelease(ReleaseSource[RunExecution[_StreamPlan], ReleasedJob]):
+    """Synthetic rows of a job's groups; the statistics are dropped in the transaction that publishes."""
+
+    def __init__(self, policy: Policy, job: str, statistics: _Statistics) -> None:
+        self.algorithm = policy.algorithm.name
+        self.job = job
+        self.statistics = statistics
+
+    def resolve(self, run: RunExecution[_StreamPlan], *, replace: bool, is_part: bool) -> _StreamPlan:  # noqa: ARG002
+        engine, policy, job = run.engine, run.policy, self.statistics.job
+        if not self.statistics.exist(engine):
+            raise PolicyError(f"There is no job '{job}'; `sqlanon condense update` begins one.")
+        source = engine.resolve(Relation.parse(named(policy.source.table or "")))
+        release, errors = find_release(policy, source, engine, replace)
+        if errors:
+            raise PolicyError([str(error) for error in errors])
+        plan = _StreamPlan(policy, self.statistics.table, release, job, ())
+        joined = dict.fromkeys([*([] if source is None else [str(source)]), *self._joined_tables(run, plan)])
+        return dataclasses.replace(plan, joined=tuple(joined))
+
+    def tables(self, plan: _StreamPlan) -> Sequence[tuple[str, str]]:
+        return [(one, one) for one in plan.joined]
+
+    def make(self, run: RunExecution[_StreamPlan], *, publishes: bool) -> None:  # noqa: ARG002
+        """Draw the rows."""
+        with run.journal.during("recode"):
+            groups = self.statistics.read(run.engine, run.workspace)
+            self._drawn = StreamedRows.draw(run.engine, run.workspace, groups, self.statistics.names)
+            self.statistics.require_sizes(self._drawn.sizes)
+            run.source_rows = self._drawn.sizes.rows
+
+    def stage(self, run: RunExecution[_StreamPlan], *, replace: bool) -> contextlib.AbstractContextManager[Staged]:
+        return contextlib.nullcontext(self._drawn.stage(run.engine, run.workspace, run.plan.release, replace=replace))
+
+    def verify(self, run: RunExecution[_StreamPlan], staged: Staged) -> Mapping[str, Check]:
+        self._checks = self._drawn.check(run.engine, run.workspace, staged.relation)
+        return self._checks
+
+    def describe(self, run: RunExecution[_StreamPlan], staged: Staged) -> DescribedRelease:  # noqa: ARG002
+        """Describe the release, which leaves no rules; the job ends with it."""
+        sizes, plan = self._drawn.sizes, run.plan
+        recoding = {
+            "algorithm": self.algorithm,
+            "groups": sizes.groups,
+            "stream": plan.job,
+            JOINED_TABLES: list(plan.joined),
+        }
+        record = record_without_rules(
+            plan.release_name, ReleaseKind.REGIONS, rows=sizes.rows, classes=sizes.groups, recoding=recoding
+        )
+        return DescribedRelease(record, rules_digest=record.digest, before_commit=self._drop_statistics)
+
+    def conclude(self, run: RunExecution[_StreamPlan]) -> ReleasedJob:
+        notes = run.notes if run.linked is None else (run.linked, *run.notes)
+        return ReleasedJob(run.plan.job, run.id, str(run.plan.release), self._drawn.sizes, dict(self._checks), notes)
+
+    def _joined_tables(self, run: RunExecution[_StreamPlan], plan: _StreamPlan) -> list[str]:
+        """List the tables whose rows joined the job since its last release; rows of a killed update may have."""
+        runs, last = run.catalog.runs_of_job(plan.job, None), plan.source_name
+        joining = f'"{self.statistics.table.name}"'
+        since = itertools.takewhile(lambda one: (one.source, one.status) != (last, Status.PUBLISHED), runs)
+        return [one.source for one in since if one.release.endswith(joining) and one.error_class is None]
+
+    def _drop_statistics(self, session: Engine) -> None:
+        session.run("engine/drop_table", table=self.statistics.table)
+
+
+def _columns(engine: Engine, policy: Policy, source: Relation, names: Sequence[str]) -> list[Column]:
+    """Find the columns of the policy's numbers, with every problem at once."""
+    columns = engine.columns(source)
+    problems = list(table_problems(policy, str(source), columns))
+    if not problems:
+        uncountable = measure_uncountable(engine, source, policy, columns, LARGEST_STREAMED)
+        for name, one in uncountable.items():
+            problems += [f"{path_text(('attributes', name))}: {text}" for text in value_problems(one)]
+    if problems:
+        raise PolicyError(problems)
+    by_name = {column.name: column for column in columns}
+    return [by_name[name] for name in names]

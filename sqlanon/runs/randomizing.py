@@ -1,15 +1,12 @@
-"""Runs that change values at random: plan, stage in one snapshot of the source, verify, publish.
-
-They have a flow of their own, as neither codes nor classes of the source are needed.
-"""
+"""Runs that change values at random: plan, stage in one snapshot of the source, verify, publish."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 
-from sqlanon.catalog import ReleaseKind, ReleaseRecord
+from sqlanon.catalog import ReleaseKind
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models.randomization.changes import AddedNoise, RandomChange
 from sqlanon.models.randomization.noise import CONFIDENCES
@@ -19,15 +16,19 @@ from sqlanon.policy import ColumnNoise, Policy
 from sqlanon.policy.randomized import randomization_of
 from sqlanon.releases.randomized import RandomizedRows, secret_key
 from sqlanon.releases.spreads import create_spreads
+from sqlanon.results.measures import Check
 from sqlanon.results.randomized import ChangedColumn, ExpectedFit, HiddenInterval, RandomizedResult
 from sqlanon.results.records import write_randomized_record
-from sqlanon.runs.drawn_run import DrawnRun, require_passed
-from sqlanon.runs.flow import interruptible
+from sqlanon.runs.execution import RunExecution
+from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.linking import noise_warning, plan_and_refusal
 from sqlanon.runs.recording import record_without_rules
+from sqlanon.runs.sink import Publish, require_passed
+from sqlanon.runs.source import DescribedRelease, ReleaseSource
+from sqlanon.staging.pair import StagedPair
+from sqlanon.staging.staging import Staged
 from sqlanon.verification.randomized import OriginalFigures, check_randomized, measure_figures
 from sqlanon.work.journal import Observer
-from sqlanon.work.notebook import follower
 from sqlanon.work.publish.companion import NOISE, companion_of
 from sqlanon.work.session import open_session
 
@@ -49,7 +50,7 @@ def run_randomized(
     AccessError, ConflictError, EngineError, Cancelled.
     """
     with interruptible(), open_session(policy, options or EngineOptions()) as session:
-        return RandomizedRun(session, policy, follower(observer), replace, key).release()
+        return carry_out(session, policy, RandomDraw(policy, key), Publish(replace), observer)
 
 
 def check_randomized_run(policy: Policy, options: EngineOptions | None = None) -> tuple[RandomizedPlan, str | None]:
@@ -61,55 +62,78 @@ def check_randomized_run(policy: Policy, options: EngineOptions | None = None) -
     return plan_and_refusal(policy, options, lambda engine, _: resolve_randomized(policy, engine, replace=True))
 
 
-@dataclass
-class RandomizedRun(DrawnRun):
-    """A run while it is carried out, in a session that is open."""
+class RandomDraw(ReleaseSource[RunExecution[RandomizedPlan], RandomizedResult]):
+    """Rows whose values are changed at random, under a key that nothing keeps."""
 
-    key: Callable[[], str]
+    def __init__(self, policy: Policy, key: Callable[[], str]) -> None:
+        self.algorithm = policy.algorithm.name
+        self.key = key
 
-    def release(self) -> RandomizedResult:
-        """Carry out the run, and record how it ended."""
-        plan = self.plan_with(resolve_randomized, noise_warning)
-        with self.recorded(plan, plan.rows) as run:
-            result = self._work(run, plan)
-        self.finish(run, write_randomized_record(result), result.rows)
-        return result
+    def resolve(self, run: RunExecution[RandomizedPlan], *, replace: bool, is_part: bool) -> RandomizedPlan:  # noqa: ARG002
+        plan = resolve_randomized(run.policy, run.engine, replace=replace)
+        run.source_rows = plan.rows
+        return plan
 
-    def _work(self, run: str, plan: RandomizedPlan) -> RandomizedResult:
-        """Stage, check, publish."""
-        with self.at_work(run, plan, self.journal.note) as (workspace, control):
-            with self.journal.during("recode"), self.engine.transaction():
-                hold_trusted(self.policy, self.engine, plan.source)
-                spreads = create_spreads(self.engine, workspace, plan)
-                figures = measure_figures(self.engine, plan, spreads)
-                rows = RandomizedRows(plan, self.key, spreads)
-                staged = rows.stage(self.engine, workspace, replace=self.replace)
-                workspace.drop(*spreads.values())
-            with self.journal.during("verify"):
-                checked = check_randomized(self.engine, plan, figures, staged.final, staged.second)
-                require_passed(checked.checks)
-                digest = staged.digest() if self.policy.digest == "run" else None
-            with self.journal.during("publish"):
-                notes = self.publish(run, plan, _release_record(plan), staged, control)
+    def require_plan(self, run: RunExecution[RandomizedPlan]) -> None:
+        warnings = (*run.plan.warnings, *run.warnings_of_earlier(noise_warning))
+        run.plan = dataclasses.replace(run.plan, warnings=warnings)
+
+    def make(self, run: RunExecution[RandomizedPlan], *, publishes: bool) -> None:
+        """Decide nothing: values are drawn as rows are written."""
+
+    @contextlib.contextmanager
+    def stage(self, run: RunExecution[RandomizedPlan], *, replace: bool) -> Iterator[Staged]:
+        """Draw and write the rows in the snapshot of the source in which it is measured."""
+        engine, workspace, plan = run.engine, run.workspace, run.plan
+        with engine.transaction():
+            hold_trusted(run.policy, engine, plan.source)
+            spreads = create_spreads(engine, workspace, plan)
+            self._figures = measure_figures(engine, plan, spreads)
+            staged = RandomizedRows(plan, self.key, spreads).stage(engine, workspace, replace=replace)
+            workspace.drop(*spreads.values())
+        run.source_rows = self._figures.rows
+        yield staged
+
+    def verify(self, run: RunExecution[RandomizedPlan], staged: Staged) -> Mapping[str, Check]:
+        assert isinstance(staged, StagedPair)
+        self._checked = check_randomized(run.engine, run.plan, self._figures, staged.final, staged.second)
+        require_passed(self._checked.checks)
+        self._digest = staged.digest() if run.policy.digest == "run" else None
+        return self._checked.checks
+
+    def describe(self, run: RunExecution[RandomizedPlan], staged: Staged) -> DescribedRelease:  # noqa: ARG002
+        """Describe the release, which leaves no rules."""
+        plan = run.plan
+        recoding = {"algorithm": self.algorithm, "columns": {one.column: one.method for one in plan.changes}}
+        record = record_without_rules(
+            plan.release_name, ReleaseKind.NOISE, rows=plan.rows, classes=0, recoding=recoding
+        )
+        return DescribedRelease(record, rules_digest=record.digest)
+
+    def conclude(self, run: RunExecution[RandomizedPlan]) -> RandomizedResult:
+        plan, figures, checked = run.plan, self._figures, self._checked
         return RandomizedResult(
-            run=run,
-            engine=self.engine.name,
+            run=run.id,
+            engine=run.engine.name,
             source=plan.source_name,
             rows=figures.rows,
             release=plan.release_name,
             changes=str(companion_of(plan.release, NOISE)),
-            digest=digest,
+            digest=self._digest,
             row_hashes=checked.row_hashes,
             released={one.name: one.type for one in plan.released},
-            algorithm=self.policy.algorithm.name,
+            algorithm=self.algorithm,
             columns=tuple(_with_figures(changed_column(plan, change), figures) for change in plan.changes),
             epsilon=plan.epsilon,
             checks=checked.checks,
-            catalog=self.catalog_place,
+            catalog=run.catalog_place,
             published=True,
             warnings=plan.warnings,
-            notes=notes,
+            notes=run.notes,
         )
+
+    def record(self, result: RandomizedResult) -> str:
+        return write_randomized_record(result)
 
 
 def changed_column(plan: RandomizedPlan, change: RandomChange) -> ChangedColumn:
@@ -137,9 +161,3 @@ def _with_figures(column: ChangedColumn, figures: OriginalFigures) -> ChangedCol
     spreads = sorted(spread for spread in of.numbers if spread is not None)
     expected = ExpectedFit(of.least, of.checked, spreads[0] * unit, spreads[-1] * unit)
     return dataclasses.replace(column, expected=expected)
-
-
-def _release_record(plan: RandomizedPlan) -> ReleaseRecord:
-    """The catalog's record of the release, which leaves no rules."""
-    recoding = {"algorithm": plan.policy.algorithm.name, "columns": {one.column: one.method for one in plan.changes}}
-    return record_without_rules(plan.release_name, ReleaseKind.NOISE, rows=plan.rows, classes=0, recoding=recoding)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, Status
+from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, Status, Step
 from sqlanon.catalog.sources import SOURCE_DIGEST, path_digest
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
@@ -20,13 +20,11 @@ from sqlanon.policy import Policy
 from sqlanon.policy.writer import put_back
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.results.codec import to_json
-from sqlanon.results.records import write_record
-from sqlanon.results.run_result import QuasiIdentifier, RunResult
+from sqlanon.results.run_result import QuasiIdentifier
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.sql import Relation
 from sqlanon.support.environment import named
 from sqlanon.values.digest import FILE
-from sqlanon.work.journal import Journal
 
 
 class PublishedRecord:
@@ -57,23 +55,23 @@ class PublishedRecord:
 def record_end(
     catalog: Catalog,
     policy: Policy,
-    journal: Journal,
     run: str,
     status: Status,
     *,
-    result: RunResult | None = None,
+    steps: Sequence[Step],
+    rows: int | None = None,
+    result: str | None = None,
     error: BaseException | None = None,
+    kept: BaseException | None = None,
 ) -> None:
     """Record how a run ended, and its statements, with the names of files as the policy writes them.
 
-    What fails here must not hide what failed before.
+    error: that ended it; what fails here is noted on it, and must not hide it. kept: the error as it is recorded.
     """
     try:
         reword = functools.partial(put_back, policy=policy)
-        catalog.add_steps(run, [replace(step, statement=reword(step.statement)) for step in journal.steps])
-        rows = None if result is None else result.source.rows
-        record = None if result is None else write_record(result)
-        catalog.finish_run(run, status, result=record, error=error, source_rows=rows, reword=reword)
+        catalog.add_steps(run, [replace(step, statement=reword(step.statement)) for step in steps])
+        catalog.finish_run(run, status, result=result, error=kept, source_rows=rows, reword=reword)
     except SqlanonError as failure:
         if error is None:
             raise

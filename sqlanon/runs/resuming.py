@@ -22,11 +22,11 @@ from sqlanon.releases.rules.classify_rows import divide_rows
 from sqlanon.releases.rules.store_rules import StoredRules, copy_rules, fetch_tables, stored_rules
 from sqlanon.results.run_result import Resumed, RunResult
 from sqlanon.runs.checkpoints import Checkpoint, CheckpointBasis
-from sqlanon.runs.execution import Encoded, RunExecution
+from sqlanon.runs.execution import ClassRun, Encoded
 from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.result_builder import ResultBuilder
+from sqlanon.runs.searching import Search
 from sqlanon.runs.sink import Publish
-from sqlanon.runs.source import Search
 from sqlanon.staging.partition import Partition
 from sqlanon.work.journal import Observer
 from sqlanon.work.session import open_session
@@ -98,7 +98,7 @@ class Left(Search):
         super().__init__(algorithm, search_options)
         self.remains = remains
 
-    def _search(self, run: RunExecution, request: SearchRequest, encoded: Encoded) -> Any:
+    def _search(self, run: ClassRun, request: SearchRequest, encoded: Encoded) -> Any:
         self._compare(encoded.basis)
         checkpoint, rules = self.remains.checkpoint, self.remains.rules
         if checkpoint is None or rules is None:
@@ -114,11 +114,11 @@ class Left(Search):
             if changed:
                 self.remains = Remains(self.remains.run, reason=changed)
 
-    def keep_rules(self, run: RunExecution, release: Release) -> StoredRules | None:
+    def keep_rules(self, run: ClassRun, release: Release) -> StoredRules | None:
         rules = self.remains.rules
-        return super().keep_rules(run, release) if rules is None else copy_rules(run.catalog, run.outcome.run, rules)
+        return super().keep_rules(run, release) if rules is None else copy_rules(run.catalog, run.id, rules)
 
-    def conclude(self, outcome: ResultBuilder) -> None:
+    def add_notes(self, outcome: ResultBuilder) -> None:
         name, reason = self.remains.run, self.remains.reason
         note = f"Of run {name} the recoding was used again: nothing has changed since."
         if reason is not None:
@@ -127,7 +127,7 @@ class Left(Search):
         outcome.resumed = Resumed(name, reused=reason is None, reason=reason)
 
 
-def _divide(run: RunExecution, request: SearchRequest, rules: StoredRules) -> Partition:
+def _divide(run: ClassRun, request: SearchRequest, rules: StoredRules) -> Partition:
     """Divide the rows as the search did that made the rules."""
     if rules.tables is None:
         return recode_at_levels(request, rules)

@@ -1,44 +1,39 @@
 """Runs that hide association rules: plan, take items out, stage, mine again, publish.
 
-They have a flow of their own, as neither codes nor classes of the source are needed. All that reads the source, and the
-check that mines the rules in the staged release, is of one snapshot.
+All that reads the source, and the check that mines the rules in the staged release, is of one snapshot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from sqlanon.algorithms.hiding.counting import Counts, count_rules
 from sqlanon.algorithms.hiding.methods import METHODS
-from sqlanon.catalog import ReleaseKind, ReleaseRecord
+from sqlanon.catalog import ReleaseKind
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.measures.rule_mining import RuleDifference, RuleMining, RuleThresholds
 from sqlanon.plan.hiding import HidingPlan, SensitiveRule, resolve_hiding
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy
 from sqlanon.policy.hiding import hiding_of
-from sqlanon.releases.hidden_rules import (
-    RuleTransactions,
-    create_rule_transactions,
-    mined_table,
-    number_rows,
-)
+from sqlanon.releases.hidden_rules import create_rule_transactions, mined_table, number_rows
 from sqlanon.results.hiding import HiddenRuleFigures, HidingResult, OtherRules
 from sqlanon.results.measures import Check
 from sqlanon.results.records import write_hiding_record
-from sqlanon.runs.drawn_run import DrawnRun, require_passed
-from sqlanon.runs.flow import interruptible
+from sqlanon.runs.execution import RunExecution
+from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.linking import mining_warning, plan_and_refusal
 from sqlanon.runs.recording import record_without_rules
+from sqlanon.runs.sink import Publish, require_passed
+from sqlanon.runs.source import DescribedRelease, ReleaseSource
 from sqlanon.sql import Relation
-from sqlanon.staging.staging import StagedTable
+from sqlanon.staging.staging import Staged
 from sqlanon.verification.hidden_rules import check_hidden, count_mined, digest_rows
 from sqlanon.work.journal import Observer
-from sqlanon.work.notebook import follower
 from sqlanon.work.session import open_session
-from sqlanon.work.workspace import Workspace
 
 
 def hide_rules(
@@ -54,7 +49,7 @@ def hide_rules(
     AccessError, ConflictError, EngineError, Cancelled.
     """
     with interruptible(), open_session(policy, options or EngineOptions()) as session:
-        return HidingRun(session, policy, follower(observer), replace).release()
+        return carry_out(session, policy, RuleHiding(policy), Publish(replace), observer)
 
 
 def check_hiding_run(policy: Policy, options: EngineOptions | None = None) -> tuple[HidingPlan, str | None]:
@@ -66,92 +61,97 @@ def check_hiding_run(policy: Policy, options: EngineOptions | None = None) -> tu
     return plan_and_refusal(policy, options, lambda engine, _: resolve_hiding(policy, engine, replace=True))
 
 
-@dataclass(frozen=True)
-class _Hidden:
-    """A staged release with what was counted of it.
+class RuleHiding(ReleaseSource[RunExecution[HidingPlan], HidingResult]):
+    """Rows without the items that had to be taken out."""
 
-    before, after: of each rule. removed, changed: items, and units that lost one.
-    """
+    def __init__(self, policy: Policy) -> None:
+        self.algorithm = policy.algorithm.name
+        self.policy = policy
 
-    staged: StagedTable
-    rows: int
-    row_hashes: str
-    before: list[Counts]
-    after: list[Counts]
-    removed: int
-    changed: int
-    rounds: int
-    others: OtherRules | None
-    checks: dict[str, Check]
+    def resolve(self, run: RunExecution[HidingPlan], *, replace: bool, is_part: bool) -> HidingPlan:  # noqa: ARG002
+        plan = resolve_hiding(run.policy, run.engine, replace=replace)
+        run.source_rows = plan.rows
+        return plan
 
+    def require_plan(self, run: RunExecution[HidingPlan]) -> None:
+        warnings = (*run.plan.warnings, *run.warnings_of_earlier(mining_warning))
+        run.plan = dataclasses.replace(run.plan, warnings=warnings)
 
-class HidingRun(DrawnRun):
-    """A run while it is carried out, in a session that is open."""
+    @contextlib.contextmanager
+    def snapshot(self, run: RunExecution[HidingPlan]) -> Iterator[None]:
+        """Hold the source until the staged release is mined beside it."""
+        with run.engine.transaction():
+            hold_trusted(run.policy, run.engine, run.plan.source)
+            yield
 
-    def release(self) -> HidingResult:
-        """Carry out the run, and record how it ended."""
-        plan = self.plan_with(resolve_hiding, mining_warning)
-        with self.recorded(plan, plan.rows) as run:
-            result = self._work(run, plan)
-        self.finish(run, write_hiding_record(result), result.rows)
-        return result
+    def make(self, run: RunExecution[HidingPlan], *, publishes: bool) -> None:  # noqa: ARG002
+        """Choose the items to take out."""
+        engine, plan = run.engine, run.plan
+        with run.journal.during("encode"):
+            self._held = create_rule_transactions(engine, run.workspace, plan)
+        with run.journal.during("search"):
+            self._before = count_rules(engine, self._held, plan.rules)
+            method = METHODS[hiding_of(run.policy)[0].method]
+            self._rounds = method(engine, self._held, run.journal.progress)
 
-    def _work(self, run: str, plan: HidingPlan) -> HidingResult:
-        """Hide, stage, check, publish."""
-        with self.at_work(run, plan, self.journal.note) as (workspace, control):
-            with self.engine.transaction():
-                hold_trusted(self.policy, self.engine, plan.source)
-                hidden = self._hide(workspace, plan)
-            with self.journal.during("publish"):
-                digest = hidden.staged.digest() if self.policy.digest == "run" else None
-                released = _release_record(plan, hidden)
-                notes = self.publish(run, plan, released, hidden.staged, control)
+    @contextlib.contextmanager
+    def stage(self, run: RunExecution[HidingPlan], *, replace: bool) -> Iterator[Staged]:
+        engine, workspace, held = run.engine, run.workspace, self._held
+        self._removed = held.create_removed(engine, workspace)
+        staged = held.stage(engine, workspace, self._removed, replace=replace)
+        self._items, self._changed = map(int, engine.query_one("hiding/count_changes", removed=self._removed))
+        workspace.drop(held.transactions, held.items)
+        yield staged
+
+    def verify(self, run: RunExecution[HidingPlan], staged: Staged) -> Mapping[str, Check]:
+        """Mine the staged release for the rules, and compare the others that it has with the source's."""
+        engine, plan = run.engine, run.plan
+        self._checks = check_hidden(engine, plan, staged.final)
+        require_passed(self._checks)
+        self._after = [count_mined(engine, plan, rule, staged.final) for rule in plan.rules]
+        self._rows, self._row_hashes = digest_rows(engine, plan.columns, staged.final)
+        difference = self._compare_others(run, staged.final)
+        self._different = None if difference is None else self._others(run, difference)
+        run.workspace.drop(self._removed)
+        return self._checks
+
+    def describe(self, run: RunExecution[HidingPlan], staged: Staged) -> DescribedRelease:
+        """Describe the release, which leaves no rules for other rows."""
+        self._digest = staged.digest() if run.policy.digest == "run" else None
+        recoding = {"algorithm": self.algorithm, "hidden": len(run.plan.rules), "removed": self._items}
+        record = record_without_rules(
+            run.plan.release_name, ReleaseKind.ITEMS, rows=self._rows, classes=0, recoding=recoding
+        )
+        return DescribedRelease(record, rules_digest=record.digest)
+
+    def conclude(self, run: RunExecution[HidingPlan]) -> HidingResult:
+        plan = run.plan
         return HidingResult(
-            run=run,
-            engine=self.engine.name,
+            run=run.id,
+            engine=run.engine.name,
             source=plan.source_name,
             rows=plan.rows,
             release=plan.release_name,
-            released_rows=hidden.rows,
-            algorithm=self.policy.algorithm.name,
+            released_rows=self._rows,
+            algorithm=self.algorithm,
             unit="rows" if plan.transaction is None else "transactions",
-            rules=tuple(map(_figures, plan.rules, hidden.before, hidden.after)),
-            removed=hidden.removed,
-            changed=hidden.changed,
-            rounds=hidden.rounds,
-            others=hidden.others,
-            digest=digest,
-            row_hashes=hidden.row_hashes,
+            rules=tuple(map(_figures, plan.rules, self._before, self._after)),
+            removed=self._items,
+            changed=self._changed,
+            rounds=self._rounds,
+            others=self._different,
+            digest=self._digest,
+            row_hashes=self._row_hashes,
             released={one.name: one.type for one in plan.columns},
-            checks=hidden.checks,
-            catalog=self.catalog_place,
+            checks=self._checks,
+            catalog=run.catalog_place,
             published=True,
             warnings=plan.warnings,
-            notes=notes,
+            notes=run.notes,
         )
 
-    def _hide(self, workspace: Workspace, plan: HidingPlan) -> _Hidden:
-        """Hide the rules and stage what is left, by one snapshot of the source."""
-        engine = self.engine
-        with self.journal.during("encode"):
-            held = create_rule_transactions(engine, workspace, plan)
-        with self.journal.during("search"):
-            before = count_rules(engine, held, plan.rules)
-            rounds = METHODS[hiding_of(self.policy)[0].method](engine, held, self.journal.progress)
-        with self.journal.during("recode"):
-            removed = held.create_removed(engine, workspace)
-            staged = held.stage(engine, workspace, removed, replace=self.replace)
-            items, changed = engine.query_one("hiding/count_changes", removed=removed)
-            workspace.drop(held.transactions, held.items)
-        with self.journal.during("verify"):
-            checks = check_hidden(engine, plan, staged.final)
-            require_passed(checks)
-            after = [count_mined(engine, plan, rule, staged.final) for rule in plan.rules]
-            rows, row_hashes = digest_rows(engine, plan.columns, staged.final)
-            difference = self._compare_others(workspace, held, removed, staged.final)
-            others = None if difference is None else self._others(difference, plan, removed, (before, after))
-            workspace.drop(removed)
-        return _Hidden(staged, rows, row_hashes, before, after, int(items), int(changed), rounds, others, checks)
+    def record(self, result: HidingResult) -> str:
+        return write_hiding_record(result)
 
     @property
     def _asked(self) -> RuleThresholds:
@@ -159,29 +159,22 @@ class HidingRun(DrawnRun):
         algorithm, model = hiding_of(self.policy)
         return RuleThresholds(model.support, Fraction(str(model.confidence)), algorithm.most)
 
-    def _compare_others(
-        self, workspace: Workspace, held: RuleTransactions, removed: Relation, release: Relation
-    ) -> RuleDifference | None:
+    def _compare_others(self, run: RunExecution[HidingPlan], release: Relation) -> RuleDifference | None:
         """Mine the rules with an item that was taken out, in both tables; None where the policy wants none mined."""
         if self._asked.most == 1:
             return None
-        source = mined_table(self.engine, held.plan, held.numbered or held.plan.source)
-        mining = RuleMining(self.engine, workspace, source, removed, self._asked)
+        engine, workspace, held = run.engine, run.workspace, self._held
+        source = mined_table(engine, held.plan, held.numbered or held.plan.source)
+        mining = RuleMining(engine, workspace, source, self._removed, self._asked)
         if held.numbered is not None:
-            release = number_rows(self.engine, workspace, held.plan, release, "released")
-        return mining.compare(mined_table(self.engine, held.plan, release))
+            release = number_rows(engine, workspace, held.plan, release, "released")
+        return mining.compare(mined_table(engine, held.plan, release))
 
-    def _others(
-        self,
-        difference: RuleDifference,
-        plan: HidingPlan,
-        removed: Relation,
-        counts: tuple[Sequence[Counts], Sequence[Counts]],
-    ) -> OtherRules:
+    def _others(self, run: RunExecution[HidingPlan], difference: RuleDifference) -> OtherRules:
         """Leave the rules that were to be hidden out of the differences, where they are among those that were mined."""
-        asked, (before, after) = self._asked, counts
-        taken = {int(number) for (number,) in self.engine.query("hiding/list_removed", removed=removed)}
-        distinct = {(frozenset(rule.left), rule.right): rule for rule in plan.rules if len(rule.items) <= asked.most}
+        asked, before, after, rules = self._asked, self._before, self._after, run.plan.rules
+        taken = {int(number) for (number,) in run.engine.query("hiding/list_removed", removed=self._removed)}
+        distinct = {(frozenset(rule.left), rule.right): rule for rule in rules if len(rule.items) <= asked.most}
         places = [
             rule.place
             for rule in distinct.values()
@@ -206,9 +199,3 @@ def _figures(rule: SensitiveRule, before: Counts, after: Counts) -> HiddenRuleFi
         released_left_support=after[1],
         was_mined=rule.is_mined(*before),
     )
-
-
-def _release_record(plan: HidingPlan, hidden: _Hidden) -> ReleaseRecord:
-    """The catalog's record of the release, which leaves no rules for other rows."""
-    recoding = {"algorithm": plan.policy.algorithm.name, "hidden": len(plan.rules), "removed": hidden.removed}
-    return record_without_rules(plan.release_name, ReleaseKind.ITEMS, rows=hidden.rows, classes=0, recoding=recoding)

@@ -9,8 +9,8 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy import Policy
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.flow import carry_out, interruptible
+from sqlanon.runs.searching import Search
 from sqlanon.runs.sink import Publish
-from sqlanon.runs.source import Search
 from sqlanon.work.journal import Observer
 from sqlanon.work.session import open_session
 

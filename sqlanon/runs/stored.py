@@ -24,6 +24,7 @@ from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, find_row_filt
 from sqlanon.releases.rules.store_rules import StoredRules, fetch_tables
 from sqlanon.results.facts import AppliedFacts
 from sqlanon.runs import OnViolation
+from sqlanon.runs.class_source import ClassSource
 from sqlanon.runs.columns import (
     changed_columns,
     columns_of,
@@ -32,8 +33,8 @@ from sqlanon.runs.columns import (
     release_problem,
     require_columns,
 )
-from sqlanon.runs.execution import Encoded, RunExecution
-from sqlanon.runs.source import ReleaseSource, search_request
+from sqlanon.runs.execution import ClassRun, Encoded
+from sqlanon.runs.searching import search_request
 from sqlanon.sql import Relation
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, create_regions, end_name
@@ -63,7 +64,7 @@ class Application:
     version: int | None = None
 
 
-class Stored(ReleaseSource):
+class Stored(ClassSource):
     """The rules that another run has stored, for rows that came later.
 
     application: with the choices of the policy where it made none. found: the run that is named; stored: its rules.
@@ -80,7 +81,7 @@ class Stored(ReleaseSource):
         self.rules_digest = stored.digest
         self._created = False  # whether a job found no release to replace
 
-    def require_source(self, run: RunExecution) -> None:
+    def require_source(self, run: ClassRun) -> None:
         require_models_by_rows(run.policy, "the check of rules that are applied")
         refuse_covering(run.policy, "a run of the new rows chooses levels for it (sqlanon run), and not stored rules")
         if run.policy.source.table is not None:
@@ -88,23 +89,24 @@ class Stored(ReleaseSource):
                 self.pinned = pinned_origin(self.recorded)
             self._require_columns(run, run.engine.resolve(Relation.parse(run.policy.source.table)))
 
-    def require_plan(self, run: RunExecution, plan: Plan) -> None:
+    def require_plan(self, run: ClassRun) -> None:
+        plan = run.plan
         if run.policy.source.file is not None:  # which is no relation before
             self._require_columns(run, plan.source)
         if self.job is not None:
             self._created = not run.policy.release.file and not _holds(run, plan.release)
 
-    def _require_columns(self, run: RunExecution, source: Relation | None) -> None:
+    def _require_columns(self, run: ClassRun, source: Relation | None) -> None:
         """A job reads the columns that its rules were found on; the plan tells of a source that is not there."""
         name = named(run.policy.source.file or str(source))
         if self.job is not None and source is not None:
             require_columns(self.job, self.recorded, name, columns_of(run.engine, source))
 
-    def warnings(self, run: RunExecution) -> tuple[str, ...]:
+    def warnings(self, run: ClassRun) -> tuple[str, ...]:
         created = (created_warning(run.plan.release_name),) if self._created else ()
         return (*created, *ranges_warnings(self.stored, run.policy, self.recorded.id))
 
-    def encode(self, run: RunExecution) -> Encoded:
+    def encode(self, run: ClassRun) -> Encoded:
         """Leave out rows that no rule is about where rows may be; a row of stars would have to be coded."""
         require_same(run.plan, self.stored, run.engine.name)
         if run.policy.stars:
@@ -124,7 +126,7 @@ class Stored(ReleaseSource):
         coded = encode(run.engine, run.snapshot, run.workspace, row_filter.condition)
         return Encoded(coded, unmatched_rows=row_filter.unmatched)
 
-    def decide(self, run: RunExecution, encoded: Encoded) -> Release:
+    def decide(self, run: ClassRun, encoded: Encoded) -> Release:
         with run.journal.during("search"):
             _require_same_heights(encoded.coded, self.stored)
             if self.stored.tables is not None:
@@ -133,7 +135,7 @@ class Stored(ReleaseSource):
         with run.journal.during("recode"):
             return Reapplied(create_regions(run.engine, run.workspace, encoded.coded, partition), in_codes=True)
 
-    def _generalize(self, run: RunExecution, encoded: Encoded) -> Partition:
+    def _generalize(self, run: ClassRun, encoded: Encoded) -> Partition:
         """Full-domain generalization at the stored levels."""
         request = search_request(run, encoded.coded, SearchOptions()).without_suppression_limit()
         levels = StoredLevels(run.policy.algorithm, self.stored)
@@ -141,7 +143,7 @@ class Stored(ReleaseSource):
         self._refuse(partition.suppressed, encoded)
         return replace(partition, facts=self._facts())
 
-    def _apply(self, run: RunExecution, coded: CodedTable) -> Applied:
+    def _apply(self, run: ClassRun, coded: CodedTable) -> Applied:
         """Classify these rows by the rules of a tree or of cuts."""
         assert self.stored.tables is not None
         tables = fetch_tables(run.engine, run.catalog, run.workspace, self.stored.tables)
@@ -158,7 +160,7 @@ class Stored(ReleaseSource):
             budget=asked.budget,
         )
 
-    def _suppress(self, run: RunExecution, encoded: Encoded, applied: Applied) -> Release:
+    def _suppress(self, run: ClassRun, encoded: Encoded, applied: Applied) -> Release:
         """Find the classes that violate a model, and suppress them if that is wanted."""
         coded, stars, boxed = encoded.coded, run.policy.stars, self.stored.record.has_boxes
         models = models_by_rows(run.policy)
@@ -221,10 +223,10 @@ class Stored(ReleaseSource):
                 "nothing was published."
             )
 
-    def keep_rules(self, run: RunExecution, release: Release) -> None:
+    def keep_rules(self, run: ClassRun, release: Release) -> None:
         """Keep none: the rules are those of the other run."""
 
-    def require_staged(self, run: RunExecution, staged: Staged) -> None:
+    def require_staged(self, run: ClassRun, staged: Staged) -> None:
         """A job replaces a release of the same columns alone, as its procedure would."""
         plan = run.plan
         if self.job is not None and run.policy.release.file is None and _holds(run, plan.release):
@@ -234,7 +236,7 @@ class Stored(ReleaseSource):
                 raise PolicyError(release_problem(plan.release_name, self.job, changed))
 
 
-def _holds(run: RunExecution, release: Relation) -> bool:
+def _holds(run: ClassRun, release: Relation) -> bool:
     """Tell whether there is a table of this name where the release goes."""
     return publisher_of(run.session.target).exists(release)
 

@@ -21,7 +21,9 @@ from sqlanon.errors import PolicyError
 from sqlanon.plan.private import resolve_private
 from sqlanon.releases.synthetic import secret_key
 from sqlanon.runs.charging import LedgerAccount
-from sqlanon.runs.private_runs import PrivateRun
+from sqlanon.runs.flow import carry_out
+from sqlanon.runs.private_runs import PrivateDraw
+from sqlanon.runs.sink import Publish
 from sqlanon.sql import Relation
 from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
@@ -208,7 +210,7 @@ def test_the_source_is_read_by_one_statement_after_the_charge(spark: SparkTables
                 naming.append("charged")
                 return Ample().spend(*_)
 
-        PrivateRun(session, policy, Silent(), True, Noting(), known()).release()
+        carry_out(session, policy, PrivateDraw(policy, Noting(), known()), Publish(replace=True), Silent())
     assert naming == ["charged", "private/create_placed"]
 
 

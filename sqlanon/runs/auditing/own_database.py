@@ -23,7 +23,9 @@ from sqlanon.policy.mechanism_models import PrivacyBudget
 from sqlanon.results.private import PrivateResult
 from sqlanon.runs.auditing.generating import GeneratedTable, Row
 from sqlanon.runs.charging import LedgerAccount
-from sqlanon.runs.private_runs import PrivateRun
+from sqlanon.runs.flow import carry_out
+from sqlanon.runs.private_runs import PrivateDraw
+from sqlanon.runs.sink import Publish
 from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.work.journal import Progress, Silent
 from sqlanon.work.session import Session, open_session
@@ -98,9 +100,8 @@ class OwnDatabase:
         self.session.engine.listener = kept.listen
         try:
             with kept.logging():
-                return PrivateRun(
-                    self.session, self.policy, kept, replace=True, account=LedgerAccount(), mechanisms=mechanisms
-                ).release()
+                source = PrivateDraw(self.policy, LedgerAccount(), mechanisms)
+                return carry_out(self.session, self.policy, source, Publish(replace=True), kept)
         finally:
             self.session.engine.listener = None
 

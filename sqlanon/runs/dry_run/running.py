@@ -9,6 +9,7 @@ all.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import Step
@@ -24,8 +25,7 @@ from sqlanon.runs.dry_run.session import open_dry_session
 from sqlanon.runs.dry_run.source import ShortSearch
 from sqlanon.runs.execution import RunExecution
 from sqlanon.runs.flow import carry_out, interruptible
-from sqlanon.runs.sink import Publish
-from sqlanon.runs.source import ReleaseSource
+from sqlanon.runs.sink import AnySource, Publish
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class PrintRelease(Publish):
         self._answers = answers
         self._may_replace = replace
 
-    def plan(self, run: RunExecution, source: ReleaseSource) -> Plan:
+    def plan(self, run: RunExecution[Any], source: AnySource) -> Plan:
         """Resolve the policy against the live table; without permission to replace, a warning says so."""
         with self._answers.script.planning():
-            plan = super().plan(run, source)
+            plan: Plan = super().plan(run, source)
             if not self._may_replace:
                 plan = with_word_of_release(plan, run.engine, run.session.target)
         self._answers.plan = plan

@@ -14,8 +14,8 @@ from sqlanon.releases.base import Release
 from sqlanon.releases.recoding import Generalization
 from sqlanon.runs.dry_run.answers import FakeAnswers
 from sqlanon.runs.dry_run.engine import RecordingEngine
-from sqlanon.runs.execution import Encoded, RunExecution
-from sqlanon.runs.source import Search
+from sqlanon.runs.execution import ClassRun, Encoded
+from sqlanon.runs.searching import Search
 
 _REPEATS = 2  # statements of one template that a search over a lattice shows
 
@@ -27,7 +27,7 @@ class ShortSearch(Search):
         super().__init__(policy.algorithm, search_options)
         self._answers = answers
 
-    def _search(self, run: RunExecution, request: SearchRequest, encoded: Encoded) -> Any:
+    def _search(self, run: ClassRun, request: SearchRequest, encoded: Encoded) -> Any:
         if request.policy.algorithm.recodes is not Recodes.LEVELS:
             decision = super()._search(run, request, encoded)
         else:

@@ -126,9 +126,10 @@ def _workspace(plan: Plan, engine: Engine, journal: Journal) -> Iterator[Workspa
             ):
                 yield workspace
         except BaseException as error:
-            record_end(catalog, plan.policy, journal, run, status_after(error), error=error)
+            steps, status = journal.steps, status_after(error)
+            record_end(catalog, plan.policy, run, status, steps=steps, error=error, kept=error)
             raise
-        record_end(catalog, plan.policy, journal, run, Status.DRY)
+        record_end(catalog, plan.policy, run, Status.DRY, steps=journal.steps)
 
 
 def _start(plan: Plan, engine: Engine) -> RunStart:

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import Run, Status
+from sqlanon.encoding.pseudonyms import without_pseudonyms
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError, ProtectionError
 from sqlanon.measures.metrics import ClassStatistics
@@ -17,12 +18,11 @@ from sqlanon.plan.checks import ONE_PROTECTS_NOBODY
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.privacy import k_asked, models_with_k
-from sqlanon.releases.base import Release
 from sqlanon.results.run_result import RunResult
-from sqlanon.runs.execution import Encoded, RunExecution
+from sqlanon.runs.execution import ClassRun
 from sqlanon.runs.flow import carry_out
-from sqlanon.runs.sink import Sink
-from sqlanon.runs.source import ReleaseSource, Search
+from sqlanon.runs.searching import Search
+from sqlanon.runs.sink import AnySource, Sink
 from sqlanon.runs.tradeoffs.build_problem import NO_RELEASE
 from sqlanon.verification.verdict import Verification
 from sqlanon.work.journal import Observer
@@ -231,30 +231,32 @@ def _in_database_of_source(policy: Policy) -> Policy:
     return policy.model_copy(update={"release": policy.release.model_copy(update={"url": None})})
 
 
-class Measure(Sink):
+class Measure(Sink[ClassRun]):
     """A sink for releases that are measured and not made: their classes are counted by the regions."""
 
     ends_as = Status.DRY
-    publishes = False
 
-    def plan(self, run: RunExecution, source: ReleaseSource) -> Plan:  # noqa: ARG002
+    def plan(self, run: ClassRun, source: AnySource) -> Plan:  # noqa: ARG002
         k = k_asked(run.policy.privacy)
         plan = resolve_source(with_k(run.policy, 1) if k > 1 else run.policy, run.engine)
         if plan.rows < k:  # of a policy that is a mistake, of a sweep an answer
             raise ProtectionError(f"{plan.source_name} holds {plan.rows:,} rows.")
+        run.source_rows = plan.rows
         warnings = plan.warnings if k == 1 else (one for one in plan.warnings if one != ONE_PROTECTS_NOBODY)
-        return replace(plan, policy=run.policy, warnings=tuple(warnings))
+        return without_pseudonyms(replace(plan, policy=run.policy, warnings=tuple(warnings)))
 
     def release_name(self, plan: Plan) -> str:  # noqa: ARG002
         return NO_RELEASE
 
-    def lock(self, run: RunExecution) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
+    def lock(self, run: ClassRun) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
         """Lock nothing: no others could be about to publish the same."""
         return contextlib.nullcontext()
 
-    def take(self, run: RunExecution, source: ReleaseSource, encoded: Encoded, release: Release) -> None:  # noqa: ARG002
+    def take(self, run: ClassRun, source: AnySource) -> None:
         """Measure the classes by their regions; of persons, by what their classes show."""
-        outcome = run.outcome
+        with source.snapshot(run):
+            source.make(run, publishes=False)
+        outcome, release = run.outcome, run.release
         outcome.is_dry = True
         with run.journal.during("recode"):
             if run.plan.hidden_person is not None:  # as all persons are, where no pseudonyms are made
