@@ -26,7 +26,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from tests.directories import make_directory, remove_left_directories
 from tests.postgres_server import PostgresServer, find_binaries, start
-from tests.random_cases import many, some_of, turn
+from tests.random_cases import everything, some_of, turn
 from tests.run_support import Database, duckdb_url, open_database
 from tests.template_heads import refuse_unneeded_values
 
@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start first what waits for a clock or a process, and Spark's: under xdist the other workers go on meanwhile."""
     items.sort(key=lambda item: (item.get_closest_marker("waits") is None, not item.path.name.startswith("test_spark")))
-    if many(1) == 1:
+    if not everything():
         draws = [functools.partial(_of_another_engine, drawn=_drawn_engines()), _of_other_variants]
         if not any(".py" in argument for argument in config.args):  # who names a file wants its dear tests too
             draws.append(_of_other_turns)

@@ -1,7 +1,8 @@
 """Many random cases inside of one test, so that a database is made once.
 
 SQLANON_TEST_EXAMPLES=10 has all random tests try ten times as many as they do by default, and tests of which the
-engine does not matter run on both. SQLANON_TEST_TURN=n has other variants drawn for each number n.
+engine does not matter run on both. SQLANON_TEST_TURN=n has other variants drawn for each number n. SQLANON_TEST_ALL=1
+has every test run, with all variants, on each engine that it is for.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ def many(examples: int) -> int:
     return max(1, round(examples * float(os.environ.get("SQLANON_TEST_EXAMPLES", "1"))))
 
 
+def everything() -> bool:
+    """Tell whether every variant of every test is to run."""
+    return os.environ.get("SQLANON_TEST_ALL") == "1" or many(1) > 1
+
+
 def turn() -> int:
     """The number by which variants are drawn: who counts it up has all of them after some turns."""
     return int(os.environ.get("SQLANON_TEST_TURN", "0"))
@@ -34,7 +40,7 @@ def some_of(variants: Sequence[T], count: int, every: int = 1) -> list[T]:
 
     Others are drawn each turn, or `every` so many: of a test that has its turn as seldom, all variants are run in time.
     """
-    count = min(many(count), len(variants))
+    count = len(variants) if everything() else min(many(count), len(variants))
     drawn = turn() // every
     return [variants[(place * len(variants) // count + drawn) % len(variants)] for place in range(count)]
 
