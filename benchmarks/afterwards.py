@@ -22,8 +22,8 @@ from mondrian import policy
 from sqlanon import run_record, run_report, verify_release
 from sqlanon.engines import connect
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
+from tests.run_support import run
 
 
 def seconds_of(work: Callable[[], Any], times: int = 3) -> float:

@@ -25,9 +25,9 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.applying import apply_rules
-from sqlanon.runs.runner import run
 from sqlanon.runs.stored import Application
 from sqlanon.sql import Statement
+from tests.run_support import run
 
 
 def make(url: str, options: EngineOptions, rows: int, new: int, realistic: bool) -> None:

@@ -1,7 +1,7 @@
 """Runs whose draws are fixed, digested as those of `frozen_releases`: private, randomized, hiding and streaming runs.
 
-Keys, noise and choices that the operating system's randomness decides elsewhere are known here, so that a release has the same
-rows whenever it is drawn.
+Keys, noise and choices that the operating system's randomness decides elsewhere are known here, so that a release has
+the same rows whenever it is drawn.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROLES = {
     "days": "insensitive",
 }
 JOBS = ["nurse", "doctor", "clerk", "sales", "smith", "baker"]
-DOMAINS: dict[str, Any] = dict.fromkeys(ROLES, {"role": "omit"}) | {
+DOMAINS: dict[str, Any] = {name: {"role": "omit"} for name in ROLES} | {
     "age": {"role": QUASI, "domain": {"from": 18, "below": 90, "step": 4}},
     "job": {"role": QUASI, "hierarchy": {"mapping": {job: ["*"] for job in JOBS}, "unknown": "OTHER"}},
     "disease": {"role": "sensitive", "values": ["flu", "asthma", "burn", "rash", "ulcer"]},

@@ -32,9 +32,8 @@ from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import SqlanonError
 from sqlanon.results.codec import to_json
-from sqlanon.runs.runner import run
 from tests.postgres_server import find_binaries, start
-from tests.run_support import OPTIONS, Database, Row, open_database
+from tests.run_support import OPTIONS, Database, Row, open_database, run
 
 COLUMNS = {
     "ssn": "VARCHAR(11)",

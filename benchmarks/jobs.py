@@ -26,8 +26,8 @@ from sqlanon.engines.base import Engine
 from sqlanon.jobs.freezing import Freezing, freeze
 from sqlanon.jobs.running import run_procedure
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
+from tests.run_support import run
 
 
 def main() -> None:

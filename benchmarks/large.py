@@ -22,7 +22,7 @@ from agrawal import QUASI_IDENTIFIERS, Wanted, parquet_statement
 
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
+from tests.run_support import run
 
 
 class Disk(threading.Thread):

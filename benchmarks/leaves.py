@@ -18,8 +18,8 @@ from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
 from sqlanon.releases.rules.store_rules import read_rules
-from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
+from tests.run_support import run
 
 TABLE = "CREATE TABLE bench AS SELECT CAST(i * 7919 % {rows} AS INTEGER) AS n, i % 7 AS s FROM range({rows}) AS t(i)"
 

@@ -28,9 +28,9 @@ from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
 from sqlanon.results.facts import CellFacts
-from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
 from sqlanon.work.journal import Silent
+from tests.run_support import run
 
 COLUMNS = {"a": (9, 1.5), "b": (2, 1), "c": (5, 5), "d": (7, 3), "e": (16, 3), "f": (40, 24), "g": (8, 4), "h": (14, 2)}
 """The different values of each column, and the power that makes its first ones frequent."""

@@ -20,8 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
-from tests.run_support import duckdb_url, open_database
+from tests.run_support import duckdb_url, open_database, run
 
 COLUMNS = 8
 NORMAL = "(random() + random() + random() + random() - 2) * 1.7"

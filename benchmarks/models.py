@@ -22,7 +22,7 @@ from splits import Clock
 
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
+from tests.run_support import run
 
 SENSITIVE = "zipcode"
 ALONE = "k alone"

@@ -25,8 +25,8 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
 from sqlanon.results.run_result import RunResult
-from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
+from tests.run_support import run
 
 COARSE = ("age", "elevel", "car", "zipcode", "hyears")
 HIERARCHIES: dict[str, Any] = {

@@ -34,8 +34,8 @@ from sqlanon.engines.base import Engine
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.policy.privacy import PrivacyBudget
 from sqlanon.releases.synthetic import secret_key
-from sqlanon.runs.private_runs import run_private
 from sqlanon.sql import Relation, Statement
+from tests.private_support import run_private
 
 STEPS = {
     "salary": (20_000, 150_001, 10_000),

@@ -17,7 +17,7 @@ from pathlib import Path
 import duckdb
 from processor_seconds import Seconds, median, text, timed
 
-from sqlanon import run_randomized
+from sqlanon import run
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.policy import Policy
@@ -52,7 +52,7 @@ def _measure(name: str, columns: str, database: Path, rows: int, repeat: int) ->
     for _ in range(repeat):
         copied.append(_copy(database, ""))
         sorted_.append(_copy(database, "ORDER BY ALL"))
-        whole.append(timed(lambda: run_randomized(_policy(database), replace=True)))
+        whole.append(timed(lambda: run(_policy(database), replace=True)))
         statement.append(_seconds_of_statement(database))
     base = median(copied)
     print(f"{name}, {rows:,} rows: CREATE TABLE AS {text(base, base)}; sorted {text(median(sorted_), base)};")

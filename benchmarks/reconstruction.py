@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from sqlanon import reconstruct, run_randomized
+from sqlanon import reconstruct, run
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.results.reconstruction import ReconstructedShare
@@ -87,7 +87,7 @@ def _distances(database: Path, repeat: int) -> None:
     """Print the median and the greatest distance of several releases, each drawn anew."""
     policy, found = _policy(database), {name: ([], []) for name in (*NUMBERS, "job")}
     for _ in range(repeat):
-        run_randomized(policy, replace=True)
+        run(policy, replace=True)
         for name in found:
             shares = reconstruct(policy, name, bins=BINS).groups[0].shares
             true = _true(database, name, shares)
@@ -123,7 +123,7 @@ def _times(database: Path, repeat: int) -> None:
         with duckdb.connect(str(database)) as connection:
             copied = _timed(lambda: connection.execute("CREATE OR REPLACE TABLE copied AS SELECT * FROM people"))
             grouped = _timed(lambda: connection.execute('SELECT "slope", count(*) FROM people GROUP BY ALL').fetchall())
-        randomized = _timed(lambda: run_randomized(policy, replace=True))
+        randomized = _timed(lambda: run(policy, replace=True))
         estimated = _timed(lambda: reconstruct(policy, "slope", bins=100))
         print(
             f"CREATE TABLE AS {copied:.1f} s, randomized {randomized:.1f} s = {randomized / copied:.1f} x;"

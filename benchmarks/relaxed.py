@@ -21,9 +21,9 @@ from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
 from sqlanon.work.journal import Silent
+from tests.run_support import run
 
 KINDS = ("strict", "relaxed")
 

@@ -41,9 +41,9 @@ from sqlanon.policy import Policy, RothkoS
 from sqlanon.policy.loading import build_policy
 from sqlanon.results.codec import to_json
 from sqlanon.results.run_result import RunResult
-from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
 from sqlanon.work.workspace import TemporaryWorkspace
+from tests.run_support import run
 
 SIZES = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000)
 

@@ -23,8 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from sqlanon.errors import SqlanonError
 from sqlanon.results.run_result import RunResult
-from sqlanon.runs.runner import run
-from tests.run_support import Database, open_database
+from tests.run_support import Database, open_database, run
 from tests.spark_support import SparkTables, open_spark
 
 TELL_OTHERWISE = ("run", "seconds", "catalog", "engine", "source", "statements", "release", "warnings")

@@ -25,9 +25,8 @@ from agrawal import QUASI_IDENTIFIERS, Wanted, query
 from full_domain import SCENARIOS, SENSITIVE, select_statement
 
 from sqlanon.engines import connect
-from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
-from tests.run_support import open_database
+from tests.run_support import open_database, run
 from tests.spark_support import SparkTables, open_spark
 
 

@@ -24,9 +24,9 @@ from mondrian import group_by
 from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
 from sqlanon.work.journal import Silent
+from tests.run_support import run
 
 TARGETS = ("c2", "c7", "c10", "r7", "r7_fifth", "r10")
 WORK: dict[str, tuple[str, float, dict[str, Any]]] = {

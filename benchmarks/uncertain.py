@@ -20,7 +20,7 @@ from pathlib import Path
 import duckdb
 from processor_seconds import Seconds, median, text, timed
 
-from sqlanon import run_randomized
+from sqlanon import run
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.policy import Policy
@@ -59,7 +59,7 @@ def _measure(database: Path, error: str, rows: int, repeat: int) -> None:
     copied, whole, statements = [], [], []
     for _ in range(repeat):
         copied.append(_copy(database))
-        whole.append(timed(lambda: run_randomized(_policy(database, error), replace=True)))
+        whole.append(timed(lambda: run(_policy(database, error), replace=True)))
         statements.append(_seconds_of_statements(database))
     base = median(copied)
     print(f"{error}, {rows:,} rows: CREATE TABLE AS {text(base, base)}; the run {text(median(whole), base)}")

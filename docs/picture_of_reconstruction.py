@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from sqlanon import reconstruct, run_randomized
+from sqlanon import reconstruct, run
 from sqlanon.policy.loading import build_policy
 from sqlanon.report.drawing.distribution import draw_reconstruction
 
@@ -32,7 +32,7 @@ def draw_ages_with_noise(place: Path, database: Path) -> None:
             },
         }
     )
-    run_randomized(policy, replace=True)
+    run(policy, replace=True)
     estimated = reconstruct(policy, "age", bins=BINS, range_=(LEAST - 0.5, MOST - 0.5))
     bins = [(share.low, share.high) for share in estimated.groups[0].shares]
     with duckdb.connect(str(database)) as connection:

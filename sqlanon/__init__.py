@@ -60,7 +60,8 @@ if TYPE_CHECKING:
     from sqlanon.policy import Policy
     from sqlanon.policy.loading import build_policy, load_policy, parse_policy
     from sqlanon.profile.facts import Profile
-    from sqlanon.report.audit.auditing import Audit, audit_release
+    from sqlanon.report.audit.auditing import Audit
+    from sqlanon.report.audit.audits import audit_release
     from sqlanon.report.difference import Difference
     from sqlanon.report.explore_page import render_explore
     from sqlanon.report.queries import diff_runs, run_record, run_report
@@ -77,10 +78,7 @@ if TYPE_CHECKING:
     from sqlanon.runs.auditing.findings import MechanismsAudit
     from sqlanon.runs.auditing.mechanisms_audit import audit_mechanisms
     from sqlanon.runs.private_check import PrivateCheck, check_private
-    from sqlanon.runs.private_runs import run_private
-    from sqlanon.runs.randomizing import run_randomized
     from sqlanon.runs.resuming import resume_run
-    from sqlanon.runs.rule_hiding import hide_rules
     from sqlanon.runs.runner import run
     from sqlanon.runs.tradeoffs.comparing import compare_policies
     from sqlanon.runs.tradeoffs.exploration import Exploration
@@ -94,7 +92,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "api.calls": ("check_policy", "check_table", "draft_policy", "profile_table", "table_loss"),
-    "report.audit.auditing": ("Audit", "audit_release"),
+    "report.audit.auditing": ("Audit",),
+    "report.audit.audits": ("audit_release",),
     "report.difference": ("Difference",),
     "engines": ("connect",),
     "engines.session_limits": ("EngineOptions",),
@@ -157,10 +156,7 @@ _HOMES = {
     "results.randomized": ("RandomizedResult",),
     "results.reconstruction": ("Reconstruction",),
     "results.risk": ("PolicyRisk", "TableRisk"),
-    "runs.rule_hiding": ("hide_rules",),
     "runs.private_check": ("PrivateCheck", "check_private"),
-    "runs.private_runs": ("run_private",),
-    "runs.randomizing": ("run_randomized",),
     "runs.resuming": ("resume_run",),
     "runs.runner": ("run",),
     "report.run_record.check": ("RecordCheck", "check_record", "read_record"),
@@ -242,7 +238,6 @@ __all__ = [
     "explore",
     "explore_tradeoff",
     "grant_budget",
-    "hide_rules",
     "list_budgets",
     "load_policy",
     "measure_noise_filter",
@@ -257,8 +252,6 @@ __all__ = [
     "render_risk",
     "resume_run",
     "run",
-    "run_private",
-    "run_randomized",
     "run_record",
     "run_report",
     "sweep",

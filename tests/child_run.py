@@ -20,8 +20,8 @@ from typing import Any
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import SqlanonError
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
 from tests.patience import PATIENCE
+from tests.run_support import run
 
 multiprocessing.util.get_temp_dir()  # before a test has a temporary directory of its own, which ends with it
 _PAUSE = 8 * PATIENCE  # longer than any test waits for a child

@@ -212,10 +212,10 @@ WAYS: dict[str, Way] = {
         phase="search",
     ),
     "condense release": Way(("runs.condensing.release_job",), _stream),
-    "randomize": Way(("runs.randomizing.run_randomized",), _randomize),
-    "hide": Way(("runs.rule_hiding.hide_rules",), _hide),
+    "randomize": Way(("runs.runner.run",), _randomize),
+    "hide": Way(("runs.runner.run",), _hide),
     **{
-        f"private {name}": Way(("runs.private_runs.run_private",), partial(_private, **algorithm), shown="private")
+        f"private {name}": Way(("runs.runner.run",), partial(_private, **algorithm), shown="private")
         for name, algorithm in _PRIVATE.items()
     },
     "federate serve": Way(("federation.serving.release_together",), _federate, engines=("duckdb",)),

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlanon.policy import Policy
 from sqlanon.results.hiding import HidingResult
-from sqlanon.runs.rule_hiding import hide_rules
+from sqlanon.runs.runner import run
 from tests.run_support import OPTIONS, Database
 
 Basket = frozenset[Any]
@@ -34,7 +34,9 @@ def hiding_policy(
 
 
 def hide(policy: Policy, **more: Any) -> HidingResult:
-    return hide_rules(policy, options=OPTIONS, **more)
+    result = run(policy, options=OPTIONS, **more)
+    assert isinstance(result, HidingResult)
+    return result
 
 
 def baskets_of(rows: Iterable[tuple[Any, Any]]) -> dict[Any, set[Any]]:

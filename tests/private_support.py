@@ -17,15 +17,19 @@ import numpy as np
 
 from sqlanon.algorithms.private.accounting import Charge
 from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.releases.counts import NoisyCounts, load_counts, load_labels
 from sqlanon.results.private import BudgetState, PrivateResult
-from sqlanon.runs.private_runs import run_private
+from sqlanon.runs.flow import carry_out, interruptible
+from sqlanon.runs.private_runs import PrivateDraw
+from sqlanon.runs.sink import Publish
 from sqlanon.sql import RedactedValue, Relation, Statement
 from sqlanon.verification.counts import check_counts, check_drawn
-from sqlanon.work.session import Session
+from sqlanon.work.journal import Observer
+from sqlanon.work.session import Session, open_session
 from tests.run_support import OPTIONS, Database, PlainWorkspace, quoted
 
 Row = tuple[Any, ...]
@@ -137,6 +141,21 @@ def draw(policy: Policy, mechanisms: Known | None = None, account: Any = None, *
     """A run with known draws and an ample account."""
     given = {"options": OPTIONS, "replace": True, **more}
     return run_private(policy, mechanisms=mechanisms or Known(), account=account or Ample(), **given)
+
+
+def run_private(
+    policy: Policy,
+    *,
+    replace: bool = False,
+    options: EngineOptions = OPTIONS,
+    observer: Observer | None = None,
+    account: Any = None,
+    mechanisms: Any = None,
+) -> PrivateResult:
+    """A private run with draws of `mechanisms`, charged on `account`; by default those of any run."""
+    source = PrivateDraw(policy, account, mechanisms)
+    with interruptible(), open_session(policy, options, replace_release=replace) as session:
+        return carry_out(session, policy, source, Publish(replace), observer)
 
 
 def private_policy(

@@ -13,7 +13,10 @@ from typing import Any
 from sqlanon.models.randomization.draws import TAIL_BITS, Draws
 from sqlanon.policy import Policy
 from sqlanon.results.randomized import RandomizedResult
-from sqlanon.runs.randomizing import run_randomized
+from sqlanon.runs.flow import carry_out, interruptible
+from sqlanon.runs.randomizing import RandomDraw
+from sqlanon.runs.sink import Publish
+from sqlanon.work.session import open_session
 from tests.run_support import OPTIONS, Database
 
 KEY = "00112233445566778899aabbccddeeff"
@@ -32,7 +35,9 @@ def randomized_policy(
 
 def randomize(policy: Policy, *, replace: bool = False, key: str = KEY, **more: Any) -> RandomizedResult:
     """A run whose key is known."""
-    return run_randomized(policy, replace=replace, options=OPTIONS, key=lambda: key, **more)
+    source = RandomDraw(policy, lambda: key)
+    with interruptible(), open_session(policy, OPTIONS) as session:
+        return carry_out(session, policy, source, Publish(replace), **more)
 
 
 def line_of(row: Row) -> str:

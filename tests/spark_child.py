@@ -27,8 +27,8 @@ import psutil
 from sqlanon.engines import connect
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
 from tests.patience import PATIENCE
+from tests.run_support import run
 from tests.spark_support import SparkTables, open_spark
 
 TABLE = "people"

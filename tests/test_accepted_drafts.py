@@ -21,11 +21,10 @@ from sqlanon.policy.loading import parse_policy
 from sqlanon.profile.draft import Draft
 from sqlanon.profile.profiling import COLUMNS_A_STATEMENT as MEASURED_A_STATEMENT
 from sqlanon.profile.profiling import profile
-from sqlanon.runs.runner import run
 from sqlanon.sql import Relation
 from tests.cli.support import execute
 from tests.random_cases import random_cases
-from tests.run_support import OPTIONS, quoted
+from tests.run_support import OPTIONS, quoted, run
 
 pytestmark = pytest.mark.in_turns(4)
 

@@ -12,7 +12,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.encoding import coded_table
 from sqlanon.engines import connect
 from sqlanon.policy import Policy
-from sqlanon.report.audit.auditing import Audit, audit_release
+from sqlanon.report.audit.auditing import Audit, audit_classes
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
 from tests.random_cases import everything, turn
@@ -113,7 +113,7 @@ def release(url: str, attributes: dict[str, Any], asked: dict[str, Any]) -> Poli
 
 
 def audit(policy: Policy, **more: Any) -> Audit:
-    return audit_release(policy, options=OPTIONS, **more)
+    return audit_classes(policy, options=OPTIONS, **more)
 
 
 def alter(url: str, *statements: str) -> None:

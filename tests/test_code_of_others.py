@@ -30,7 +30,7 @@ from sqlanon.plan.opening import open_table
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_policy
-from sqlanon.report.audit.auditing import audit_release
+from sqlanon.report.audit.auditing import audit_classes
 from sqlanon.sql import Relation, Statement, Text
 from sqlanon.verification.release import verify_release
 from tests.jobs_support import carry_out, frozen, runs
@@ -250,7 +250,7 @@ READING = {
     "draft": lambda url, _: draft_policy(url, SOURCE),
     "count who repeats in a source": lambda _, policy: _read_source(policy),
     "utility": lambda _, policy: release_utility(policy, "Disease"),
-    "audit of a copy": lambda _, policy: audit_release(policy, SOURCE),
+    "audit of a copy": lambda _, policy: audit_classes(policy, SOURCE),
 }
 
 
@@ -276,7 +276,7 @@ def test_an_audit_leaves_out_what_reads_such_a_source(place: Place) -> None:
     policy = place.policy(place.roles.runner)
     anonymize(policy)
     place.owner.sql(ATTACKS["view"][0])
-    audit = audit_release(policy)
+    audit = audit_classes(policy)
     assert ATTACKS["view"][1] in audit.unchecked["values_equal"]
     assert _stolen(place) == []
 

@@ -11,8 +11,8 @@ from sqlanon.policy.loading import parse_policy
 from sqlanon.profile.bands import band_widths
 from sqlanon.profile.facts import ColumnFacts
 from sqlanon.profile.vocabulary import vocabularies
-from sqlanon.runs.runner import run
 from tests.cli.support import execute, query
+from tests.run_support import run
 
 pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 

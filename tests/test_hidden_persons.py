@@ -16,7 +16,7 @@ from sqlanon.encoding import coded_table
 from sqlanon.encoding.distinct_tuples import count_tuples
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.models import models_of
-from sqlanon.report.audit.auditing import audit_release
+from sqlanon.report.audit.auditing import audit_classes
 from sqlanon.runs import source
 from sqlanon.staging import rows as staged_rows
 from sqlanon.verification.release import verify_release
@@ -148,7 +148,7 @@ def test_what_is_published_can_not_be_judged_by_its_persons(tmp_path: Path) -> N
     reason = "they count the persons of 'who', of which the release shows nothing"
     with pytest.raises(PolicyError, match=reason):
         verify_release(policy)
-    audit = audit_release(policy)
+    audit = audit_classes(policy)
     assert (audit.verification, audit.failed) == (None, ())
     assert reason in str(audit.unjudged)
     assert "values_equal" in audit.checks

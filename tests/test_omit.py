@@ -14,10 +14,9 @@ from sqlanon.plan.streams import stream_problems
 from sqlanon.policy.loading import build_policy, parse_stored
 from sqlanon.policy.schema import policy_schema
 from sqlanon.policy.writer import policy_text
-from sqlanon.runs.private_runs import run_private
 from tests.hiding_support import hide, hiding_policy
 from tests.jobs_support import carry_out, frozen
-from tests.private_support import Known
+from tests.private_support import Known, run_private
 from tests.randomize_support import randomize, randomized_policy
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize

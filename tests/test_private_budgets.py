@@ -22,10 +22,9 @@ from sqlanon.policy.loading import build_policy
 from sqlanon.policy.writer import policy_text
 from sqlanon.results.private import BudgetState, PrivateResult
 from sqlanon.runs.private_check import PrivateCheck, check_private
-from sqlanon.runs.private_runs import run_private
 from sqlanon.sql import Relation
 from tests.cli.support import call
-from tests.private_support import Known, private_policy
+from tests.private_support import Known, private_policy, run_private
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 from tests.test_private import ATTRIBUTES, COLUMNS, rows_of
 
@@ -229,7 +228,7 @@ import os, signal, sys
 from sqlanon.algorithms.private.mechanisms import OpenDP
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import parse_stored
-from sqlanon.runs.private_runs import run_private
+from tests.private_support import run_private
 
 class Killing(OpenDP):
     def choose(self, scores, *_, **__):

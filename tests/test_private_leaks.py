@@ -14,7 +14,6 @@ import pytest
 from sqlanon import grant_budget
 from sqlanon.catalog import live
 from sqlanon.policy import Policy
-from sqlanon.runs.private_runs import run_private
 from sqlanon.runs.watching import watching
 from sqlanon.work import control
 from sqlanon.work.journal import Silent
@@ -22,6 +21,7 @@ from sqlanon.work.session import catalog_place
 from tests.patience import PATIENCE
 from tests.postgres_server import find_binaries
 from tests.private_leaks import COLUMNS, FEW, MANY, POLICY, left_behind
+from tests.private_support import run_private
 from tests.run_support import OPTIONS, Database, duckdb_url, open_database
 
 

@@ -21,7 +21,7 @@ from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.policy.loading import build_policy, parse_stored
 from sqlanon.policy.writer import policy_text
 from sqlanon.releases.rules.export_sql import sayable_rules
-from sqlanon.report.audit.auditing import audit_release
+from sqlanon.report.audit.auditing import audit_classes
 from sqlanon.runs.dry_run import run_dry
 from sqlanon.sql import Relation, Text, renderer
 from sqlanon.values.digest import table_digest
@@ -157,7 +157,7 @@ def test_both_engines_release_one_digest_of_bytes_and_audit_it(tmp_path: Path, p
         with open_database(url) as database:
             policy = database.policy(database.create(COLUMNS, ROWS, "people"), ROLES | {"who": BYTES}, subject="none")
             anonymize(policy)
-        assert audit_release(policy, options=OPTIONS).checks["values_equal"].violations == 0
+        assert audit_classes(policy, options=OPTIONS).checks["values_equal"].violations == 0
         with connect(url) as engine:
             digests.add(table_digest(engine, Relation("people_r")))
     assert len(digests) == 1
@@ -367,12 +367,12 @@ def test_a_published_release_is_held_against_its_source_without_the_key(tmp_path
     with open_database(url) as database:
         policy = database.policy(database.create(COLUMNS, ROWS, "t"), ROLES, subject="none")
         anonymize(policy)
-    audit = audit_release(policy, options=OPTIONS)
+    audit = audit_classes(policy, options=OPTIONS)
     assert audit.checks["values_equal"].violations == audit.checks["classes_equal"].violations == 0
     assert "who has the key" in audit.unchecked["pseudonyms_distinct"]
     with open_database(url) as database:
         database.sql("UPDATE t_r SET n = 7 WHERE n = 1")
-    assert audit_release(policy, options=OPTIONS).checks["values_equal"].violations
+    assert audit_classes(policy, options=OPTIONS).checks["values_equal"].violations
 
 
 def test_a_dry_run_refuses_pseudonyms_by_name(database: Database) -> None:

@@ -20,7 +20,7 @@ from sqlanon import run_record
 from sqlanon.cli.record import record_text
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError, VerificationError
-from sqlanon.report.audit.auditing import audit_release
+from sqlanon.report.audit.auditing import audit_classes
 from sqlanon.report.run_record.check import RecordCheck, check_record
 from sqlanon.report.run_record.record import document_digest, sealed
 from sqlanon.results.facts import GatheredFacts
@@ -317,22 +317,22 @@ def test_published_clusters_are_judged_by_both_tables(database: Database) -> Non
     models = [*anonymity(3), diverse, {"model": "t-closeness", "attribute": "pay", "distance": "ordered", "t": 0.9}]
     policy = database.policy(table, ROLES, algorithm=GATHER, privacy=models)
     anonymize(policy)
-    audit = audit_release(policy)
+    audit = audit_classes(policy)
     assert audit.satisfied
     assert audit.verification is not None
     assert [one.satisfied for one in audit.verification.models] == [True] * 3
     assert audit.verification.statistics.rows == 30
     values = f'"{table}_r_values"'
     database.sql(f"UPDATE {values} SET value = 'x' WHERE cluster = 1 AND \"column\" = 'ill'")
-    tampered = audit_release(policy)
+    tampered = audit_classes(policy)
     assert tampered.verification is not None
     assert [one.satisfied for one in tampered.verification.models] == [True, False, True]
     assert not tampered.failed
     database.sql(f"DELETE FROM {values} WHERE cluster = 2 AND \"column\" = 'pay'")
-    assert audit_release(policy).failed == ("counts_add_up",)
+    assert audit_classes(policy).failed == ("counts_add_up",)
     database.sql(f"DROP TABLE {values}")
     with pytest.raises(PolicyError, match="which r-gather publishes beside its clusters"):
-        audit_release(policy)
+        audit_classes(policy)
 
 
 @pytest.mark.parametrize("kind", ["INTEGER", "DATE", "BOOLEAN", "DECIMAL(4, 1)"])
@@ -342,10 +342,10 @@ def test_a_text_that_is_no_value_of_its_column_is_a_violation(database: Database
     table = database.create({"place": "INTEGER", "seen": kind}, rows)
     policy = database.policy(table, {"place": QUASI, "seen": "sensitive"}, algorithm=GATHER)
     anonymize(policy)
-    assert audit_release(policy).satisfied
+    assert audit_classes(policy).satisfied
     database.sql(f"UPDATE \"{table}_r_values\" SET value = 'secret' WHERE cluster = 1")
     with pytest.raises(VerificationError, match=f"{table}_r_values\"? holds a text of column 'seen'") as raised:
-        audit_release(policy)
+        audit_classes(policy)
     assert "secret" not in str(raised.value)
 
 

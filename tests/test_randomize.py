@@ -221,7 +221,7 @@ MISSPELT: dict[str, tuple[dict[str, Any], str]] = {
     "no range": ({"age": {"noise": "laplace", "epsilon": 1}}, "must have a range"),
     "a range of nothing": ({"age": {"noise": "laplace", "epsilon": 1, "range": [5, 5]}}, "the lesser first"),
     "no kind": ({"age": {"deviation": 1}}, "must be a mapping with one of the keys noise, response"),
-    "an identifier": ({"id": CHANGES["age"]}, "an identifier is left out"),
+    "an identifier": ({"id": CHANGES["age"]}, r"left out of the release \(role: identifier\)"),
     "no such column": ({"agee": CHANGES["age"]}, "did you mean 'age'"),
 }
 

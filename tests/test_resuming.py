@@ -17,7 +17,7 @@ from sqlanon.errors import ConflictError, PolicyError, VerificationError
 from sqlanon.plan.plan import resolve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import load_policy
-from sqlanon.report.audit.auditing import audit_release
+from sqlanon.report.audit.auditing import audit_classes
 from sqlanon.results.run_result import Resumed, RunResult
 from sqlanon.runs.checkpoints import basis_of, looked_at
 from sqlanon.runs.fingerprint import digest_rows
@@ -178,9 +178,9 @@ def test_a_column_that_no_search_looks_at_changes_the_source_alone(
     run = stopped(policy, "verify", monkeypatch)
     database.sql(f"UPDATE {policy.source.table} SET id = 1000 WHERE id = 9")
     assert resumed(policy, run).resumed == Resumed(run, reused=True, reason=None)
-    assert audit_release(policy, options=OPTIONS).same_source
+    assert audit_classes(policy, options=OPTIONS).same_source
     database.sql(f"UPDATE {policy.source.table} SET id = 9 WHERE id = 1000")
-    assert not audit_release(policy, options=OPTIONS).same_source
+    assert not audit_classes(policy, options=OPTIONS).same_source
 
 
 def test_every_change_that_a_search_could_notice_is_noticed(database: Database, policy: Policy) -> None:

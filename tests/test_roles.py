@@ -16,12 +16,11 @@ from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy.grants import grant_script
 from sqlanon.policy.loading import build_policy
 from sqlanon.report.audit.private_audit import audit_private
-from sqlanon.runs.private_runs import run_private
 from sqlanon.support.roles import Roles
 from sqlanon.verification.release import verify_release
 from tests.jobs_support import carry_out, frozen
 from tests.postgres_server import PostgresServer
-from tests.private_support import Known
+from tests.private_support import Known, run_private
 from tests.roles_support import ATTRIBUTES, Place, open_place
 from tests.run_support import Database, anonymize, open_database, quoted
 

@@ -12,10 +12,9 @@ import pytest
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy.loading import build_policy
 from sqlanon.results.upcasters import VERSION
-from sqlanon.runs.runner import run
 from sqlanon.work.journal import Silent
 from tests.people import PEOPLE, ROLES, ROWS
-from tests.run_support import Database, anonymize, duckdb_url
+from tests.run_support import Database, anonymize, duckdb_url, run
 
 pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 

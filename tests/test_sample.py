@@ -7,8 +7,8 @@ import pytest
 from sqlanon.cli.summary import comparison_text
 from sqlanon.policy.loading import parse_policy
 from sqlanon.report import sample
-from sqlanon.runs.runner import run
 from tests.cli.support import execute
+from tests.run_support import run
 
 POLICY = """\
 source:  {{url: "{url}", table: people}}

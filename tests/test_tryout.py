@@ -14,8 +14,8 @@ from sqlanon.policy.loading import parse_policy
 from sqlanon.profile.costs import DraftCosts
 from sqlanon.profile.draft import Draft
 from sqlanon.profile.protection import choose_k
-from sqlanon.runs.runner import run
 from tests.cli.support import call, execute, only_object, query
+from tests.run_support import run
 
 pytestmark = pytest.mark.in_turns(4)
 

@@ -12,7 +12,7 @@ import yaml
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.policy.grants import grant_script
-from sqlanon.report.audit.auditing import audit_release
+from sqlanon.report.audit.auditing import audit_classes
 from sqlanon.support.roles import Roles
 from tests.cli.support import call
 from tests.run_support import Database, anonymize, duckdb_url, open_database
@@ -57,7 +57,7 @@ def test_a_name_without_quotes_is_folded_or_is_the_only_one_that_fits(postgres_u
         assert database.sql("SELECT count(*) FROM users_r") == [(12,)]
         with pytest.raises(psycopg.errors.UndefinedTable):
             database.sql('SELECT 1 FROM "Users_r"')
-        assert audit_release(_policy_of(database, "Users", "Users_r")).satisfied
+        assert audit_classes(_policy_of(database, "Users", "Users_r")).satisfied
         database.sql('ALTER TABLE users_r RENAME TO "Users_r"')  # as earlier versions made it
         anonymize(_policy_of(database, "Users", "Users_r"), replace=True)
         assert database.sql("SELECT count(*) FROM pg_class WHERE relname IN ('users_r', 'Users_r')") == [(1,)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.errors import PolicyError
-from sqlanon.policy import AlgorithmParameters
+from sqlanon.policy import AlgorithmParameters, Recodes
 from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
 from sqlanon.policy.choices import Choice, describe_choices
 from sqlanon.support.plugins import ALGORITHMS, load_plugin
@@ -35,14 +35,18 @@ OWN: Mapping[str, str] = {
 }
 """The classes of the program's own algorithms: each family brings libraries of its own."""
 
-PRIVATE: frozenset[str] = frozenset(name for name, parameters in OWN_ALGORITHMS.items() if parameters.is_private)
-"""Algorithms that draw noisy counts by mechanisms; see `algorithms.private`."""
+_WITHOUT_CLASSES = {
+    Recodes.COUNTS: "draws noisy counts: `sqlanon check` and `sqlanon run` take policies that name it, and no other"
+    " command.",
+    Recodes.NOISE: "changes single values at random: `sqlanon check` and `run` take policies that name it.",
+    Recodes.ITEMS: "takes single items out: `sqlanon check` and `run` take policies that name it.",
+}
+"""Algorithms that search for no classes, by what they release; see `runs.sources`."""
 
-RANDOMIZED: frozenset[str] = frozenset(name for name, part in OWN_ALGORITHMS.items() if part.is_randomized)
-"""Algorithms that change single values at random, and search for nothing; see `runs.randomizing`."""
-
-HIDING: frozenset[str] = frozenset(name for name, part in OWN_ALGORITHMS.items() if part.hides_rules)
-"""Algorithms that take single items out, and make no classes; see `runs.rule_hiding`."""
+OTHERS: Mapping[str, Recodes] = {
+    name: parameters.recodes for name, parameters in OWN_ALGORITHMS.items() if not parameters.recodes.makes_classes
+}
+"""The program's own algorithms of this kind, by name."""
 
 
 def algorithm_of(parameters: AlgorithmParameters) -> Algorithm[Any]:
@@ -60,23 +64,14 @@ def describe_algorithms() -> list[Choice]:
     """
     names = algorithm_names()
     for name in names:
-        if name not in PRIVATE | RANDOMIZED | HIDING:
+        if name not in OTHERS:
             _class_of(name)
-    return describe_choices(ALGORITHMS, names, {*OWN, *PRIVATE, *RANDOMIZED, *HIDING}, parameters_of_algorithm)
+    return describe_choices(ALGORITHMS, names, {*OWN, *OTHERS}, parameters_of_algorithm)
 
 
 def _class_of(name: str) -> type[Algorithm[Any]]:
-    if name in PRIVATE:
-        raise PolicyError(
-            f"{name} draws noisy counts: `sqlanon check` and `sqlanon run` take policies that name it, and no other"
-            " command."
-        )
-    if name in RANDOMIZED:
-        raise PolicyError(
-            f"{name} changes single values at random: `sqlanon check` and `run` take policies that name it."
-        )
-    if name in HIDING:
-        raise PolicyError(f"{name} takes single items out: `sqlanon check` and `run` take policies that name it.")
+    if name in OTHERS:
+        raise PolicyError(f"{name} {_WITHOUT_CLASSES[OTHERS[name]]}")
     if name in OWN:
         module, _, part = OWN[name].partition(":")
         own: type[Algorithm[Any]] = getattr(importlib.import_module(module), part)

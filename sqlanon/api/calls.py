@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
@@ -35,12 +36,17 @@ from sqlanon.profile.facts import Profile
 from sqlanon.profile.profiling import profile
 from sqlanon.profile.tryout import try_draft
 from sqlanon.results.masking import Masking
+from sqlanon.runs.sources import check_of
 from sqlanon.runs.value_checks import check_values
 from sqlanon.sql import Relation
 from sqlanon.verification.release import attributes_of
 from sqlanon.verification.verdict import Verification
 from sqlanon.verification.verify import verify_table
 from sqlanon.work.session import open_for_planning
+
+if TYPE_CHECKING:
+    from sqlanon.plan.drawn_plan import DrawnPlan
+    from sqlanon.runs.private_check import PrivateCheck
 
 
 def profile_table(
@@ -136,12 +142,17 @@ def _tried(
         return DraftCosts(rows=0, is_whole=False, seconds=0.0, problem=str(error))
 
 
-def check_policy(policy: Policy, *, replace: bool = False, options: EngineOptions | None = None) -> Plan:
+def check_policy(
+    policy: Policy, *, replace: bool = False, options: EngineOptions | None = None
+) -> Plan | DrawnPlan | PrivateCheck:
     """Resolve a policy against its table and the values there, changing nothing.
 
     An existing release is no problem; unless it is to be replaced (`replace`), a warning says that it is there.
+    Returns the plan; of differential privacy, which looks at no values, what a run costs.
     Raises PolicyError with every problem found, or AccessError.
     """
+    if not policy.algorithm.recodes.makes_classes:
+        return check_of(policy, options)[0]
     with open_for_planning(policy, options) as (engine, target):
         return check_values(policy, engine, target, replace)
 

@@ -13,7 +13,7 @@ from sqlanon.measures.reconstruction.classifying.features import read_features, 
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.opening import open_source_table
-from sqlanon.policy import Policy
+from sqlanon.policy import Policy, Recodes
 from sqlanon.results.classification import Classification
 from sqlanon.sql import Relation
 
@@ -30,7 +30,7 @@ def compare_classifiers(
     Raises PolicyError (no such release or column, a target that was randomized or has too many values), AccessError,
     EngineError.
     """
-    if not policy.is_randomized:
+    if policy.algorithm.recodes is not Recodes.NOISE:
         raise PolicyError("--classify is for releases of algorithm: randomize.")
     if not 1 <= bins <= MOST_BINS:
         raise PolicyError(f"There are 1 to {MOST_BINS:,} bins, not {bins:,}.")

@@ -22,7 +22,7 @@ from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.measuring import portions
 from sqlanon.plan.randomized_numbers import UncertainColumn
-from sqlanon.policy import Policy
+from sqlanon.policy import Policy, Recodes
 from sqlanon.results.filtering import FilteredColumn, NoiseFilter
 from sqlanon.sql import Relation
 from sqlanon.support.quantities import rows_hold
@@ -38,7 +38,7 @@ def measure_noise_filter(policy: Policy, *, options: EngineOptions | None = None
 
     Raises PolicyError (no such release, no column with noise, numbers that no noise gives), AccessError, EngineError.
     """
-    if not policy.is_randomized:
+    if policy.algorithm.recodes is not Recodes.NOISE:
         raise PolicyError(
             "With a policy, loss is for algorithm: randomize; name the tables of other ones: sqlanon loss URL SOURCE"
             " RELEASE."

@@ -25,7 +25,7 @@ from sqlanon.models.randomization.changes import (
 )
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
-from sqlanon.policy import Policy
+from sqlanon.policy import Policy, Recodes
 from sqlanon.results.reconstruction import ReconstructedGroup, ReconstructedShare, Reconstruction
 from sqlanon.sql import Identifier, Relation
 from sqlanon.support.suggest import did_you_mean
@@ -61,7 +61,7 @@ def reconstruct(
 
     Raises PolicyError (no such release, column or group), AccessError, EngineError.
     """
-    if not policy.is_randomized:
+    if policy.algorithm.recodes is not Recodes.NOISE:
         raise PolicyError("reconstruct is for releases of algorithm: randomize.")
     if not 1 <= bins <= MOST_BINS:
         raise PolicyError(f"There are 1 to {MOST_BINS:,} bins, not {bins:,}.")

@@ -27,9 +27,15 @@ from sqlanon.plan.connecting import (
     open_source,
     release_columns,
 )
-from sqlanon.policy import Policy, Role
+from sqlanon.policy import Policy, Recodes, Role
 from sqlanon.results.risk import PolicyRisk, TableRisk
 from sqlanon.sql import Relation
+
+_WITHOUT_CLASSES = {
+    Recodes.COUNTS: "The policy releases noisy counts, which have no classes of rows.",
+    Recodes.NOISE: "The policy releases rows with noise, which have no classes.",
+    Recodes.ITEMS: "The policy hides rules, and its release has no classes.",
+}
 
 
 def table_risk(
@@ -135,12 +141,8 @@ def policy_risk(
         source = measure_risk(risk_source(engine, relation, names, **_persons(policy)), asked)
         source = measure_singling(risk_source(engine, relation, names, **_persons(policy)), source, singling)
         source = with_identifiers(engine, relation, source)
-    if policy.is_private:
-        return PolicyRisk(source, None, "The policy releases noisy counts, which have no classes of rows.")
-    if policy.is_randomized:
-        return PolicyRisk(source, None, "The policy releases rows with noise, which have no classes.")
-    if policy.hides_rules:
-        return PolicyRisk(source, None, "The policy hides rules, and its release has no classes.")
+    if (without := _WITHOUT_CLASSES.get(policy.algorithm.recodes)) is not None:
+        return PolicyRisk(source, None, without)
     if policy.algorithm.releases_clusters:
         return PolicyRisk(source, None, "The policy releases clusters with their numbers of rows, not rows.")
     if policy.hides_person:

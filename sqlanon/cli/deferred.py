@@ -67,10 +67,7 @@ if TYPE_CHECKING:
     from sqlanon.report import queries as queries
     from sqlanon.report import risk_page as risk_page
     from sqlanon.report import sample as sample
-    from sqlanon.report.audit import auditing as auditing
-    from sqlanon.report.audit import hiding_audit as hiding_audit
-    from sqlanon.report.audit import private_audit as private_audit
-    from sqlanon.report.audit import randomized_audit as randomized_audit
+    from sqlanon.report.audit import audits as audits
     from sqlanon.report.drawing import distribution as distribution
     from sqlanon.report.drawing import picture as picture
     from sqlanon.report.drawing import tradeoff as tradeoff
@@ -84,11 +81,10 @@ if TYPE_CHECKING:
     from sqlanon.runs import dry_run as dry_run
     from sqlanon.runs import linking as linking
     from sqlanon.runs import private_check as private_check
-    from sqlanon.runs import private_runs as private_runs
     from sqlanon.runs import randomizing as randomizing
     from sqlanon.runs import resuming as resuming
-    from sqlanon.runs import rule_hiding as rule_hiding
     from sqlanon.runs import runner as runner
+    from sqlanon.runs import sources as sources
     from sqlanon.runs.auditing import mechanisms_audit as mechanisms_audit
     from sqlanon.runs.tradeoffs import comparing as comparing
     from sqlanon.runs.tradeoffs import explore_lattice as explore_lattice
@@ -106,7 +102,7 @@ MODULES = {
     "association_mining": "sqlanon.measures.risk.association_mining",
     "associations": "sqlanon.api.associations",
     "condensing": "sqlanon.runs.condensing",
-    "auditing": "sqlanon.report.audit.auditing",
+    "audits": "sqlanon.report.audit.audits",
     "session_limits": "sqlanon.engines.session_limits",
     "sample": "sqlanon.report.sample",
     "box_labels": "sqlanon.releases.rules.box_labels",
@@ -150,17 +146,12 @@ MODULES = {
     "picture": "sqlanon.report.drawing.picture",
     "plans": "sqlanon.cli.plans",
     "private": "sqlanon.cli.private",
-    "hiding_audit": "sqlanon.report.audit.hiding_audit",
-    "private_audit": "sqlanon.report.audit.private_audit",
-    "randomized_audit": "sqlanon.report.audit.randomized_audit",
     "private_check": "sqlanon.runs.private_check",
-    "private_runs": "sqlanon.runs.private_runs",
     "progress": "sqlanon.cli.progress",
     "project": "sqlanon.jobs.dbt.project",
     "qualities": "sqlanon.algorithms.lattice.quality.qualities",
     "queries": "sqlanon.report.queries",
     "hiding": "sqlanon.cli.hiding",
-    "rule_hiding": "sqlanon.runs.rule_hiding",
     "randomized": "sqlanon.cli.randomized",
     "randomizing": "sqlanon.runs.randomizing",
     "reconstructing": "sqlanon.api.reconstructing",
@@ -169,6 +160,7 @@ MODULES = {
     "risk": "sqlanon.api.risk",
     "risk_text": "sqlanon.cli.risk_text",
     "runner": "sqlanon.runs.runner",
+    "sources": "sqlanon.runs.sources",
     "running": "sqlanon.jobs.running",
     "schedulers": "sqlanon.jobs.schedulers",
     "schema": "sqlanon.policy.schema",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.deferred import demo as demonstration
 from sqlanon.cli.deferred import loading, progress, runner, sample, summary
+
+if TYPE_CHECKING:
+    from sqlanon.results.run_result import RunResult
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +33,7 @@ def demo_command(
     call.note(f"{demo.rows:,} rows of {demo.title} are in {demo.database}, the policy in {demo.policy}.\n")
     policy = loading.load_policy(demo.policy)
     with progress.observer(call, "auto") as watching:
-        result = runner.run(policy, replace=True, options=call.options, observer=watching)
+        result = cast("RunResult", runner.run(policy, replace=True, options=call.options, observer=watching))
     with call.telling(result.run):
         print(summary.result_text(result, policy))
         print("\n" + summary.comparison_text(sample.compare(policy, result, call.options)))

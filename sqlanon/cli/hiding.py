@@ -73,7 +73,7 @@ def tell_audit(call: Call, audit: RecordedAudit) -> int:
         f"{audit.table}, made by run {audit.run}:\n{checks_text(audit, AUDITED)}\n"
         "The source was not read; the run held the release against it."
     )
-    return tell_recorded_audit(call, audit, {}, text)
+    return tell_recorded_audit(call, audit, text)
 
 
 def _taken(result: HidingResult) -> str:

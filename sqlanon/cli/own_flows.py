@@ -6,31 +6,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlanon.cli.deferred import hiding, private, private_check, private_runs, randomized, randomizing, rule_hiding
+from sqlanon.cli.deferred import hiding, private, private_check, randomized, runner, sources
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.errors import PolicyError
+from sqlanon.policy import Recodes
 
 if TYPE_CHECKING:
     from sqlanon.cli.call import Call
-    from sqlanon.engines.session_limits import EngineOptions
     from sqlanon.policy import Policy
 
 
 @dataclass(frozen=True)
 class OwnFlow:
-    """The functions by which policies of one kind are checked and carried out, and their words.
+    """The words for policies of one kind, as they are checked and carried out.
 
     subject: what options are said to have no meaning for.
-    check: gives what was checked, and why a run would be refused.
     rule: which rows are left out, told before a row is read. is_timed: whether progress tells seconds.
     """
 
-    is_of: Callable[[Policy], bool]
     subject: Callable[[Policy], str]
-    check: Callable[[Policy, EngineOptions | None], tuple[Any, str | None]]
     check_text: Callable[[Any], str]
     check_object: Callable[[Any, str | None], dict[str, Any]]
-    run: Callable[..., Any]
     result_text: Callable[[Any], str]
     rule: Callable[[Policy], str | None] = lambda _: None
     is_timed: bool = True
@@ -43,7 +39,7 @@ class OwnFlow:
 
     def tell_check(self, call: Call, policy: Policy) -> str | None:
         """Check a policy against its table and print what comes of it; gives why a run would be refused."""
-        checked, refusal = self.check(policy, call.options)
+        checked, refusal = sources.check_of(policy, call.options)
         if call.json:
             call.emit(self.check_object(checked, refusal))
         else:
@@ -56,7 +52,7 @@ class OwnFlow:
         if rule is not None and not call.json and progress != "json":
             call.note(rule)
         with progressing.observer(call, progress, quiet, is_timed=self.is_timed) as watching:
-            result = self.run(policy, replace=replace, options=call.options, observer=watching)
+            result = runner.run(policy, replace=replace, options=call.options, observer=watching)
         with call.telling(result.run):
             if call.json:
                 call.emit(result.as_json())
@@ -65,48 +61,34 @@ class OwnFlow:
 
 
 def own_flow_of(policy: Policy) -> OwnFlow | None:
-    """Find the flow of a policy whose release shows no classes; None for all others."""
-    return next((flow for flow in _FLOWS if flow.is_of(policy)), None)
+    """Find the words for a policy whose release shows no classes; None for all others."""
+    return _FLOWS.get(policy.algorithm.recodes)
 
 
 def _algorithm(policy: Policy) -> str:
     return f"algorithm: {policy.algorithm.name}"
 
 
-def _check_private(policy: Policy, options: EngineOptions | None) -> tuple[Any, str | None]:
-    checked = private_check.check_private(policy, replace=True, options=options)
-    return checked, checked.refusal
-
-
 # lambdas, as a module is loaded when something of it is first used
-_FLOWS = (
-    OwnFlow(
-        is_of=lambda policy: policy.is_private,
+_FLOWS = {
+    Recodes.COUNTS: OwnFlow(
         subject=lambda _: "differential privacy",
-        check=_check_private,
         check_text=lambda checked: private.check_text(checked),
         check_object=lambda checked, _: checked.as_json(),
-        run=lambda policy, **options: private_runs.run_private(policy, **options),
         result_text=lambda result: private.result_text(result),
         rule=lambda policy: private_check.rule_of_rows(policy),
         is_timed=False,
     ),
-    OwnFlow(
-        is_of=lambda policy: policy.is_randomized,
+    Recodes.NOISE: OwnFlow(
         subject=_algorithm,
-        check=lambda policy, options: randomizing.check_randomized_run(policy, options),
         check_text=lambda plan: randomized.check_text(plan),
         check_object=lambda plan, refusal: randomized.check_object(plan, refusal),
-        run=lambda policy, **options: randomizing.run_randomized(policy, **options),
         result_text=lambda result: randomized.result_text(result),
     ),
-    OwnFlow(
-        is_of=lambda policy: policy.hides_rules,
+    Recodes.ITEMS: OwnFlow(
         subject=_algorithm,
-        check=lambda policy, options: rule_hiding.check_hiding_run(policy, options),
         check_text=lambda plan: hiding.check_text(plan),
         check_object=lambda plan, refusal: hiding.check_object(plan, refusal),
-        run=lambda policy, **options: rule_hiding.hide_rules(policy, **options),
         result_text=lambda result: hiding.result_text(result),
     ),
-)
+}

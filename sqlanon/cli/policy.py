@@ -6,7 +6,7 @@ import csv
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -234,7 +234,7 @@ def run_command(
     with progressing.observer(call, progress, quiet) as watching:
         common = {"replace": replace, "options": call.options, "observer": watching, **vars(search_options)}
         result = runner.run(loaded, **common) if resume is None else resuming.resume_run(resume, loaded, **common)
-    result = result.with_command(call.began)
+    result = cast("RunResult", result).with_command(call.began)
     with call.telling(result.run):
         if call.json:
             call.emit(result.as_json())

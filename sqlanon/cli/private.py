@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sqlanon.cli.deferred import codec, units
+from sqlanon.cli.deferred import units
 from sqlanon.cli.layout import table
 from sqlanon.cli.plans import listed, release_text, source_text
 from sqlanon.cli.recorded_audits import checks_text, tell_recorded_audit
@@ -54,8 +54,7 @@ AUDITED = {
 
 def tell_audit(call: Call, audit: PrivateAudit) -> int:
     """Print what an audit of noisy counts found; the exit code."""
-    promise = {"guarantee": codec.to_json(audit.guarantee), "epsilon_verified": False}
-    return tell_recorded_audit(call, audit, promise, audit_text(audit))
+    return tell_recorded_audit(call, audit, audit_text(audit))
 
 
 def audit_text(audit: PrivateAudit) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlanon.errors import ProtectionError
 
@@ -12,22 +12,10 @@ if TYPE_CHECKING:
     from sqlanon.report.audit.recorded_audit import RecordedAudit
 
 
-def tell_recorded_audit(call: Call, audit: RecordedAudit, promise: Mapping[str, Any], text: str) -> int:
-    """Print what an audit found; the exit code.
-
-    promise: of the record, for programs, which no table can show. text: all of it for people.
-    """
+def tell_recorded_audit(call: Call, audit: RecordedAudit, text: str) -> int:
+    """Print what an audit found, to people as `text`; the exit code."""
     if call.json:
-        call.emit(
-            {
-                "table": audit.table,
-                "run": audit.run,
-                "checks": {name: vars(check) for name, check in audit.checks.items()},
-                "unchecked": dict(audit.unchecked),
-                **promise,
-                "satisfied": audit.satisfied,
-            }
-        )
+        call.emit(audit.as_json())
     else:
         print(text)
     return 0 if audit.satisfied else ProtectionError.exit_code

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, command, expanded, listed, policy_here
 from sqlanon.cli.deferred import (
-    auditing,
+    audits,
     files,
     hiding,
-    hiding_audit,
     loading,
     models,
     plans,
     private,
-    private_audit,
     randomized,
-    randomized_audit,
     summary,
 )
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.record import tell_record
 from sqlanon.cli.verification_text import UNKNOWN, tell_audit
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.policy import Recodes
 
 if TYPE_CHECKING:
     from sqlanon.models import PrivacyModel
     from sqlanon.plan.repeating import Repetition
+    from sqlanon.report.audit.auditing import Audit
     from sqlanon.verification.verdict import Verification
 
 
@@ -157,21 +156,20 @@ def _check_release(call: Call, policy: Path, table: str | None, *, with_source: 
     if whole and not with_source:
         raise PolicyError("--all holds every row against the source, which --no-source leaves out: give one of them.")
     loaded = loading.load_policy(policy)
-    shows_classes = not (loaded.is_randomized or loaded.hides_rules or loaded.is_private)
-    kind = "differential privacy" if loaded.is_private else loaded.algorithm.name
-    if not with_source and not shows_classes:
-        raise PolicyError(f"--no-source has no meaning for {kind}: the source is not read.")
-    if loaded.is_randomized:
-        return randomized.tell_audit(call, randomized_audit.audit_randomized(loaded, table, call.options))
-    if loaded.hides_rules:
-        return hiding.tell_audit(call, hiding_audit.audit_hidden_rules(loaded, table, call.options))
-    if loaded.is_private:
-        return private.tell_audit(call, private_audit.audit_private(loaded, table, call.options))
-    if whole and not shows_classes:
-        raise PolicyError(f"--all has no meaning for {kind}: no sample is drawn.")
-    audit = auditing.audit_release(loaded, table, call.options, with_source=with_source, whole=whole)
+    audit = audits.audit_release(loaded, table, call.options, with_source=with_source, whole=whole)
+    if (tell_recorded := _RECORDED.get(loaded.algorithm.recodes)) is not None:
+        return tell_recorded(call, audit)
     repetition = api.source_repetition(loaded, call.options) if with_source else None
-    return tell_audit(call, audit, table or plans.release_text(loaded), repetition)
+    return tell_audit(call, cast("Audit", audit), table or plans.release_text(loaded), repetition)
+
+
+# lambdas, as a module is loaded when something of it is first used
+_RECORDED: dict[Recodes, Callable[[Call, Any], int]] = {
+    Recodes.COUNTS: lambda call, audit: private.tell_audit(call, audit),
+    Recodes.NOISE: lambda call, audit: randomized.tell_audit(call, audit),
+    Recodes.ITEMS: lambda call, audit: hiding.tell_audit(call, audit),
+}
+"""The words for audits of releases that show no classes."""
 
 
 def _refuse(what: str, given: list[str]) -> None:

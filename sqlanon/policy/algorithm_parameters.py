@@ -23,6 +23,11 @@ class Recodes(StrEnum):
     NOISE = "noise"  # rows whose values were changed at random
     ITEMS = "items"  # transactions, or rows, without single items
 
+    @property
+    def makes_classes(self) -> bool:
+        """Tell whether the release shows classes of rows, which a search finds."""
+        return self not in (Recodes.COUNTS, Recodes.NOISE, Recodes.ITEMS)
+
 
 class AlgorithmParameters(Part):
     """A search as a policy asks for it: its name, and its options."""
@@ -42,12 +47,6 @@ class AlgorithmParameters(Part):
     """True if the search knows the sizes of all classes of every candidate, by which models judge a whole release."""
     releases_clusters: ClassVar[bool] = False
     """True if the release has a row for each cluster, and a second table of the values of each."""
-    is_private: ClassVar[bool] = False
-    """True if the release is drawn by mechanisms of differential privacy."""
-    is_randomized: ClassVar[bool] = False
-    """True if the values of rows are changed at random, one by one."""
-    hides_rules: ClassVar[bool] = False
-    """True if single items are taken out, so that association rules can't be mined."""
     draws_numbers: ClassVar[bool] = False
     """True if the release has synthetic rows, which need quasi-identifiers that are numbers."""
 
@@ -115,7 +114,7 @@ class AlgorithmParameters(Part):
     @property
     def releases_rows(self) -> bool:
         """Tell whether a row of the release is a row of the source, and so of a person."""
-        return not (self.releases_clusters or self.draws_numbers or self.is_private)
+        return not (self.releases_clusters or self.draws_numbers or self.recodes is Recodes.COUNTS)
 
     @property
     def leaves_rules(self) -> bool:

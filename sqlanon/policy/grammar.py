@@ -96,16 +96,6 @@ class Policy(Part):
         """Tell whether the release is drawn by mechanisms of differential privacy."""
         return any(isinstance(model, DifferentialPrivacy) for model in self.privacy)
 
-    @property
-    def is_randomized(self) -> bool:
-        """Tell whether the values of rows are changed at random, one by one."""
-        return self.algorithm.is_randomized
-
-    @property
-    def hides_rules(self) -> bool:
-        """Tell whether single items are taken out, so that association rules can't be mined."""
-        return self.algorithm.hides_rules
-
     def suppressible(self, rows: int) -> int:
         """Count the rows that may be left out, of a table of so many."""
         return int(Decimal(str(self.suppression)) * rows)

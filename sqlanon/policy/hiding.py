@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from sqlanon.policy.algorithm_parameters import Recodes
 from sqlanon.policy.attributes import Role
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
@@ -36,7 +37,8 @@ def hiding_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[st
     place: writes the path of a key for people.
     """
     yield from _PARTS.model_problems(policy, place)
-    if not policy.hides_rules or len(policy.privacy) != 1 or not isinstance(policy.privacy[0], HiddenRulesParameters):
+    hides_rules = policy.algorithm.recodes is Recodes.ITEMS
+    if not hides_rules or len(policy.privacy) != 1 or not isinstance(policy.privacy[0], HiddenRulesParameters):
         return
     yield from _PARTS.unused_problems(policy, place)
     yield from _role_problems(policy, place)

@@ -64,7 +64,6 @@ class HideRules(AlgorithmParameters):
     `hidden-rules` lists; the others stay as far as possible. docs/output.md says more."""
 
     recodes: ClassVar[Recodes] = Recodes.ITEMS
-    hides_rules: ClassVar[bool] = True
     sentence: ClassVar[str] = "Single items were taken out, until no rule that had to be hidden could be mined."
     name: Literal["hide-rules"]
     method: Literal["shortest", "border", "exact"] = "shortest"

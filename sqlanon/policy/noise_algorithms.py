@@ -167,7 +167,6 @@ class Randomize(AlgorithmParameters):
     too, so that readers can reconstruct what is hidden: distributions, not rows. docs/randomization.md says more."""
 
     recodes: ClassVar[Recodes] = Recodes.NOISE
-    is_randomized: ClassVar[bool] = True
     sentence: ClassVar[str] = (
         "Values of the randomized columns were changed at random, by distributions that are released beside the rows."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from sqlanon.policy.algorithm_parameters import Recodes
 from sqlanon.policy.attributes import AttributeSection, Role
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
@@ -45,7 +46,7 @@ def private_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[s
     """
     asked, algorithm = mechanism_of(policy), policy.algorithm
     if asked is None:
-        if algorithm.is_private:
+        if algorithm.recodes is Recodes.COUNTS:
             model = "{model: differential-privacy, epsilon: …}"
             yield f"{place(('algorithm',))}: {algorithm.name} protects by differential privacy; ask for {model}."
         for name, attribute in policy.attributes.items():
@@ -57,7 +58,7 @@ def private_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[s
             path = place(("budget",))
             yield f"{path} is for differential privacy; the share of rows that may be left out is suppression."
         return
-    if not algorithm.is_private:
+    if algorithm.recodes is not Recodes.COUNTS:
         yield f"{place(('privacy',))}: differential-privacy needs algorithm: {_NAMES}, not {algorithm.name}."
         return
     if len(policy.privacy) > 1:

@@ -19,7 +19,6 @@ class PrivateCounts(AlgorithmParameters):
     """Noisy counts of all cells of a public domain."""
 
     recodes: ClassVar[Recodes] = Recodes.COUNTS
-    is_private: ClassVar[bool] = True
     target: str | None = None
     """The attribute whose values are counted in every cell; it needs declared `values`."""
     as_: Literal["counts", "rows"] = Field(default="counts", alias="as")

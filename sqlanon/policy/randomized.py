@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from sqlanon.policy.algorithm_parameters import Recodes
 from sqlanon.policy.attributes import Role
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
@@ -32,7 +33,7 @@ def randomized_problems(policy: Policy, place: Callable[[Path], str]) -> Iterato
     place: writes the path of a key for people.
     """
     yield from _PARTS.model_problems(policy, place)
-    if policy.is_randomized:
+    if policy.algorithm.recodes is Recodes.NOISE:
         yield from _PARTS.unused_problems(policy, place)
         yield from _column_problems(policy, place)
 

@@ -15,6 +15,7 @@ from sqlanon.results.run_result import RunResult
 from sqlanon.results.upcasters import VERSION, upcast
 
 _Result = TypeVar("_Result", PrivateResult, RandomizedResult, HidingResult)
+AnyResult = RunResult | PrivateResult | RandomizedResult | HidingResult
 
 
 def write_record(result: RunResult) -> str:

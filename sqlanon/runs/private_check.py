@@ -77,6 +77,12 @@ def rule_of_rows(policy: Policy) -> str | None:
     return target_rule(policy)
 
 
+def check_private_run(policy: Policy, options: EngineOptions | None = None) -> tuple[PrivateCheck, str | None]:
+    """Do the same as `check_private`, and give apart why a run would be refused."""
+    checked = check_private(policy, replace=True, options=options)
+    return checked, checked.refusal
+
+
 def check_private(
     policy: Policy,
     *,

@@ -6,13 +6,13 @@ Nothing of the source is read before its budget was charged, and no number of it
 from __future__ import annotations
 
 import contextlib
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.private.accounting import Schedule, schedule_of
 from sqlanon.algorithms.private.drawing import draw_counts, require_cells
 from sqlanon.algorithms.private.mechanisms import Mechanisms, OpenDP
 from sqlanon.catalog import ReleaseKind
-from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.plan.trust import hold_trusted
@@ -31,54 +31,36 @@ from sqlanon.results.private import (
 from sqlanon.results.records import write_private_record
 from sqlanon.runs.charging import NO_BUDGET, Account, LedgerAccount, consumed_note
 from sqlanon.runs.execution import RunExecution
-from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.recording import record_without_rules
-from sqlanon.runs.sink import Publish
 from sqlanon.runs.source import DescribedRelease, ReleaseSource
 from sqlanon.runs.telling import TellsAll, TellsNoise
 from sqlanon.staging.staging import Staged
 from sqlanon.values.digest import table_digest
 from sqlanon.verification.counts import check_counts, check_drawn
-from sqlanon.work.journal import Observer
-from sqlanon.work.session import open_session
-
-
-def run_private(
-    policy: Policy,
-    *,
-    replace: bool = False,
-    options: EngineOptions | None = None,
-    observer: Observer | None = None,
-    account: Account | None = None,
-    mechanisms: Mechanisms | None = None,
-) -> PrivateResult:
-    """Draw a differentially private release of the policy's source, and publish it.
-
-    An interrupted or failed run has spent its budget, and a retry spends anew: a draw that was seen to fail tells
-    something, too.
-
-    account: to charge; if None, the budget that the policy names, in its catalog.
-
-    Raises PolicyError (the policy doesn't fit, or has no budget), BudgetError (the budget is exhausted),
-    VerificationError, AccessError, ConflictError, EngineError, Cancelled.
-    """
-    if account is None and policy.budget is None:
-        raise PolicyError(NO_BUDGET)
-    source = PrivateDraw(policy, account or LedgerAccount(), mechanisms or OpenDP())
-    with interruptible(), open_session(policy, options or EngineOptions(), replace_release=replace) as session:
-        return carry_out(session, policy, source, Publish(replace), observer)
 
 
 class PrivateDraw(ReleaseSource[RunExecution[PrivatePlan], PrivateResult]):
-    """Counts with noise, whose budget is charged before the source is looked at."""
+    """Counts with noise, whose budget is charged before the source is looked at.
+
+    An interrupted or failed run has spent its budget, and a retry spends anew: a draw that was seen to fail tells
+    something, too.
+    """
 
     telling: ClassVar[TellsAll] = TellsNoise()
 
-    def __init__(self, policy: Policy, account: Account, mechanisms: Mechanisms) -> None:
+    def __init__(self, policy: Policy, account: Account | None = None, mechanisms: Mechanisms | None = None) -> None:
+        """Draw by `mechanisms`, and charge `account`; by default OpenDP and the budget that the policy names."""
+        if account is None and policy.budget is None:
+            raise PolicyError(NO_BUDGET)
         self.algorithm = policy.algorithm.name
-        self.account = account
-        self.mechanisms = mechanisms
+        self.account = account or LedgerAccount()
+        self.mechanisms = mechanisms or OpenDP()
         self.charged: BudgetState | None = None
+
+    @classmethod
+    def of(cls, policy: Policy, options: SearchOptions) -> Self:
+        options.refuse(policy)
+        return cls(policy)
 
     def resolve(self, run: RunExecution[PrivatePlan], *, replace: bool, is_part: bool) -> PrivatePlan:  # noqa: ARG002
         plan = resolve_private(run.policy, run.engine, replace=replace)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from typing import Self
 
+from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import ReleaseKind
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models.randomization.changes import AddedNoise, RandomChange
@@ -20,37 +22,14 @@ from sqlanon.results.measures import Check
 from sqlanon.results.randomized import ChangedColumn, ExpectedFit, HiddenInterval, RandomizedResult
 from sqlanon.results.records import write_randomized_record
 from sqlanon.runs.execution import RunExecution
-from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.linking import noise_warning, plan_and_refusal
 from sqlanon.runs.recording import record_without_rules
-from sqlanon.runs.sink import Publish, require_passed
+from sqlanon.runs.sink import require_passed
 from sqlanon.runs.source import DescribedRelease, ReleaseSource
 from sqlanon.staging.pair import StagedPair
 from sqlanon.staging.staging import Staged
 from sqlanon.verification.randomized import OriginalFigures, check_randomized, measure_figures
-from sqlanon.work.journal import Observer
 from sqlanon.work.publish.companion import NOISE, companion_of
-from sqlanon.work.session import open_session
-
-
-def run_randomized(
-    policy: Policy,
-    *,
-    replace: bool = False,
-    options: EngineOptions | None = None,
-    observer: Observer | None = None,
-    key: Callable[[], str] = secret_key,
-) -> RandomizedResult:
-    """Change values of the policy's source at random, and publish the rows and what was added to them.
-
-    key: gives the secret key of the draws, as 32 hexadecimal digits; by default by the randomness of the operating
-        system. Who knows the key can take the noise away: another one is for tests and for demonstrations alone.
-
-    Raises PolicyError (the policy doesn't fit the table), VerificationError (the staged release failed its check),
-    AccessError, ConflictError, EngineError, Cancelled.
-    """
-    with interruptible(), open_session(policy, options or EngineOptions()) as session:
-        return carry_out(session, policy, RandomDraw(policy, key), Publish(replace), observer)
 
 
 def check_randomized_run(policy: Policy, options: EngineOptions | None = None) -> tuple[RandomizedPlan, str | None]:
@@ -63,11 +42,20 @@ def check_randomized_run(policy: Policy, options: EngineOptions | None = None) -
 
 
 class RandomDraw(ReleaseSource[RunExecution[RandomizedPlan], RandomizedResult]):
-    """Rows whose values are changed at random, under a key that nothing keeps."""
+    """Rows whose values are changed at random, under a key that nothing keeps.
 
-    def __init__(self, policy: Policy, key: Callable[[], str]) -> None:
+    key: gives the secret key of the draws, as 32 hexadecimal digits; by default by the randomness of the operating
+        system. Who knows the key can take the noise away: another one is for tests and for demonstrations alone.
+    """
+
+    def __init__(self, policy: Policy, key: Callable[[], str] = secret_key) -> None:
         self.algorithm = policy.algorithm.name
         self.key = key
+
+    @classmethod
+    def of(cls, policy: Policy, options: SearchOptions) -> Self:
+        options.refuse(policy)
+        return cls(policy)
 
     def resolve(self, run: RunExecution[RandomizedPlan], *, replace: bool, is_part: bool) -> RandomizedPlan:  # noqa: ARG002
         plan = resolve_randomized(run.policy, run.engine, replace=replace)

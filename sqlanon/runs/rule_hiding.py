@@ -9,9 +9,11 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from typing import Self
 
 from sqlanon.algorithms.hiding.counting import Counts, count_rules
 from sqlanon.algorithms.hiding.methods import METHODS
+from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import ReleaseKind
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.measures.rule_mining import RuleDifference, RuleMining, RuleThresholds
@@ -24,32 +26,13 @@ from sqlanon.results.hiding import HiddenRuleFigures, HidingResult, OtherRules
 from sqlanon.results.measures import Check
 from sqlanon.results.records import write_hiding_record
 from sqlanon.runs.execution import RunExecution
-from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.linking import mining_warning, plan_and_refusal
 from sqlanon.runs.recording import record_without_rules
-from sqlanon.runs.sink import Publish, require_passed
+from sqlanon.runs.sink import require_passed
 from sqlanon.runs.source import DescribedRelease, ReleaseSource
 from sqlanon.sql import Relation
 from sqlanon.staging.staging import Staged
 from sqlanon.verification.hidden_rules import check_hidden, count_mined, digest_rows
-from sqlanon.work.journal import Observer
-from sqlanon.work.session import open_session
-
-
-def hide_rules(
-    policy: Policy,
-    *,
-    replace: bool = False,
-    options: EngineOptions | None = None,
-    observer: Observer | None = None,
-) -> HidingResult:
-    """Take items out of the policy's source until its rules can't be mined, and publish what is left.
-
-    Raises PolicyError (the policy doesn't fit the table), VerificationError (the staged release failed its check),
-    AccessError, ConflictError, EngineError, Cancelled.
-    """
-    with interruptible(), open_session(policy, options or EngineOptions()) as session:
-        return carry_out(session, policy, RuleHiding(policy), Publish(replace), observer)
 
 
 def check_hiding_run(policy: Policy, options: EngineOptions | None = None) -> tuple[HidingPlan, str | None]:
@@ -67,6 +50,11 @@ class RuleHiding(ReleaseSource[RunExecution[HidingPlan], HidingResult]):
     def __init__(self, policy: Policy) -> None:
         self.algorithm = policy.algorithm.name
         self.policy = policy
+
+    @classmethod
+    def of(cls, policy: Policy, options: SearchOptions) -> Self:
+        options.refuse(policy)
+        return cls(policy)
 
     def resolve(self, run: RunExecution[HidingPlan], *, replace: bool, is_part: bool) -> HidingPlan:  # noqa: ARG002
         plan = resolve_hiding(run.policy, run.engine, replace=replace)

@@ -1,4 +1,4 @@
-"""Runs that search: from a policy to the published, recorded release."""
+"""Runs: from a policy, whatever it asks for, to the published, recorded release."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy import Policy
-from sqlanon.results.run_result import RunResult
+from sqlanon.results.records import AnyResult
 from sqlanon.runs.flow import carry_out, interruptible
-from sqlanon.runs.searching import Search
 from sqlanon.runs.sink import Publish
+from sqlanon.runs.sources import source_of
 from sqlanon.work.journal import Observer
 from sqlanon.work.session import open_session
 
@@ -24,8 +24,8 @@ def run(
     levels: Mapping[str, int] | None = None,
     time_limit: float | None = None,
     any_size: bool = False,
-) -> RunResult:
-    """Anonymize the policy's source and publish the release.
+) -> AnyResult:
+    """Anonymize the policy's source, as its algorithm does, and publish the release.
 
     replace: allow an existing release to be replaced.
     levels: release this full-domain generalization (the level of each quasi-identifier) in place of a search.
@@ -35,6 +35,7 @@ def run(
     Raises what `carry_out` raises.
     """
     search_options = SearchOptions(levels, time_limit, any_size)
-    adjusted = search_options.applied_to(policy)
+    source = source_of(policy, search_options)
     with interruptible(), open_session(policy, options or EngineOptions(), replace_release=replace) as session:
-        return carry_out(session, adjusted, Search(adjusted.algorithm, search_options), Publish(replace), observer)
+        result: AnyResult = carry_out(session, search_options.applied_to(policy), source, Publish(replace), observer)
+        return result

@@ -19,11 +19,10 @@ from sqlanon.engines.first_line import UndecidedHeader
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.errors import PolicyError
 from sqlanon.policy.loading import build_policy, parse_policy
-from sqlanon.runs.runner import run
 from sqlanon.sql import Relation, Statement
 from tests.cli.support import call
 from tests.engines.sheets import write_sheet
-from tests.run_support import OPTIONS
+from tests.run_support import OPTIONS, run
 
 pytestmark = pytest.mark.in_turns(2)
 

@@ -21,10 +21,9 @@ from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.connecting import read_to_draft
 from sqlanon.policy.loading import build_policy, load_policy, parse_source
-from sqlanon.runs.runner import run
 from sqlanon.sql import Relation, Statement
 from tests.random_cases import many
-from tests.run_support import OPTIONS
+from tests.run_support import OPTIONS, run
 
 pytestmark = pytest.mark.in_turns(2)
 

@@ -14,11 +14,10 @@ from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.read_options import ReadOptions
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.policy.loading import build_policy, parse_source
-from sqlanon.runs.runner import run
 from sqlanon.sql import Relation, Statement
 from tests.cli.support import call, execute
 from tests.engines.sheets import write_sheet
-from tests.run_support import OPTIONS
+from tests.run_support import OPTIONS, run
 
 pytestmark = pytest.mark.in_turns(2)
 

@@ -17,10 +17,9 @@ from sqlanon.engines import connect, private
 from sqlanon.engines.private import UmaskGuard, make_private_directory, remove_dead_directories
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
 from sqlanon.work.session import local_catalog
 from sqlanon.work.workspace import gc
-from tests.run_support import OPTIONS
+from tests.run_support import OPTIONS, run
 
 pytestmark = pytest.mark.in_turns(4)
 

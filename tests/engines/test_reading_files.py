@@ -20,10 +20,9 @@ from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
 from sqlanon.sql import Relation, Statement
 from tests.random_cases import many
-from tests.run_support import OPTIONS
+from tests.run_support import OPTIONS, run
 
 pytestmark = pytest.mark.in_turns(4)
 

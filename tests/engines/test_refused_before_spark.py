@@ -11,7 +11,7 @@ from sqlanon.api.calls import check_policy
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
+from tests.run_support import run
 
 URL = "spark+local://1"
 QUASI = {"role": "quasi-identifier"}

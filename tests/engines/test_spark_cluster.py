@@ -16,10 +16,9 @@ import pytest
 from sqlanon.engines.base import Engine
 from sqlanon.engines.spark.java import directory_of_executors
 from sqlanon.engines.spark.new_tables import MetastoreTable
-from sqlanon.runs.runner import run
 from sqlanon.sql import Relation, Statement
 from tests.patience import wait_until
-from tests.run_support import Database, anonymize, open_database
+from tests.run_support import Database, anonymize, open_database, run
 from tests.spark_support import SharedSpark, SparkTables, needs_spark, open_spark
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

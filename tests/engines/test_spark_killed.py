@@ -17,11 +17,10 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.engine import SparkEngine
-from sqlanon.runs.runner import run
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import gc
 from tests.patience import PATIENCE
-from tests.run_support import open_database
+from tests.run_support import open_database, run
 from tests.spark_child import CANARY, in_phase, policy_of, private_files, released, work_files
 from tests.spark_support import SharedSpark, SparkTables, needs_spark, open_spark
 

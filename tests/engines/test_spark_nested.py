@@ -10,7 +10,7 @@ import pytest
 from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.types import column_of
 from sqlanon.errors import PolicyError, VerificationError
-from sqlanon.runs.runner import run
+from tests.run_support import run
 from tests.spark_support import SparkTables, needs_spark
 
 pytestmark = pytest.mark.in_turns(4)

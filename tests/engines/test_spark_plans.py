@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from sqlanon.report.audit.auditing import audit_release
-from sqlanon.runs.runner import run
+from sqlanon.report.audit.auditing import audit_classes
 from tests.private_support import draw
-from tests.run_support import duckdb_url, open_database
+from tests.run_support import duckdb_url, open_database, run
 from tests.spark_support import Sent, SparkTables, growing_plans, needs_spark, watched
 
 pytestmark = [needs_spark, pytest.mark.in_turns(4)]
@@ -81,7 +80,7 @@ def test_a_release_of_many_classes_is_held_against_its_source(spark: SparkTables
     assert len(sent) <= MOST_STATEMENTS
     assert stored(spark, "people_r") == released_by_duckdb(tmp_path), "Spark leaves out a sort that is below a join"
     with watched(spark) as sent:
-        audit = audit_release(policy)
+        audit = audit_classes(policy)
     assert audit.satisfied
     assert audit.unchecked == {}
     assert audit.checks["classes_equal"].rows == len(ROWS)

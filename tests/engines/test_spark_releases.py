@@ -14,9 +14,8 @@ import pytest
 
 from sqlanon.engines import connect
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
 from tests.cli.support import call
-from tests.run_support import Database
+from tests.run_support import Database, run
 from tests.spark_support import SparkTables, needs_spark
 
 pytestmark = [needs_spark, pytest.mark.in_turns(4)]

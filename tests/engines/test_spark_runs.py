@@ -25,12 +25,11 @@ from sqlanon.policy import Policy
 from sqlanon.results.run_result import Resumed
 from sqlanon.runs.dry_run import run_dry
 from sqlanon.runs.resuming import resume_run
-from sqlanon.runs.runner import run
 from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.staging.recode import Recoding, create_regions
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import gc
-from tests.run_support import Database, open_database
+from tests.run_support import Database, open_database, run
 from tests.spark_support import SparkTables, needs_spark, work_tables_left
 from tests.test_resuming import Stopped, Stopping, killing
 

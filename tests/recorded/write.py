@@ -26,14 +26,13 @@ from sqlanon.jobs.freezing import Freezing, freeze
 from sqlanon.jobs.running import run_by_rules
 from sqlanon.report.queries import run_record
 from sqlanon.runs.applying import apply_rules
-from sqlanon.runs.runner import run
 from sqlanon.runs.stored import Application
 from sqlanon.runs.tradeoffs.sweeping import sweep
 from sqlanon.work.journal import Silent
 from sqlanon.work.workspace import Workspace
 from tests.postgres_server import find_binaries, start
 from tests.recorded.runs import POLICIES, comparable, create_source, policy
-from tests.run_support import OPTIONS, Database, duckdb_url, open_database
+from tests.run_support import OPTIONS, Database, duckdb_url, open_database, run
 
 URL = "${SQLANON_RECORDED}"
 

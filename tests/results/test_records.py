@@ -14,10 +14,9 @@ from sqlanon.errors import SqlanonError
 from sqlanon.results.facts import LatticeFacts, SampledTreeFacts, TopDownFacts, TreeFacts, kind_of
 from sqlanon.results.records import read_record, write_record
 from sqlanon.results.upcasters import STEPS, VERSION, upcast
-from sqlanon.runs.runner import run
 from tests.recorded.runs import comparable, create_source, least_record, policy
 from tests.rules_support import apply
-from tests.run_support import OPTIONS, Database
+from tests.run_support import OPTIONS, Database, run
 
 pytestmark = pytest.mark.either_engine
 

@@ -45,6 +45,13 @@ class SearchOptions:
             )
         return policy
 
+    def refuse(self, policy: Policy) -> None:
+        """Raise PolicyError for options that were given, as the policy's algorithm searches for nothing."""
+        if given := [name for name, value in vars(self).items() if value]:
+            raise PolicyError(
+                f"{', '.join(given)} has no meaning for algorithm: {policy.algorithm.name}; leave it out."
+            )
+
 
 def full_domain(policy: Policy) -> FullDomain:
     """The policy's algorithm, which must be a search over the lattice."""

@@ -27,6 +27,7 @@ from sqlanon.policy import Policy
 from sqlanon.policy.document import Document, read_document
 from sqlanon.policy.loading import build_document, read_policy
 from sqlanon.policy.writer import policy_text
+from sqlanon.results.run_result import RunResult
 from sqlanon.runs.runner import run
 from sqlanon.sql import Relation
 from sqlanon.support.documents import refuse_odd_data
@@ -70,8 +71,14 @@ def anonymize(
             placed = _placed(document, base, source, url, keeps_catalog=kind is DataKind.SQLALCHEMY)
             if kind.is_frame:
                 read_dates(url, SOURCE, placed, texts, _reading_of(document.data.get("source")))
+            if not placed.algorithm.recodes.makes_classes:
+                raise PolicyError(
+                    f"algorithm: {placed.algorithm.name} needs the catalog of a database, which keeps what it owes:"
+                    " load the data into one, and run the policy there."
+                )
             result = run(placed, options=options, observer=observer, levels=levels, time_limit=time_limit)
         memory.execute(f"DROP TABLE IF EXISTS {SOURCE}")
+        assert isinstance(result, RunResult)
         return Anonymized(result, placed, memory, url, data if kind is DataKind.PANDAS else None)
     except BaseException:
         memory.close()

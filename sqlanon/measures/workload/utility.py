@@ -14,7 +14,7 @@ from sqlanon.measures.workload.views import table_view
 from sqlanon.plan.checks import target_problem
 from sqlanon.plan.connecting import open_release, open_source, release_columns
 from sqlanon.plan.lookup import require_columns
-from sqlanon.policy import Policy, Role
+from sqlanon.policy import Policy, Recodes, Role
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,14 @@ class Utility:
         return document if self.tree is None else {**document, "tree": self.tree.as_json()}
 
 
+_UNMEASURED = {
+    Recodes.COUNTS: "A release of differential privacy can't be measured against its source: the figures would tell of"
+    " it without noise, and no budget would be charged.",
+    Recodes.NOISE: "A release with noise is measured by `sqlanon loss`, and has no classes to predict by.",
+    Recodes.ITEMS: "A release with hidden rules has no classes to predict by; its run counts what was lost.",
+}
+
+
 def release_utility(
     policy: Policy,
     target: str,
@@ -67,15 +75,8 @@ def release_utility(
     """
     if tree:
         require_trees()
-    if policy.is_private:
-        raise PolicyError(
-            "A release of differential privacy can't be measured against its source: the figures would tell of it"
-            " without noise, and no budget would be charged."
-        )
-    if policy.is_randomized:
-        raise PolicyError("A release with noise is measured by `sqlanon loss`, and has no classes to predict by.")
-    if policy.hides_rules:
-        raise PolicyError("A release with hidden rules has no classes to predict by; its run counts what was lost.")
+    if (unmeasured := _UNMEASURED.get(policy.algorithm.recodes)) is not None:
+        raise PolicyError(unmeasured)
     _check(policy, target)
     held = _count_release(policy, target, options)
     with open_source(policy, options, read_only=True) as (engine, source):

@@ -95,7 +95,7 @@ class Audit:
         }
 
 
-def audit_release(
+def audit_classes(
     policy: Policy,
     table: str | None = None,
     options: EngineOptions | None = None,

@@ -22,6 +22,7 @@ from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy import Policy
 from sqlanon.releases.counts import load_labels, strides_of
 from sqlanon.report.audit.recorded_audit import RecordedAudit
+from sqlanon.results.codec import to_json
 from sqlanon.results.measures import Check
 from sqlanon.results.private import Guarantee, PrivateResult
 from sqlanon.runs.private_runs import guarantee_of
@@ -38,6 +39,10 @@ class PrivateAudit(RecordedAudit):
     """An audit of noisy counts; guarantee: as it was recorded."""
 
     guarantee: Guarantee
+
+    @property
+    def promise(self) -> dict[str, Any]:
+        return {"guarantee": to_json(self.guarantee), "epsilon_verified": False}
 
 
 def audit_private(policy: Policy, table: str | None = None, options: EngineOptions | None = None) -> PrivateAudit:

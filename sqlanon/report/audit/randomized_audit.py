@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlanon.catalog import Run
 from sqlanon.engines.base import Engine
@@ -45,6 +46,10 @@ class RandomizedAudit(RecordedAudit):
     """An audit of a release with noise; epsilon: of a row, as it was recorded."""
 
     epsilon: float | None
+
+    @property
+    def promise(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "epsilon_verified": False}
 
 
 def audit_randomized(policy: Policy, table: str | None = None, options: EngineOptions | None = None) -> RandomizedAudit:

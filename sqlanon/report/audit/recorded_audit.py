@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from sqlanon.catalog import Run
 from sqlanon.engines.base import Engine
@@ -26,6 +26,22 @@ class RecordedAudit:
     run: str
     checks: Mapping[str, Check]
     unchecked: Mapping[str, str]
+
+    @property
+    def promise(self) -> dict[str, Any]:
+        """The promise of the record that no table can show, as plain values."""
+        return {}
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values, as `sqlanon verify --json` prints it."""
+        return {
+            "table": self.table,
+            "run": self.run,
+            "checks": {name: vars(check) for name, check in self.checks.items()},
+            "unchecked": dict(self.unchecked),
+            **self.promise,
+            "satisfied": self.satisfied,
+        }
 
     @property
     def satisfied(self) -> bool:

@@ -1,0 +1,52 @@
+"""The audit of any policy's release, by what its algorithm releases; each is loaded when used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.errors import PolicyError
+from sqlanon.policy import Policy, Recodes
+
+if TYPE_CHECKING:
+    from sqlanon.report.audit.auditing import Audit
+    from sqlanon.report.audit.recorded_audit import RecordedAudit
+
+_RECORDED = {
+    Recodes.COUNTS: "sqlanon.report.audit.private_audit:audit_private",
+    Recodes.NOISE: "sqlanon.report.audit.randomized_audit:audit_randomized",
+    Recodes.ITEMS: "sqlanon.report.audit.hiding_audit:audit_hidden_rules",
+}
+"""Audits of releases that show no classes: these are held against the record of their run."""
+
+
+def audit_release(
+    policy: Policy,
+    table: str | None = None,
+    options: EngineOptions | None = None,
+    *,
+    with_source: bool = True,
+    whole: bool = False,
+) -> Audit | RecordedAudit:
+    """Check the policy's release, or another table (or file) in its place, against its models, its source, its record.
+
+    with_source, whole: see `audit_classes`; a release without classes is held against its record, and neither has a
+    meaning for it.
+
+    Raises PolicyError for an unknown table, for one without a record that is needed, or for an option that has no
+    meaning; AccessError where the release can't be read.
+    """
+    recorded = _RECORDED.get(policy.algorithm.recodes)
+    if recorded is None:
+        from sqlanon.report.audit.auditing import audit_classes
+
+        return audit_classes(policy, table, options, with_source=with_source, whole=whole)
+    kind = "differential privacy" if policy.is_private else policy.algorithm.name
+    if not with_source:
+        raise PolicyError(f"--no-source has no meaning for {kind}: the source is not read.")
+    if whole:
+        raise PolicyError(f"--all has no meaning for {kind}: no sample is drawn.")
+    module, _, name = recorded.partition(":")
+    audit: RecordedAudit = getattr(importlib.import_module(module), name)(policy, table, options)
+    return audit
