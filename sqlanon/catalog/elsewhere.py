@@ -66,16 +66,10 @@ class Elsewhere(Access):
     def unread(self, source: str) -> list[str]:
         """List why what is known of a source is not known whole: catalogs that can't be read, one sentence each.
 
-        A catalog counts if its owner may read the table. source: as SQL writes it; of a file nothing is listed.
+        On PostgreSQL a catalog counts if its owner may read the table. source: a table as SQL writes it, or a file.
         """
-        if not source.endswith('"'):
-            return []
-        return [
-            f"The catalog in schema {one.location.name} can't be read, and role {one.owner}, whose it is, may read"
-            f" {source}. {one.problem}"
-            for one in self.others(source)
-            if one.problem is not None and one.concerned
-        ]
+        table = source if source.endswith('"') else None
+        return [_unread(one, source) for one in self.others(table) if one.problem is not None and one.concerned]
 
     def require_known(self, source: str) -> None:
         """Refuse to decide by what is known of a source where a catalog that may know more can't be read.
@@ -192,6 +186,11 @@ def _checked(transaction: Transaction, one: KnownCatalog) -> KnownCatalog:
         seen = sorted(row["problem"] for row in code)[0]
         return dataclasses.replace(one, problem=f"It is no plain catalog: {seen}. Have an administrator drop that.")
     return one
+
+
+def _unread(one: KnownCatalog, source: str) -> str:
+    about = "may know" if one.owner is None else f"belongs to role {one.owner}, who may read"
+    return f"The catalog in schema {one.location.shown} can't be read, and it {about} {source}. {one.problem}"
 
 
 def _place(location: CatalogLocation) -> dict[str, Any]:

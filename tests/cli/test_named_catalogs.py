@@ -322,6 +322,8 @@ def test_a_catalog_of_another_version_is_brought_up_to_date_or_refused(kept: Kep
     assert call("check", policy).exit_code == 0
     execute(kept.url, "UPDATE audit.alembic_version SET version_num = '9999'")
     _all_refused(_ended(policy), "upgrade sqlanon")
+    asked = call("ask", kept.policy(), FIRST)  # whose history may be in that catalog
+    assert (asked.exit_code, "upgrade sqlanon" in asked.stderr) == (4, True), asked.stderr
 
 
 def test_a_new_name_is_a_new_catalog_for_a_source_that_none_knows(kept: Kept) -> None:
