@@ -8,9 +8,9 @@ from markupsafe import Markup
 
 from sqlanon.catalog import Catalog, Job, Run
 from sqlanon.engines.base import Engine
-from sqlanon.engines.postgres.publishing import vacuum_note
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import EngineError, SqlanonError
+from sqlanon.jobs.procedure import in_place_note
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
 from sqlanon.results.run_result import RunResult
@@ -43,7 +43,7 @@ def run_procedure(engine: Engine, catalog: Catalog, job: Job) -> RunResult:
         raise EngineError(f"Run {run} of job {job.name} has no result.")
     if table is None or _object_of(engine, release) != table:
         return result
-    return dataclasses.replace(result, notes=(*result.notes, vacuum_note(release)))
+    return dataclasses.replace(result, notes=(*result.notes, in_place_note(release)))
 
 
 def _object_of(engine: Engine, relation: Relation) -> str | None:
