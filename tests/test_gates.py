@@ -8,6 +8,7 @@ import importlib
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,15 +16,16 @@ import pytest
 from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.errors import Cancelled, ConflictError, PolicyError
+from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError
 from sqlanon.plan.plan import find_release
 from sqlanon.policy import Policy
 from sqlanon.runs.condensing import release_job
 from sqlanon.runs.sink import Sink
-from sqlanon.sql import Relation
+from sqlanon.sql import Relation, Statement
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import release_lock
 from tests.conftest import ENGINES
+from tests.federation.sites import Sites
 from tests.gates_support import GATES, WAYS, Ready, Way
 from tests.patience import PATIENCE, wait_until
 from tests.run_support import OPTIONS, Database, anonymize
@@ -33,6 +35,7 @@ from tests.test_control import quick as quick  # a fixture
 
 pytestmark = pytest.mark.in_turns(4)
 
+SITE = Sites.policy
 PASSING = {
     gate: [(engine, name) for name, way in WAYS.items() for engine in way.engines if gate not in way.lacks]
     for gate in GATES
@@ -57,10 +60,14 @@ def against(gate: str) -> pytest.MarkDecorator:
 def release_under_one_recoding(policy: Policy, table: str) -> str:
     """Record that a policy with `republish: same-recoding` released a table; the run."""
     with open_session(policy, OPTIONS) as session:
-        catalog, source = session.catalog, session.engine.resolve(Relation.parse(table))
-        run = catalog.start_run(RunStart(str(source), "earlier", '{"republish": "same-recoding"}', "mondrian", "1"))
-        catalog.record_release(run, ReleaseRecord("earlier", ReleaseKind.REGIONS, 1, 0, 1, "{}", "rules-1:other"))
-        catalog.finish_run(run, Status.PUBLISHED)
+        return _release_in(session.catalog, session.engine, table)
+
+
+def _release_in(catalog: Catalog, engine: Engine, table: str) -> str:
+    source = engine.resolve(Relation.parse(table))
+    run = catalog.start_run(RunStart(str(source), "earlier", '{"republish": "same-recoding"}', "mondrian", "1"))
+    catalog.record_release(run, ReleaseRecord("earlier", ReleaseKind.REGIONS, 1, 0, 1, "{}", "rules-1:other"))
+    catalog.finish_run(run, Status.PUBLISHED)
     return run
 
 
@@ -76,6 +83,31 @@ def is_there(policy: Policy) -> bool:
 def test_what_an_earlier_release_forbids_is_refused(ready: Ready) -> None:
     run = release_under_one_recoding(ready.policy, ready.source)
     with pytest.raises(PolicyError, match=f"republish: same-recoding, in the policy of run {run}, forbids it"):
+        ready.go(None)
+    assert not is_there(ready.policy)
+
+
+@against("republish")
+def test_what_an_earlier_release_in_another_catalog_forbids_is_refused(ready: Ready) -> None:
+    with connect(ready.policy.source.url or "") as engine, Catalog.open(engine, "second") as catalog:
+        run = _release_in(catalog, engine, ready.source)
+    forbidden = rf"in the policy of run {run} \(in the catalog of schema \"second\"\), forbids it"
+    with pytest.raises(PolicyError, match=forbidden):
+        ready.go(None)
+    assert not is_there(ready.policy)
+
+
+@against("republish")
+def test_what_a_catalog_may_hold_that_is_not_to_be_read_is_refused(
+    way: Way, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The policy wants one recoding, and a release that nobody can look up may be by another recoding."""
+    monkeypatch.setattr(database, "policy", partial(database.policy, republish="same-recoding"))
+    monkeypatch.setattr(Sites, "policy", lambda sites, name: SITE(sites, name) | {"republish": "same-recoding"})
+    ready = way.ready(database, tmp_path, monkeypatch)
+    with connect(ready.policy.source.url or "") as engine, Catalog.open(engine, "second"):
+        engine.execute(Statement("test", "UPDATE second.alembic_version SET version_num = '9999'"))
+    with pytest.raises(AccessError, match=r'The catalog in schema "second" can.t be read.* upgrade sqlanon'):
         ready.go(None)
     assert not is_there(ready.policy)
 

@@ -373,7 +373,7 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
     "a model of classes": ({"privacy": [{"model": "k-anonymity", "k": 2}]}, r"ask for {model: hidden-rules} alone"),
     "another search": ({"algorithm": {"name": "mondrian"}}, "hidden-rules needs algorithm: hide-rules, not mondrian"),
     "a quasi-identifier": ({"roles": {"item": "quasi-identifier"}}, "not people"),
-    "an identifier": ({"roles": {"basket": "identifier"}}, "'basket' is an identifier"),
+    "an identifier": ({"roles": {"basket": "identifier"}}, r"'basket' is left out of the release \(role: identifier\)"),
     "no other sets": ({"algorithm": BASKETS | {"method": "border", "most": 1}}, "write 2 or more"),
     "one column": ({"algorithm": {"name": "hide-rules", "item": "item"}}, "transaction and item go together"),
     "suppression": ({"suppression": 0.1}, "hide-rules does not use it"),

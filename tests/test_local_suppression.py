@@ -6,6 +6,7 @@ import csv
 import itertools
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from sqlanon.sql import Relation
 from sqlanon.verification.matching import _packed
 from sqlanon.verification.release import verify_release, verify_rows
 from tests.adult import ADULT, ATTRIBUTES, needs_adult
+from tests.cli.support import call
 from tests.oracle.matching import (
     STAR,
     groups,
@@ -418,3 +420,20 @@ def test_a_value_that_looks_like_a_star_is_refused(database: Database) -> None:
     policy = database.policy(table, ROLES, algorithm=suppression(), privacy=anonymity(2))
     with pytest.raises(PolicyError, match=r"attributes\.b: 1 row holds the text `\*`"):
         anonymize(policy)
+
+
+def test_a_file_whose_column_shows_no_star_is_verified(tmp_path: Path) -> None:
+    """All ages have rows enough, so that the released column is read as numbers."""
+    table = tmp_path / "people.csv"
+    table.write_text("age,city\n" + "".join(f"{20 + i % 2},{('Rome', 'Oslo', 'Ulm')[i % 3]}\n" for i in range(11)))
+    policy = tmp_path / "policy.yml"
+    policy.write_text(
+        f"source: {{file: {table}}}\nrelease: {{file: {tmp_path}/released.csv}}\n"
+        f'catalog: {{url: "duckdb:///{tmp_path}/catalog.duckdb"}}\n'
+        "attributes: {age: {role: quasi-identifier}, city: {role: quasi-identifier}}\n"
+        "privacy: [{model: k-anonymity, k: 2}]\nalgorithm: {name: local-suppression}\n"
+    )
+    assert call("run", policy).exit_code == 0
+    assert "*" not in {line.partition(",")[0] for line in (tmp_path / "released.csv").read_text().splitlines()}
+    verified = call("verify", policy)
+    assert verified.exit_code == 0, verified.output

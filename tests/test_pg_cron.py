@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +14,7 @@ from typing import Any
 import pytest
 
 from sqlanon.policy.writer import policy_text
-from tests.cli.support import call, only_object
+from tests.cli.support import ROOT, call, only_object
 from tests.jobs_support import ALONE, COLUMNS, ROLES, K, frozen, frozen_table, runs, simple, table
 from tests.postgres_server import PostgresServer, find_binaries, start
 from tests.run_support import Database, anonymize, open_database
@@ -89,6 +92,69 @@ def test_pg_cron_publishes_and_a_failed_check_leaves_the_old_release(server_with
         broken, _ = only_object(call("jobs", "--json", "--url", url).stdout)["jobs"]
         assert (broken["runs"][0]["status"], broken["runs"][0]["error"]["type"]) == ("refused", "ProtectionError")
         assert database.sql("SELECT jobname FROM cron.job") == []
+
+
+class Walk:
+    """A walk through the commands of the administrator's guide, as the roles that it names; outputs are kept."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+        self.names: dict[str, str] = {}
+        self.ended: list[tuple[str, int, str]] = []
+
+    def root(self, commands: str) -> None:
+        self._shell(commands.replace("runuser -u postgres -- ", ""), "postgres")
+
+    def anonymizer(self, block: str) -> None:
+        """Carry out a block: commands of the program inside this process, and what is between them by the shell."""
+        others = ""
+        for line in block.splitlines(keepends=True):
+            if line.startswith("sqlanon "):
+                self._shell(others, "anonymizer")
+                others = ""
+                self._call(line)
+            else:
+                others += line
+        self._shell(others, "anonymizer")
+
+    def _call(self, line: str) -> None:
+        _, *words = shlex.split(line, comments=True)
+        result = call(*(self.names.get(word, word) for word in words))
+        self.ended.append((line.strip(), result.exit_code, result.output))
+        if run := re.search(r"^  run (\S+) on ", result.output, re.MULTILINE):
+            self.names["APPLIED"] = run[1]
+            self.names.setdefault("RUN", run[1])
+
+    def _shell(self, commands: str, role: str) -> None:
+        commands = "\n".join(line for line in commands.splitlines() if not line.startswith(("cd", "export ")))
+        given = os.environ | {"PGHOST": str(self._server.directory), "PGUSER": role}
+        subprocess.run(["bash", "-ec", commands], env=given, cwd=os.getcwd(), check=True, capture_output=True)
+
+
+@pytest.mark.in_turns(8)
+def test_the_way_of_the_administrators_guide(
+    server_with_cron: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command of the guide ends as the guide says, on a smaller table; one that fails is said to."""
+    monkeypatch.chdir(tmp_path)
+    url = server_with_cron.url("postgres", "anonymizer")
+    monkeypatch.setenv("SQLANON_URL", url)
+    made = (ROOT / "examples" / "patients.sql").read_text(encoding="utf-8")
+    (tmp_path / "patients.sql").write_text(made.replace("50000", "3000"))
+    text = (ROOT / "docs" / "guide-dba.md").read_text(encoding="utf-8").replace("clinic", "postgres")
+    server_with_cron.run("DROP EXTENSION pg_cron")
+    walk = Walk(server_with_cron)
+    walk.root("psql -q postgres < patients.sql")
+    for role, block in re.findall(r"^```sh( anonymizer)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        if "record RUN" in block:
+            del walk.names["RUN"]  # the guide means the run that follows
+        if role:
+            walk.anonymizer(block)
+        elif "psql" in block and "apt-get" not in block:
+            walk.root(block)
+    wrong = [one for one in walk.ended if one[1] != (2 if "exit code 2" in one[0] else 0)]
+    assert (wrong, len(walk.ended)) == ([], 20)
+    assert "${SQLANON_URL}" in (tmp_path / "draft.yml").read_text()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psycopg
 import pytest
 
 from sqlanon.algorithms.placement import search_with_rows
@@ -24,7 +25,7 @@ from sqlanon.measures.witness_columns import ColumnCount, witness_columns
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy.loading import build_policy
 from sqlanon.report.audit.holding import Held, Known, hold_against_source
-from sqlanon.sql import Identifier, Relation, Statement
+from sqlanon.sql import Identifier, Relation, Statement, macro, renderer
 from sqlanon.work.workspace import TemporaryWorkspace
 from tests.carried_searches import PEOPLE, SEARCHES, DividingEngine, facts_of, request_of, tables_of
 from tests.run_support import anonymize, duckdb_url, open_database
@@ -205,3 +206,39 @@ def test_types_are_kept() -> None:
 def test_problems_stay_apart_when_errors_travel() -> None:
     error = pickle.loads(pickle.dumps(PolicyError(["one", "two"])))
     assert error.problems == ("one", "two")
+
+
+def test_the_way_of_tuples_to_boxes_grows_with_the_rounds_alone(postgres_url: str) -> None:
+    """PostgreSQL would write the number of a node into that of the next round, three times each."""
+    lengths = [len(plan_of_placing(postgres_url, rounds)) for rounds in (2, 4, 6)]
+    assert lengths[2] - lengths[1] < 1.2 * (lengths[1] - lengths[0])
+
+
+def plan_of_placing(url: str, rounds: int) -> str:
+    """The plan that PostgreSQL logs of the statement that sends tuples to boxes, after so many rounds of dividing."""
+    axis = {
+        "lo": Identifier("lo_0"),
+        "hi": Identifier("hi_0"),
+        "code": macro("relations.column", Identifier("t"), Identifier("c0")),
+        "ordered": True,
+    }
+    statement = renderer("postgres")(
+        "audit/place_tuples",
+        placed=Relation("placed"),
+        tuples=Relation("tuples"),
+        boxes=Relation("boxes"),
+        cuts=[Relation("cuts")] * rounds,
+        axes=[axis],
+        words=[Identifier("c0")],
+        contested=1,
+    )
+    logged: list[str] = []
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE tuples (c0 bigint)")
+        connection.execute("CREATE TABLE cuts (node bigint, attribute int, place bigint)")
+        connection.execute("CREATE TABLE boxes (node bigint, leaf bigint, contested boolean, lo_0 bigint, hi_0 bigint)")
+        connection.execute("SET debug_print_plan = on; SET client_min_messages = log")
+        connection.add_notice_handler(lambda notice: logged.append(notice.message_detail or ""))
+        connection.execute(statement.text.encode())
+        connection.rollback()
+    return "".join(logged)

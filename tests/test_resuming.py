@@ -276,6 +276,29 @@ def test_a_run_that_is_stopped_again_can_be_resumed_again(
     assert cleared(database, policy) == []
 
 
+@pytest.mark.variants(2)
+@pytest.mark.parametrize("engine_name", ENGINES)
+def test_a_stopped_run_that_is_taken_up_is_seen_as_dead_and_left_alone(
+    database: Database, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stopped(policy, "verify", monkeypatch)
+    seen: set[tuple[str, ...]] = set()
+
+    class Onlooker(Silent):
+        def phase(self, name: str) -> None:
+            if name == "recode":
+                with connect(database.url) as engine, Catalog.open(engine) as catalog:
+                    living = [one for one in catalog.living_runs() if one == run]
+                    seen.add((*living, *gc(engine, catalog)))
+                with pytest.raises(ConflictError, match="takes it up"):
+                    resumed(policy, run)
+
+    outcome = resumed(policy, run, Onlooker())
+    assert outcome.resumed is not None
+    assert (outcome.resumed.reused, seen) == (True, {()})
+    assert cleared(database, policy) == []
+
+
 def test_the_command_says_what_it_did(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_patients(database_url)
     path = write_policy(tmp_path, database_url)

@@ -128,6 +128,68 @@ def test_every_type_of_duckdb(postgres: str, tmp_path: Path, target: str) -> Non
     release_and_verify(write(tmp_path, source, release_of(target, tmp_path, postgres), list(DUCKDB), as_text))
 
 
+NO_QUASI_IDENTIFIERS = (
+    *("c_zoned", "c_interval", "c_jsonb", "c_json", "c_numbers", "c_texts", "c_matrix", "c_ids", "c_inet", "c_subnet"),
+    *("c_cidr", "c_mac", "c_range", "c_numbers_from", "c_since", "c_ranges", "c_money", "c_bit", "c_bits", "c_xml"),
+    *("c_words", "c_query", "c_point", "c_box", "c_object", "c_pair", "c_bytes", "c_letters", "c_loose", "c_letter"),
+    *("c_oid", "c_class", "c_place", "c_path"),
+)
+"""Columns of PostgreSQL's types that can't be generalized."""
+
+
+@pytest.fixture(scope="module")
+def domains(postgres: str) -> str:
+    """The table again, each column in a domain over a domain over its type."""
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        for name, (type_, _) in POSTGRES.items():
+            connection.execute(f"CREATE DOMAIN inner_{name} AS {type_}".encode())
+            connection.execute(f"CREATE DOMAIN outer_{name} AS inner_{name}".encode())
+        columns = {name: (f"outer_{name}", f"({value})::{type_}") for name, (type_, value) in POSTGRES.items()}
+        for statement in create(columns, f"generate_series(0, {ROWS - 1}) AS g(i)"):
+            connection.execute(statement.replace("typed", "wrapped").encode())
+    return postgres
+
+
+def write_roles(directory: Path, url: str, roles: Mapping[str, str], ending: str = "", target: str = "csv") -> Path:
+    """A policy of the table of domains, without the columns that have no role."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(b"DROP VIEW IF EXISTS few_wrapped")
+        connection.execute(f"CREATE VIEW few_wrapped AS SELECT {', '.join(roles)} FROM wrapped".encode())
+    policy = directory / "policy.yml"
+    policy.write_text(
+        f'source: {{url: "{url}", table: few_wrapped}}\nrelease: {release_of(target, directory, "")}\n'
+        f'catalog: {{url: "duckdb:///{directory}/catalog.duckdb"}}\nattributes:\n'
+        + "".join(f"  {name}: {{role: {role}}}\n" for name, role in roles.items())
+        + f"privacy: [{{model: k-anonymity, k: 2}}]\n{ending}"
+    )
+    return policy
+
+
+@pytest.mark.parametrize("role", ["insensitive", "sensitive"])
+def test_every_domain_is_kept(domains: str, tmp_path: Path, role: str) -> None:
+    roles = {"age": "quasi-identifier", "city": "quasi-identifier", **dict.fromkeys(POSTGRES, role)}
+    release_and_verify(write_roles(tmp_path, domains, roles, target="same" if role == "sensitive" else "parquet"))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "target"),
+    [("mondrian", "same"), ("rothko-t", "csv"), ("microaggregation", "csv"), ("local-suppression", "csv")],
+)
+def test_domains_are_generalized(domains: str, tmp_path: Path, algorithm: str, target: str) -> None:
+    names = [name for name in POSTGRES if name not in NO_QUASI_IDENTIFIERS]
+    if algorithm in ("microaggregation", "local-suppression"):
+        names = ["c_mood", "c_feeling", "c_positive", "c_decimal", "c_text", "c_truth", "c_uuid"]
+    roles = dict.fromkeys(names, "quasi-identifier") | {"city": "insensitive"}
+    release_and_verify(write_roles(tmp_path, domains, roles, f"algorithm: {{name: {algorithm}}}\n", target))
+
+
+def test_domains_that_are_not_generalized_are_named(domains: str, tmp_path: Path) -> None:
+    refused = call("check", write_roles(tmp_path, domains, dict.fromkeys(NO_QUASI_IDENTIFIERS, "quasi-identifier")))
+    assert refused.exit_code == 2
+    said = " ".join(refused.output.split())
+    assert [name for name in NO_QUASI_IDENTIFIERS if f"attributes.{name}: values of type" not in said] == []
+
+
 @pytest.mark.parametrize("user", ["postgres", "odd_types"])
 def test_a_csv_has_the_texts_that_copy_writes(postgres: str, tmp_path: Path, user: str) -> None:
     """But for numbers of floating point and truth values, which are DuckDB's in all CSV releases."""

@@ -65,3 +65,8 @@ class Access:
 def lock_of(run: str) -> str:
     """Name the lock that a run holds for as long as the run is alive."""
     return f"run {run}"
+
+
+def lock_of_stopped(run: str) -> str:
+    """Name the lock of who takes up a stopped run, or clears it up."""
+    return f"stopped run {run}"

@@ -13,7 +13,14 @@ from typing import Any, TypeVar
 
 from sqlanon.catalog.access import Access
 from sqlanon.catalog.exclusive import place_of
-from sqlanon.catalog.location import CatalogLocation, KnownCatalog, catalog_marks, is_same_database, known_catalog
+from sqlanon.catalog.location import (
+    CatalogLocation,
+    KnownCatalog,
+    catalog_marks,
+    database_of,
+    is_same_database,
+    known_catalog,
+)
 from sqlanon.catalog.migrate import revisions
 from sqlanon.catalog.sources import (
     SourceIdentity,
@@ -27,7 +34,7 @@ from sqlanon.catalog.transaction import Transaction, begun
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.driver import Row, driver_of
-from sqlanon.errors import AccessError, EngineError
+from sqlanon.errors import AccessError, ConflictError, EngineError
 from sqlanon.sql import Relation
 
 Result = TypeVar("Result")
@@ -35,10 +42,13 @@ Result = TypeVar("Result")
 
 @dataclasses.dataclass(frozen=True)
 class Database:
-    """A database whose catalogs are looked into: `has_own` holds the catalog itself, `has_source` the source."""
+    """A database whose catalogs are looked into; `has_source`: it holds the source.
+
+    name: the database; None where it holds the catalog itself.
+    """
 
     transaction: Transaction
-    has_own: bool
+    name: str | None
     has_source: bool
 
 
@@ -56,16 +66,10 @@ class Elsewhere(Access):
     def unread(self, source: str) -> list[str]:
         """List why what is known of a source is not known whole: catalogs that can't be read, one sentence each.
 
-        A catalog counts if its owner may read the table. source: as SQL writes it; of a file nothing is listed.
+        On PostgreSQL a catalog counts if its owner may read the table. source: a table as SQL writes it, or a file.
         """
-        if not source.endswith('"'):
-            return []
-        return [
-            f"The catalog in schema {one.location.name} can't be read, and role {one.owner}, whose it is, may read"
-            f" {source}. {one.problem}"
-            for one in self.others(source)
-            if one.problem is not None and one.concerned
-        ]
+        table = source if source.endswith('"') else None
+        return [_unread(one, source) for one in self.others(table) if one.problem is not None and one.concerned]
 
     def require_known(self, source: str) -> None:
         """Refuse to decide by what is known of a source where a catalog that may know more can't be read.
@@ -123,8 +127,8 @@ class Elsewhere(Access):
     def _others(self, database: Database, source: str | None) -> list[KnownCatalog]:
         rows = database.transaction.rows("list_catalogs", **catalog_marks(source))
         known = [known_catalog(tuple(row.values())) for row in rows]
-        others = [one for one in known if not (database.has_own and self._is_own(one.location))]
-        return [_checked(database.transaction, one) for one in others]
+        others = [one for one in known if database.name is not None or not self._is_own(one.location)]
+        return [_checked(database.transaction, one.in_database(database.name)) for one in others]
 
     def _is_own(self, location: CatalogLocation) -> bool:
         fold = self._store.traits.fold
@@ -133,14 +137,30 @@ class Elsewhere(Access):
     def _in_each_database(self, work: Callable[[Database], list[Result]]) -> list[Result]:
         """Do work in the database of the catalog, then in others: of the source, and where a catalog is by default."""
         is_one = is_same_database(self._engine, self._store)
-        results = self._connection.do("be read", lambda transaction: work(Database(transaction, True, is_one)))
+        results = self._connection.do("be read", lambda transaction: work(Database(transaction, None, is_one)))
         if not is_one and self._engine.traits.keeps_catalog:
             with reading(self._engine) as transaction:
-                results += work(Database(transaction, False, True))
+                results += work(Database(transaction, database_of(self._engine), True))
         for url in self.usual:
-            with connect(url) as engine, reading(engine) as transaction:
-                results += work(Database(transaction, False, False))
+            with _opened(url) as engine, reading(engine) as transaction:
+                results += work(Database(transaction, database_of(engine), False))
         return results
+
+
+@contextlib.contextmanager
+def _opened(url: str) -> Iterator[Engine]:
+    """Open a database that may hold another catalog.
+
+    Raises ConflictError where another process holds it.
+    """
+    try:
+        engine = connect(url)
+    except ConflictError as error:
+        raise ConflictError(
+            f"Another catalog may know the source, and it can't be read now: {error} Run the command again after that."
+        ) from None
+    with engine:
+        yield engine
 
 
 @contextlib.contextmanager
@@ -166,6 +186,11 @@ def _checked(transaction: Transaction, one: KnownCatalog) -> KnownCatalog:
         seen = sorted(row["problem"] for row in code)[0]
         return dataclasses.replace(one, problem=f"It is no plain catalog: {seen}. Have an administrator drop that.")
     return one
+
+
+def _unread(one: KnownCatalog, source: str) -> str:
+    about = "may know" if one.owner is None else f"belongs to role {one.owner}, who may read"
+    return f"The catalog in schema {one.location.shown} can't be read, and it {about} {source}. {one.problem}"
 
 
 def _place(location: CatalogLocation) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlanon.catalog import live, locks
-from sqlanon.catalog.access import lock_of
+from sqlanon.catalog.access import lock_of, lock_of_stopped
 from sqlanon.catalog.location import identity_of
 from sqlanon.catalog.records import Status, files_of_host
 from sqlanon.catalog.runs import RunRecords
@@ -23,28 +23,34 @@ class Liveness(RunRecords):
 
     @contextlib.contextmanager
     def stopped_run(self, run: str) -> Iterator[bool]:
-        """Tell whether no living process works on a run; if so nobody clears it up meanwhile."""
-        claimed = self._claim(run, self.run(run).process)
+        """Tell whether no living process works on a run, or takes it up; if so nobody else does meanwhile.
+
+        The run counts as dead all the while, and nobody clears it up.
+        """
+        claimed = self._claim_dead(run, self.run(run).process)
+        if claimed:
+            locks.give_back(self._keeper, lock_of(run))
         try:
             yield claimed
         finally:
             if claimed:
-                locks.give_back(self._keeper, lock_of(run))
+                locks.give_back(self._keeper, lock_of_stopped(run))
 
     @contextlib.contextmanager
     def dead_runs(self) -> Iterator[list[str]]:
-        """The runs of the engine's database that did not end and that no living process works on.
+        """The runs of the engine's database that did not end and that no living process works on, or takes up.
 
         So are those of other databases that have left directories of this machine.
 
         Their locks are held meanwhile, so that two collectors do not meet.
         """
         rows = self._rows("select_unfinished", {"database": self._database, "files": files_of_host()})
-        dead = [row["id"] for row in rows if self._claim(row["id"], row["process"])]
+        dead = [row["id"] for row in rows if self._claim_dead(row["id"], row["process"])]
         try:
             yield dead
         finally:
             for run in dead:
+                locks.give_back(self._keeper, lock_of_stopped(run))
                 locks.give_back(self._keeper, lock_of(run))
 
     def living_runs(self) -> list[str]:
@@ -108,6 +114,15 @@ class Liveness(RunRecords):
         if live.ask(self._connection, run):
             return True
         return bool(self._store.query("catalog/cancel_lock_holder", key=locks.advisory_key(lock_of(run))))
+
+    def _claim_dead(self, run: str, owner: str) -> bool:
+        """Take both locks of a run that nobody works on; False where somebody does, or takes it up."""
+        if not self._claim(run, owner):
+            return False
+        if locks.take(self._keeper, lock_of_stopped(run)):
+            return True
+        locks.give_back(self._keeper, lock_of(run))
+        return False
 
     def _claim(self, run: str, owner: str) -> bool:
         if self._keeper.traits.is_embedded and owner != process.this_process() and process.is_alive(owner):

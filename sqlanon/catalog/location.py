@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from sqlanon.catalog.tables import FALLBACK_PREFIX, VERSION_TABLE, Tables
@@ -27,11 +27,15 @@ KEPT_OF_SOURCES = (  # what gates look up of a source
 
 @dataclass(frozen=True)
 class CatalogLocation:
-    """The schema of a catalog, and the beginning of its tables' names."""
+    """The schema of a catalog, and the beginning of its tables' names.
+
+    catalog: the database's name, on DuckDB. database: the database, where it is not that of the program's own catalog.
+    """
 
     schema: str
     prefix: str = ""
-    catalog: str | None = None  # the database's name, on DuckDB
+    catalog: str | None = None
+    database: str | None = None
 
     @property
     def name(self) -> Relation:
@@ -40,8 +44,8 @@ class CatalogLocation:
 
     @property
     def shown(self) -> str:
-        """The schema's name without its database."""
-        return str(Relation(self.schema))
+        """The schema's name, with its database where that is another one."""
+        return f"{Relation(self.schema)}{'' if self.database is None else f' of {self.database}'}"
 
     def relation(self, table: str) -> Relation:
         """A table of the catalog."""
@@ -81,6 +85,10 @@ class KnownCatalog:
     holds: tuple[str, ...]
     problem: str | None
     concerned: bool
+
+    def in_database(self, name: str | None) -> KnownCatalog:
+        """Name the database of the catalog, as that of another; None where it is not another's."""
+        return replace(self, location=replace(self.location, database=name))
 
 
 def find_location(session: Engine, schema: str, fallback: str | None, *, is_named: bool = False) -> CatalogLocation:

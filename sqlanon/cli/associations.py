@@ -30,7 +30,6 @@ from sqlanon.cli.own_flows import own_flow_of
 from sqlanon.cli.policy import Replace
 from sqlanon.cli.writing import quoted
 from sqlanon.errors import PolicyError
-from sqlanon.policy import Recodes
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ def hide_command(
     """
     loaded = loading.load_policy(policy)
     flow = own_flow_of(loaded)
-    if flow is None or loaded.algorithm.recodes is not Recodes.ITEMS:
+    if flow is None or loaded.algorithm.recodes != "items":
         raise PolicyError(
             f"{policy} lists no rules to hide (algorithm: hide-rules): sqlanon run {quoted(policy)} carries it out."
         )

@@ -301,6 +301,8 @@ def _catalog(call: Call, url: str | None, policy: Path | None, *, makes: bool = 
         connect(place.url, call.options, create=is_made) as engine,
         catalogs.Catalog.at(place, engine, engine) as catalog,
     ):
+        if not makes:
+            catalog.refuse_mistaken(place)
         yield catalog
 
 

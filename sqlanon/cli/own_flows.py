@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from sqlanon.cli.deferred import hiding, private, private_check, randomized, runner, sources
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.errors import PolicyError
-from sqlanon.policy import Recodes
 
 if TYPE_CHECKING:
     from sqlanon.cli.call import Call
@@ -69,9 +68,9 @@ def _algorithm(policy: Policy) -> str:
     return f"algorithm: {policy.algorithm.name}"
 
 
-# lambdas, as a module is loaded when something of it is first used
+# By `Recodes`, whose module is not loaded for it; lambdas, as a module is loaded when something of it is first used.
 _FLOWS = {
-    Recodes.COUNTS: OwnFlow(
+    "counts": OwnFlow(
         subject=lambda _: "differential privacy",
         check_text=lambda checked: private.check_text(checked),
         check_object=lambda checked, _: checked.as_json(),
@@ -79,13 +78,13 @@ _FLOWS = {
         rule=lambda policy: private_check.rule_of_rows(policy),
         is_timed=False,
     ),
-    Recodes.NOISE: OwnFlow(
+    "noise": OwnFlow(
         subject=_algorithm,
         check_text=lambda plan: randomized.check_text(plan),
         check_object=lambda plan, refusal: randomized.check_object(plan, refusal),
         result_text=lambda result: randomized.result_text(result),
     ),
-    Recodes.ITEMS: OwnFlow(
+    "items": OwnFlow(
         subject=_algorithm,
         check_text=lambda plan: hiding.check_text(plan),
         check_object=lambda plan, refusal: hiding.check_object(plan, refusal),

@@ -24,7 +24,6 @@ from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.record import tell_record
 from sqlanon.cli.verification_text import UNKNOWN, tell_audit
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.policy import Recodes
 
 if TYPE_CHECKING:
     from sqlanon.models import PrivacyModel
@@ -163,11 +162,11 @@ def _check_release(call: Call, policy: Path, table: str | None, *, with_source: 
     return tell_audit(call, cast("Audit", audit), table or plans.release_text(loaded), repetition)
 
 
-# lambdas, as a module is loaded when something of it is first used
-_RECORDED: dict[Recodes, Callable[[Call, Any], int]] = {
-    Recodes.COUNTS: lambda call, audit: private.tell_audit(call, audit),
-    Recodes.NOISE: lambda call, audit: randomized.tell_audit(call, audit),
-    Recodes.ITEMS: lambda call, audit: hiding.tell_audit(call, audit),
+# By `Recodes`, whose module is not loaded for it; lambdas, as a module is loaded when something of it is first used.
+_RECORDED: dict[str, Callable[[Call, Any], int]] = {
+    "counts": lambda call, audit: private.tell_audit(call, audit),
+    "noise": lambda call, audit: randomized.tell_audit(call, audit),
+    "items": lambda call, audit: hiding.tell_audit(call, audit),
 }
 """The words for audits of releases that show no classes."""
 

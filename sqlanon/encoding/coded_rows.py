@@ -17,6 +17,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, free_name, macro
+from sqlanon.values.expressions import in_base_type
 
 MOST_JOINS = 48  # of dictionaries in one SELECT, but for a word that has more by itself
 
@@ -46,7 +47,7 @@ def encode_statement(
         source=plan.source,
         stages=stages,
         words=[named[word_column(word)] for word in range(words)],
-        raw=[{"name": raw_column(fields, field), "value": _source_column(field)} for field in raw],
+        raw=[{"name": raw_column(fields, field), "value": _raw_value(engine.render, field)} for field in raw],
         dictionaries=_joins(engine, fields, last),
         share=share,
     )
@@ -111,6 +112,10 @@ def raw_column(fields: Sequence[Field], field: Field) -> Identifier:
 
 def _source_column(field: Field) -> Markup:
     return macro("codes.in_source", Identifier(field.attribute.name))
+
+
+def _raw_value(render: Renderer, field: Field) -> Markup:
+    return in_base_type(render, field.attribute.column, _source_column(field))
 
 
 def _coded_column(render: Renderer, field: Field) -> Markup:

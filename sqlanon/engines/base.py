@@ -140,7 +140,10 @@ class Engine(Statements):
             raise ConflictError(message) from cause
 
     def write_directory(self, relation: Relation, path: Path) -> None:  # noqa: ARG002 - see below
-        """Write the rows of a relation as Parquet files of a new directory, where `traits.writes_directories`."""
+        """Write the rows of a relation as Parquet files, and no others, of a new directory.
+
+        Where `traits.writes_directories`.
+        """
         raise EngineError(f"The engine writes no directories; {path} was not written.")
 
     @property

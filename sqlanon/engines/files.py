@@ -75,6 +75,8 @@ def format_of(path: str) -> str:
     ending = suffixes[-1] if suffixes else ""
     if ending in _COMPRESSED and len(suffixes) == 2 and suffixes[0] in _TEXT:
         ending = suffixes[0]
+    if not ending and not os.path.lexists(path):
+        raise PolicyError(f"There is no file or directory {path}.")
     if ending not in _FORMATS:
         raise PolicyError(f"{path} is not a kind of file this reads: {_KINDS}.")
     return _FORMATS[ending]

@@ -14,7 +14,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.policy import AttributeSection, Quantile
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, macro
-from sqlanon.values.expressions import is_single
+from sqlanon.values.expressions import in_base_type, is_single
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,7 @@ def coded_value(render: Renderer, column: Column, limits: Limits, value: Markup)
         return render.macro("trim_scale", value)
     if column.kind is Kind.FLOAT:
         return macro("codes.signless", value, Markup(column.type))
-    if column.kind is Kind.ENUM:
-        return render.macro("enum_value", value, Markup(column.type))
-    return value
+    return in_base_type(render, column, value)
 
 
 def limit_problem(number: Decimal, column: Column) -> str | None:

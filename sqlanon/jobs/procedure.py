@@ -325,7 +325,7 @@ class ProcedureText:
             "inherited": Text(f"{release} can't be replaced: other tables inherit from it."),
             "other_release": _pattern(lambda changed: release_problem(str(release), self.job.name, changed)),
             "created_warning": Text(created_warning(str(release))),
-            "vacuum": Text(vacuum_note(release)),
+            "vacuum": Text(in_place_note(release)),
             "altered": Text(
                 f"Triggers or rules of {release} altered the rows on their way; nothing was published. Disable them."
             ),
@@ -335,3 +335,8 @@ class ProcedureText:
 def _pattern(message: Callable[[str], str]) -> Text:
     """Write a sentence as a pattern of PostgreSQL's `format`, with the text that it takes left open."""
     return Text(message(_HERE).replace("%", "%%").replace(_HERE, "%1$s"))
+
+
+def in_place_note(release: Relation) -> str:
+    """Say what follows where a procedure replaced the rows of a release in place."""
+    return vacuum_note(release)

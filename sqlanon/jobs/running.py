@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from markupsafe import Markup
 
 from sqlanon.catalog import Catalog, Job, Run
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import EngineError, SqlanonError
+from sqlanon.jobs.procedure import in_place_note
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs import OnViolation
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
+from sqlanon.sql import Relation
 from sqlanon.work.journal import Observer
 
 
@@ -23,6 +27,8 @@ def run_procedure(engine: Engine, catalog: Catalog, job: Job) -> RunResult:
     Raises ProtectionError, VerificationError, ConflictError, PolicyError or EngineError; the old release stays then.
     """
     assert job.routine is not None
+    release = Relation.parse(job.release)
+    table = _object_of(engine, release)
     before = {run.id for run in catalog.runs_of_job(job.name)}
     try:
         (run,) = engine.query_one("jobs/call_procedure", routine=Markup(job.routine))
@@ -35,7 +41,14 @@ def run_procedure(engine: Engine, catalog: Catalog, job: Job) -> RunResult:
     result = catalog.run(run).result
     if result is None:
         raise EngineError(f"Run {run} of job {job.name} has no result.")
-    return result
+    if table is None or _object_of(engine, release) != table:
+        return result
+    return dataclasses.replace(result, notes=(*result.notes, in_place_note(release)))
+
+
+def _object_of(engine: Engine, relation: Relation) -> str | None:
+    """Tell a table from another one of its name; None where there is none."""
+    return None if engine.resolve(relation) is None else engine.object_of(relation)
 
 
 def run_by_rules(

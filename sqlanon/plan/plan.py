@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -134,8 +135,11 @@ class Plan:
 
     @property
     def release_name(self) -> str:
-        """The release's table as SQL writes it, or its file, as it is recorded and shown."""
-        return named(self.policy.release.file or str(self.release))
+        """The release's table as SQL writes it, or the whole path of its file, as it is recorded and shown."""
+        file = self.policy.release.file
+        if file is None:
+            return str(self.release)
+        return named(file) if isinstance(file, Expanded) else os.path.abspath(file)
 
     @property
     def quasi_identifiers(self) -> tuple[Attribute, ...]:

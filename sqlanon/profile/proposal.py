@@ -83,7 +83,7 @@ def _by_name(facts: ColumnFacts) -> Proposal | None:
     words = words_of(facts.name)
     if mentions(words, IDENTIFIERS):
         return Proposal(Role.IDENTIFIER, Basis.NAME, "its name is that of an identifier")
-    if names_a_key(facts.name) and facts.unique_share >= KEY_LIKE:
+    if names_a_key(facts.name) and facts.unique_share >= KEY_LIKE and _can_generalize(facts):
         return Proposal(Role.IDENTIFIER, Basis.NAME, "named like a key, and nearly one value a row")
     if names_a_person(facts.name) and facts.distinct != 1:
         return Proposal(Role.IDENTIFIER, Basis.NAME, "named like the key of a person, who has several rows")

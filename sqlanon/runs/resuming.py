@@ -68,7 +68,10 @@ def resume_run(
             raise PolicyError(f"Run {recorded.id} was published: there is nothing to resume.")
         with session.catalog.stopped_run(recorded.id) as is_stopped:
             if not is_stopped:
-                raise ConflictError(f"Run {recorded.id} goes on; `sqlanon cancel` ends it.")
+                raise ConflictError(
+                    f"Run {recorded.id} goes on, or another run takes it up: `sqlanon runs` shows them, `sqlanon"
+                    " cancel` ends one."
+                )
             remains = _remains_of(session.catalog, recorded)
             return carry_out(
                 session, adjusted, Left(adjusted.algorithm, search_options, remains), Publish(replace), observer

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Family:
     """The names of a source and of its check, each as `module:name`."""
 
     source: str
     check: str
 
 
-CLASSES = Entry("sqlanon.runs.searching:Search", "sqlanon.runs.linking:check_run")
+CLASSES = Family("sqlanon.runs.searching:Search", "sqlanon.runs.linking:check_run")
 """The entry of all searches for classes."""
 
 ENTRIES = {
-    Recodes.COUNTS: Entry("sqlanon.runs.private_runs:PrivateDraw", "sqlanon.runs.private_check:check_private_run"),
-    Recodes.NOISE: Entry("sqlanon.runs.randomizing:RandomDraw", "sqlanon.runs.randomizing:check_randomized_run"),
-    Recodes.ITEMS: Entry("sqlanon.runs.rule_hiding:RuleHiding", "sqlanon.runs.rule_hiding:check_hiding_run"),
+    Recodes.COUNTS: Family("sqlanon.runs.private_runs:PrivateDraw", "sqlanon.runs.private_check:check_private_run"),
+    Recodes.NOISE: Family("sqlanon.runs.randomizing:RandomDraw", "sqlanon.runs.randomizing:check_randomized_run"),
+    Recodes.ITEMS: Family("sqlanon.runs.rule_hiding:RuleHiding", "sqlanon.runs.rule_hiding:check_hiding_run"),
 }
 """The entries of algorithms that make no classes."""
 
@@ -55,7 +55,7 @@ def check_of(
     return checked
 
 
-def _entry_of(policy: Policy) -> Entry:
+def _entry_of(policy: Policy) -> Family:
     return ENTRIES.get(policy.algorithm.recodes, CLASSES)
 
 

@@ -50,6 +50,11 @@ def double_of(render: Renderer, value: Markup, kind: Kind) -> Markup:
     return render.macro("double_of", value, kind)
 
 
+def in_base_type(render: Renderer, column: Column, value: Markup) -> Markup:
+    """Cast a value of a domain over an enumeration to that: PostgreSQL has no order and no equality of such domains."""
+    return render.macro("enum_value", value, Markup(column.type)) if column.kind is Kind.ENUM else value
+
+
 def comparable(engine: Engine, value: Markup, kind: Kind) -> Markup:
     """`value` as verification groups it: text by its bytes, types that may lack an equality as text."""
     if kind is Kind.OTHER:

@@ -16,7 +16,6 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind
-from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import PrivacyModel
@@ -41,17 +40,17 @@ def verify_matching(
     subsets: Mapping[int, int],
     hierarchies: Mapping[str, Hierarchy],
 ) -> Verification:
-    """Check a table whose quasi-identifiers are texts, of which `*` fits any.
+    """Check a table whose quasi-identifiers are compared as texts, of which `*` fits any.
+
+    A file whose column shows no `*` may have been read as numbers.
 
     subsets: numbers of columns, each with the rows that must fit every row in any combination of so many.
     hierarchies: of quasi-identifiers that may show groups, which fit what they hold.
 
-    Raises PolicyError where a column is no text, or a group can't be told by its label; and what `verify_table` does.
+    Raises PolicyError where a group can't be told by its label; and what `verify_table` does.
     """
     relation, columns = live_columns(engine, table)
-    other = [name for name in quasi_identifiers if name in columns and columns[name].kind is not Kind.TEXT]
-    if other:
-        raise PolicyError(f"The column '{other[0]}' of {table} holds no texts, so that none of its values can be `*`.")
+    columns |= {name: replace(columns[name], kind=Kind.TEXT) for name in quasi_identifiers if name in columns}
     read: Relation | Markup = relation
     levels: Mapping[str, tuple[str, ...]] = {}
     if hierarchies:

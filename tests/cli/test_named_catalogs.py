@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from sqlanon.cli.commands import program
+from sqlanon.cli.reference import commands as all_commands
 from sqlanon.policy.grants import grant_script
 from sqlanon.policy.loading import build_policy
 from sqlanon.support.roles import Roles
@@ -29,6 +33,16 @@ COUNTED: dict[str, Any] = {
         "ward": {"role": "insensitive"},
     },
     "privacy": [{"model": "k-anonymity", "k": 10}],
+}
+PRIVATE: dict[str, Any] = {
+    "attributes": {
+        "age": {"role": "identifier"},
+        "sex": {"role": "quasi-identifier", "values": ["F", "M"]},
+        "ward": {"role": "identifier"},
+    },
+    "privacy": [{"model": "differential-privacy", "epsilon": 1, "unit": "row"}],
+    "algorithm": {"name": "contingency"},
+    "budget": {"ledger": "people"},
 }
 COMMANDS: list[tuple[str, ...]] = [
     ("run", "POLICY", "-q"),
@@ -56,7 +70,78 @@ COMMANDS: list[tuple[str, ...]] = [
     ("gc", "--policy", "POLICY"),
     ("budget", "show", "--policy", "POLICY"),
     ("budget", "close", "people", "--policy", "POLICY"),
+    ("explore", "POLICY"),
+    ("db", "current", "--policy", "POLICY"),
+    ("db", "downgrade", "base", "--policy", "POLICY"),
 ]
+_OMITTED = {name: {"role": "omit"} for name in ("sex", "ward")}
+OTHER_KINDS: dict[str, tuple[list[tuple[str, ...]], dict[str, Any]]] = {
+    "condensation": (
+        [
+            ("condense", "update", "stream", "counted", "--policy", "POLICY"),
+            ("condense", "release", "stream", "--policy", "POLICY"),
+        ],
+        {"attributes": COUNTED["attributes"] | _OMITTED, "algorithm": {"name": "condensation"}},
+    ),
+    "hiding": (
+        [("run", "POLICY", "-q"), ("associations", "hide", "POLICY", "-q")],
+        {
+            "attributes": {name: {"role": "insensitive"} for name in ("age", "sex", "ward")},
+            "privacy": [
+                {
+                    "model": "hidden-rules",
+                    "support": 2,
+                    "confidence": 0.5,
+                    "rules": [{"if": {"sex": "F"}, "then": {"ward": 1}}],
+                }
+            ],
+            "algorithm": {"name": "hide-rules"},
+        },
+    ),
+    "randomized": (
+        [("run", "POLICY", "-q")],
+        {
+            "attributes": COUNTED["attributes"] | {"sex": {"role": "insensitive"}},
+            "privacy": [{"model": "randomization"}],
+            "algorithm": {"name": "randomize", "columns": {"age": {"noise": "gaussian", "deviation": 3}}},
+        },
+    ),
+    "private": (
+        [
+            ("run", "POLICY", "-q"),
+            ("ask", "POLICY", "count(*)", "--epsilon", "0.1"),
+            ("budget", "grant", "people", "--epsilon", "1", "--reason", "a test", "--policy", "POLICY"),
+        ],
+        PRIVATE,
+    ),
+}
+"""Commands on policies of other kinds, and what these policies say."""
+NO_CATALOG = {
+    "algorithms": "no source",
+    "models": "no source",
+    "qualities": "no source",
+    "schema": "no source",
+    "demo": "has a policy of its own",
+    "ask-script": "printed for others to run",
+    "grant-script": "printed for others to run",
+    "audit": "of generated tables",
+    "db upgrade": "makes the catalog",
+    "init": "of no policy",
+    "associations mine": "nothing is released or recorded",
+    "federate union": "nothing is released or recorded",
+    "federate support": "nothing is released or recorded",
+    "hierarchy export": "nothing is released or recorded",
+    "hierarchy import": "nothing is released or recorded",
+    "hierarchy list": "nothing is released or recorded",
+    "hierarchy missing": "nothing is released or recorded",
+    "hierarchy show": "nothing is released or recorded",
+    "lattice": "nothing is released or recorded",
+    "loss": "nothing is released or recorded",
+    "reconstruct": "nothing is released or recorded",
+    "risk": "nothing is released or recorded",
+    "utility": "nothing is released or recorded",
+}
+"""Commands that look into no catalog, and why not."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +241,21 @@ def test_no_command_makes_a_catalog_where_another_knows_the_source(kept: Kept, s
     assert query(kept.url, there) == []
 
 
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_commands_on_policies_of_other_kinds_refuse_it_too(kept: Kept, kind: str) -> None:
+    commands, more = OTHER_KINDS[kind]
+    assert call("run", kept.policy(), "-q").exit_code == 0
+    _all_refused(_ended(kept.policy(catalog={"schema": "mistyped"}, **more), commands), "There is no catalog in schema")
+
+
+def test_every_command_is_tried_or_looks_into_no_catalog() -> None:
+    known = {name.removeprefix("sqlanon ") for name, _ in all_commands(program(), "sqlanon")}
+    kinds = [command for commands, _ in OTHER_KINDS.values() for command in commands]
+    tried = {name for command in [*COMMANDS, *kinds] for name in (command[0], " ".join(command[:2]))} & known
+    assert known - tried - set(NO_CATALOG) == {"federate serve"}  # tests/federation
+    assert tried & set(NO_CATALOG) == set()
+
+
 def test_a_file_that_is_no_catalog_yet_is_not_made_either(kept: Kept) -> None:
     assert call("run", kept.policy(), "-q").exit_code == 0
     file = kept.directory / "mistyped.duckdb"
@@ -163,6 +263,45 @@ def test_a_file_that_is_no_catalog_yet_is_not_made_either(kept: Kept) -> None:
     (kept.directory / "notes.duckdb").write_text("no database")
     _all_refused(_ended(kept.policy(catalog={"url": f"duckdb:///{kept.directory / 'notes.duckdb'}"})), "")
     assert not file.exists()
+
+
+@pytest.fixture
+def filed(tmp_path: Path) -> Kept:
+    """A file of persons, with a release that the catalog beside the file knows."""
+    (tmp_path / "out").mkdir()
+    rows = [f"{20 + i % 9},{'FM'[i % 2]},{i % 5}" for i in range(90)]
+    (tmp_path / "people.csv").write_text("\n".join(["age,sex,ward", *rows]) + "\n")
+    filed = Kept("", tmp_path)
+    assert call("run", filed.policy(republish="same-recoding", **FILES), "-q").exit_code == 0
+    return filed
+
+
+FILES: dict[str, Any] = {"source": {"file": "people.csv"}, "release": {"file": "out/released.csv"}}
+
+
+def test_a_catalog_of_the_same_name_is_said_with_its_database(filed: Kept) -> None:
+    other = {"url": f"duckdb:///{filed.directory}/other.duckdb"}
+    there = f'There is one in "sqlanon" of {filed.directory}/sqlanon.duckdb.'
+    refused = call("run", filed.policy(catalog=other, **FILES), "-q", "--replace")
+    assert (refused.exit_code, there in refused.stderr) == (4, True), refused.stderr
+    assert call("db", "upgrade", "--policy", filed.policy(catalog=other, **FILES)).exit_code == 0
+    refused = call("run", filed.policy(catalog=other, **FILES), "-q", "--replace")
+    place = f'in the catalog of schema "sqlanon" of {filed.directory}/sqlanon.duckdb'
+    assert (refused.exit_code, place in refused.stderr) == (2, True), refused.stderr
+
+
+def test_another_catalog_that_a_process_holds_is_waited_for_in_a_sentence(filed: Kept) -> None:
+    policy = filed.policy(catalog={"url": f"duckdb:///{filed.directory}/other.duckdb"}, **FILES)
+    assert call("db", "upgrade", "--policy", policy).exit_code == 0
+    code = f"import duckdb; held = duckdb.connect({str(filed.directory / 'sqlanon.duckdb')!r}); print(); input()"
+    with subprocess.Popen([sys.executable, "-uc", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline()
+        refused = call("run", policy, "-q", "--replace")
+        assert (refused.exit_code, "Another catalog may know the source" in refused.stderr) == (1, True), refused.stderr
+        assert call("runs", "--policy", policy).exit_code == 0
+        holder.communicate(b"\n")
+    assert call("run", policy, "-q", "--replace").exit_code == 2
 
 
 def test_a_schema_of_other_tables_is_taken_for_no_catalog(kept: Kept) -> None:
@@ -183,6 +322,8 @@ def test_a_catalog_of_another_version_is_brought_up_to_date_or_refused(kept: Kep
     assert call("check", policy).exit_code == 0
     execute(kept.url, "UPDATE audit.alembic_version SET version_num = '9999'")
     _all_refused(_ended(policy), "upgrade sqlanon")
+    asked = call("ask", kept.policy(), FIRST)  # whose history may be in that catalog
+    assert (asked.exit_code, "upgrade sqlanon" in asked.stderr) == (4, True), asked.stderr
 
 
 def test_a_new_name_is_a_new_catalog_for_a_source_that_none_knows(kept: Kept) -> None:
@@ -245,19 +386,11 @@ def test_one_recoding_of_a_file_is_one_wherever_the_release_is(tmp_path: Path, t
 
 
 def test_a_source_has_one_budget_in_all_catalogs(kept: Kept) -> None:
-    private: dict[str, Any] = {
-        "attributes": COUNTED["attributes"] | {"sex": {"role": "quasi-identifier", "values": ["F", "M"]}},
-        "privacy": [{"model": "differential-privacy", "epsilon": 1, "unit": "row"}],
-        "algorithm": {"name": "contingency"},
-        "budget": {"ledger": "people"},
-    }
-    private["attributes"]["age"] = {"role": "identifier"}
-    private["attributes"]["ward"] = {"role": "identifier"}
     granting = ("budget", "grant", "people", "--epsilon", "1", "--reason", "a test", "--policy")
-    assert call(*granting, kept.policy(**private)).exit_code == 0
+    assert call(*granting, kept.policy(**PRIVATE)).exit_code == 0
     if kept.url.startswith("duckdb"):  # names that differ in case are one name there
-        assert call(*granting, kept.policy(catalog={"schema": "SQLanon"}, **private)).exit_code == 0
-    other = kept.policy(catalog={"schema": "fresh"}, **private)
+        assert call(*granting, kept.policy(catalog={"schema": "SQLanon"}, **PRIVATE)).exit_code == 0
+    other = kept.policy(catalog={"schema": "fresh"}, **PRIVATE)
     assert call(*granting, other).exit_code == 4
     assert call("db", "upgrade", "--policy", other).exit_code == 0
     refused = call(*granting, other)

@@ -109,15 +109,19 @@ def test_an_interrupt_ends_a_connection_that_is_being_made(number: signal.Signal
     assert (process.returncode, b"Interrupted" in errors) == (130, True)
 
 
+def _create(server: PostgresServer, name: str, encoding: str) -> None:
+    with psycopg.connect(server.url("postgres")) as connection:
+        provider = "LOCALE_PROVIDER libc" if connection.info.server_version >= 150000 else ""
+    server.run(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' {provider} TEMPLATE template0")
+
+
 @pytest.mark.parametrize("encoding", ["LATIN1", "WIN1252", "SQL_ASCII"])
 def test_a_database_of_another_encoding_is_anonymized(
     postgres_server: PostgresServer, tmp_path: Path, encoding: str
 ) -> None:
     """Neither the program's own signs, such as dashes, nor letters of the table's names and values stop a command."""
     name = f"in_{encoding.lower()}"
-    with psycopg.connect(postgres_server.url("postgres")) as connection:
-        provider = "LOCALE_PROVIDER libc" if connection.info.server_version >= 150000 else ""
-    postgres_server.run(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' {provider} TEMPLATE template0")
+    _create(postgres_server, name, encoding)
     try:
         url = postgres_server.url(name)
         with psycopg.connect(url, client_encoding="utf8") as connection:
@@ -141,3 +145,29 @@ def test_a_database_of_another_encoding_is_anonymized(
         assert ranges == [(30,)]
     finally:
         postgres_server.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_bytes_of_no_encoding_are_carried_in_values_and_refused_in_names(
+    postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    _create(postgres_server, "of_bytes", "SQL_ASCII")
+    try:
+        url = postgres_server.url("of_bytes")
+        make_patients(url)
+        cafe = "UPDATE patients SET disease = E'caf\\351' WHERE ssn % 4 = 0"
+        with psycopg.connect(url, client_encoding="sql_ascii", autocommit=True) as connection:
+            connection.execute(cafe.encode())
+        policy = write_policy(tmp_path, url)
+        commands = [("init", url, "patients"), ("risk", policy), ("run", policy)]
+        for command in [*commands, ("verify", policy)]:
+            done = call(*command)
+            assert done.exit_code == 0, done.output
+        released = "SELECT count(*) FROM patients_released WHERE disease LIKE 'caf_'"
+        assert query(url, released) == [(50,)]
+        with psycopg.connect(url, client_encoding="sql_ascii", autocommit=True) as connection:
+            connection.execute(b'ALTER TABLE patients ADD COLUMN "na\xefve" INTEGER')
+        for command in [*commands, ("verify", policy)]:
+            done = call(*command)
+            assert (done.exit_code, "is no valid UTF-8" in done.output) == (1, True), done.output
+    finally:
+        postgres_server.run("DROP DATABASE of_bytes WITH (FORCE)")

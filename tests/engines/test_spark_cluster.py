@@ -139,21 +139,3 @@ def test_a_task_that_is_lost_is_carried_out_again(databases: tuple[Database, Spa
         cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     assert mark.exists()
     assert outcome.rows["made"].groupBy().sum("p0").collect() == outcome.value
-
-
-@pytest.fixture(scope="module")
-def second_session(tmp_path_factory: pytest.TempPathFactory, shared_spark: SharedSpark) -> Iterator[SparkTables]:
-    """A session at a metastore of its own, after one at another in which this very thread has made a table."""
-    shared_spark.close()
-    with open_spark(tmp_path_factory.mktemp("first")) as first:
-        first.sql("CREATE TABLE first USING PARQUET AS SELECT 1 AS age")
-    with shared_spark.lend(tmp_path_factory.mktemp("second")) as second:  # whose Java the tests after this one need
-        yield second
-
-
-@pytest.mark.in_turns(8, 6)
-def test_a_session_at_another_metastore_sees_none_of_the_last_one(second_session: SparkTables) -> None:
-    """A thread of a JVM keeps to the metastore that it has opened; the first statement is sent by another thread."""
-    second_session.engine.execute(Statement("create", "CREATE TABLE one USING PARQUET AS SELECT 1 AS age"))
-    second_session.sql("CREATE TABLE other USING PARQUET AS SELECT 1 AS age")
-    assert [name for _, name, _ in second_session.sql("SHOW TABLES")] == ["one", "other"]

@@ -195,8 +195,11 @@ def test_columns_that_differ_in_case_alone_are_refused_by_name(spark: SparkEngin
 def test_headers_that_spark_would_change_are_refused_by_name(
     spark: SparkEngine, tmp_path: Path, header: str, problem: str
 ) -> None:
+    path = write(tmp_path / "people.csv", f"{header}\nx,1,y\n")
     with pytest.raises(PolicyError, match=problem):
-        rows(spark, write(tmp_path / "people.csv", f"{header}\nx,1,y\n"))
+        rows(spark, path, ReadOptions(header=True))
+    named = ReadOptions(header=True, names=("one", "two", "three"))
+    assert rows(spark, path, named) == [("x", "1", "y")]
 
 
 def test_numbered_names_of_a_header_are_names(spark: SparkEngine, tmp_path: Path) -> None:

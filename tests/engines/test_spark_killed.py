@@ -68,7 +68,10 @@ def test_a_driver_that_is_killed_leaves_the_old_release(spark: SparkTables, home
 def test_a_group_that_is_killed_leaves_no_raw_value_after_gc(
     phase: str, tmp_path: Path, shared_spark: SharedSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the path in the ledger: no Spark is started for that, and no metastore is left that could be asked."""
+    """By the path in the ledger: no Spark is started for that, and no metastore is left that could be asked.
+
+    The ledger has no path of a run that had ended before its process was killed.
+    """
     shared_spark.close()
     with in_phase(phase, tmp_path, "file"):
         pass
@@ -78,7 +81,7 @@ def test_a_group_that_is_killed_leaves_no_raw_value_after_gc(
     monkeypatch.chdir(tmp_path)
     url = f"duckdb:///{tmp_path}/work/catalog.duckdb"
     with connect(url) as engine, Catalog.open(engine) as catalog:
-        gc(engine, catalog)
+        gc(engine, catalog, str(tmp_path / "temporary") if phase == "publish" else None)
         assert gc(engine, catalog) == []
         assert catalog.living_runs() == []
     assert _names(tmp_path / "work") == {"people.parquet", "released.parquet", "catalog.duckdb"}

@@ -20,6 +20,7 @@ from sqlanon.engines.columns import Kind
 from sqlanon.engines.publishing import Publication, PublishMethod, publisher_of
 from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.metastore import Metastore
+from sqlanon.engines.spark.urls import SparkAddress
 from sqlanon.engines.star import Form
 from sqlanon.errors import Cancelled, ConflictError, EngineError, PolicyError, ProtectionError
 from sqlanon.plan.opening import open_release_table
@@ -353,9 +354,13 @@ def test_gc_drops_versions_that_no_release_shows(spark: SparkEngine, release: Re
 
 
 def test_gc_drops_tables_that_were_made_and_not_filled(
-    spark: SparkEngine, release: Relation, tables: Path, tmp_path: Path
+    spark: SparkEngine, release: Relation, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A table is in the metastore before its first row is written, and what was written goes with it."""
+    """A table is in the metastore before its first row is written, and what was written goes with it.
+
+    Work tables are there on a cluster alone.
+    """
+    monkeypatch.setattr(SparkAddress, "is_local", False)
     url = f"duckdb:///{tmp_path / 'catalog.duckdb'}"
     sql(
         spark,

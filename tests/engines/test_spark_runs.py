@@ -312,3 +312,13 @@ def test_a_dry_run_tells_where_each_statement_of_a_run_goes(
     assert searched == {"-- In a task beside the rows, by its DuckDB."}
     publishing = [step.name for step in steps if step.phase == "publish"]
     assert "publish/repoint_view" in publishing or "publish/create_version_view" in publishing
+
+
+def test_a_dry_run_of_a_directory_writes_none(databases: tuple[Database, SparkTables], tmp_path: Path) -> None:
+    spark = databases[1]
+    released = {"release": {"file": str(tmp_path / "released")}}
+    policy = spark.policy("patients", **(cases()["mondrian, hierarchies"] | released))
+    steps = run_dry(policy).steps
+    assert list(tmp_path.iterdir()) == []
+    told = [step.statement for step in steps if step.name in ("files/write_directory", "files/publish")]
+    assert [f"directory {tmp_path}/released.part-" in one for one in told] == [True, True]

@@ -19,8 +19,12 @@ import pytest
 from sqlanon.errors import AccessError
 from sqlanon.federation.federation_plan import load_plan
 from sqlanon.federation.party import Party
+from sqlanon.federation.serving import serve
+from sqlanon.policy.loading import build_policy
 from tests.federation.support import NAMES, WAITING, Federation, make_certificate, needs_federation
+from tests.federation.threads import sites_of
 from tests.patience import PATIENCE
+from tests.run_support import anonymize
 
 pytestmark = needs_federation
 
@@ -35,6 +39,16 @@ def test_sites_that_do_not_come_are_named(tmp_path: Path) -> None:
     with pytest.raises(AccessError, match=r"No answer came from 'south', 'west' within 0\.2 seconds") as caught:
         connect(Federation(tmp_path, more={"patience": 0.2}), "north")
     assert "Is the command running there" in str(caught.value)
+
+
+def test_a_site_uses_no_catalog_but_the_one_that_its_policy_names(tmp_path: Path) -> None:
+    """A site whose catalog may be mistyped waits for nobody."""
+    sites = sites_of(tmp_path, 1)
+    policy = sites.policy("north")
+    anonymize(build_policy(policy))
+    mistyped = build_policy(policy | {"catalog": {"schema": "mistyped"}})
+    with pytest.raises(AccessError, match="There is no catalog in schema"):
+        serve(load_plan(sites.federation.plan("north")), mistyped, "north", sites.federation.keys["north"])
 
 
 def test_an_address_that_is_taken_is_named(tmp_path: Path) -> None:

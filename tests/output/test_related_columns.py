@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.algorithms.output.auditing import AskedTable
@@ -149,6 +150,54 @@ def test_relations_of_persons_are_of_all_their_rows(database: Database, kind: st
     assert all(answer(policy, f"{other} where age between 20 and 23") is not None for other in others)
     assert answer(policy, f"{last} where age between 20 and 24") is None
     assert answer(policy, f"{last} where age between 20 and 26") is not None
+
+
+MEASURED = {"base": (1, 0), "bonus": (0, 1), "total": (1, 1), "twice": (2, -3)}
+"""Columns, and what each has of two that nothing joins."""
+
+
+def tells_of_few_by_columns(rows: Sequence[Sequence[int]], persons: int, k: int) -> bool:
+    """Tell whether a linear combination of sums is about fewer than k persons, of whom each has two values."""
+    whole = rank(rows)
+    groups = itertools.combinations(range(persons), k - 1)
+    return any(
+        rank([[value for place, value in enumerate(row) if place // 2 not in few] for row in rows]) < whole
+        for few in groups
+    )
+
+
+@pytest.mark.either_engine
+@settings(max_examples=many(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.sampled_from(["INTEGER", "BIGINT", "DECIMAL(12,2)", "NUMERIC", "REAL"]), min_size=4, max_size=4),
+    st.lists(
+        st.tuples(st.sampled_from(sorted(MEASURED)), st.integers(0, 8), st.integers(2, 9)), min_size=6, max_size=8
+    ),
+    st.integers(2, 3),
+)
+@example(["INTEGER"] * 4, [("base", 0, 4), ("bonus", 0, 4), ("total", 0, 5)], 3)
+@example(["DECIMAL(12,2)", "BIGINT", "NUMERIC", "REAL"], [("twice", 0, 4), ("bonus", 0, 4), ("base", 0, 5)], 2)
+def test_random_sums_of_related_columns_tell_of_no_few(
+    database: Database, types: list[str], asked: list[tuple[str, int, int]], k: int
+) -> None:
+    """Whatever the types of the columns are, each set of answers is held against fractions."""
+    persons = 10
+    values = {
+        name: [a * base + b * bonus for base, bonus in zip(BASE[:persons], BONUS[:persons], strict=True)]
+        for name, (a, b) in MEASURED.items()
+    }
+    columns = {"age": "INTEGER"} | dict(zip(MEASURED, types, strict=True))
+    table = database.create(columns, list(zip(AGES, *values.values(), strict=False)))
+    roles = {"age": "quasi-identifier"} | dict.fromkeys(MEASURED, "sensitive")
+    policy = database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": k}])
+    known = [[factor for _ in range(persons) for factor in factors] for factors in MEASURED.values()]
+    for name, first, count in asked:
+        got = answer(policy, f"sum({name}) where age between {20 + first} and {19 + first + count}")
+        if got is not None:
+            members = range(first, min(first + count, persons))
+            assert Fraction(got) == sum(values[name][one] for one in members)
+            known.append([factor * (one in members) for one in range(persons) for factor in MEASURED[name]])
+            assert not tells_of_few_by_columns(known, persons, k)
 
 
 def test_columns_that_nothing_joins_are_asked_apart(database: Database) -> None:

@@ -109,6 +109,12 @@ def _known_error(error: psycopg.Error, state: str, name: str) -> SqlanonError | 
         return lock_error(name, None)
     if state in ("40001", "40P01"):
         return ConflictError(f"{name}: another session changed the same table at the same time; run again.")
+    if state == "22021":
+        return DataError(
+            f"{name}: text of the database, or a name in it, is no valid UTF-8, as a database of encoding SQL_ASCII may"
+            " hold. Rename such tables and columns, and convert such text in a view: convert_from(column::bytea,"
+            " 'LATIN1')."
+        )
     if state == "22P05":
         return PolicyError(
             f"{name}: the encoding of the database has no bytes for a character of the statement, as of a name or a"

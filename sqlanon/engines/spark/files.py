@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 Columns = list[tuple[str, Any]]
 _EMPTY = "\ufdd0"  # stands for an empty text in quotes; Unicode keeps it for the use inside of programs
 _CSV = (".csv", ".csv.gz")
+_PARQUET = ".parquet"
 _WILDCARD = re.compile(r"[*?\[{]")
+_REMEDY = "there, or all of them by the policy (source: header: true, names: [...])"
 _OF_HEADER = "CSV header does not conform to the schema"
 _OTHERS = (".tsv", ".json", ".jsonl", ".ndjson", ".xlsx", ".gz", ".zst", ".orc", ".avro", ".txt")
 _FORMS = {
@@ -91,12 +93,13 @@ class FilesOfSpark:
         delimiter, texts = options.delimiter or ",", self._name_view("texts")
         has_header = options.header is not False
         form = (*_READING, ("header", str(has_header).lower()), ("sep", delimiter))
-        self._view(texts, "csv", (*form, ("enforceSchema", "false")))
+        renames = bool(options.names) and not _WILDCARD.search(self._path)  # so that no header has to have these names
+        self._view(texts, "csv", (*form, ("enforceSchema", str(renames).lower())))
         own = [name for name, _ in self._columns(texts)]
         self._check_lines(len(own), delimiter)
         if options.header is None:
             self._require_header(own, form)
-        if has_header:
+        if has_header and not renames:
             self._check_names(texts, own)
         names = column_names(
             ["" if name == f"_c{place}" else name for place, name in enumerate(own)], options, self._path
@@ -223,8 +226,11 @@ class FilesOfSpark:
 
 
 def write_directory(engine: SparkEngine, relation: Relation, path: Path) -> None:
-    """Write the rows of a relation as Parquet files of a new directory of this machine."""
+    """Write the rows of a relation as Parquet files of a new directory of this machine, without marks of Spark's."""
     engine.run_there("engine/write_directory", relation=relation, path=Text(f"file:{path}"))
+    for written in path.iterdir():
+        if written.suffix != _PARQUET:
+            engine.files.remove(written)
 
 
 def copy_directory(files: Path, path: Path) -> None:
@@ -233,7 +239,7 @@ def copy_directory(files: Path, path: Path) -> None:
     The files of a sorted table are in its order by their names. A query that reads them may take them in another one.
     """
     path.mkdir(mode=0o700)
-    for file in files.glob("*.parquet"):
+    for file in files.glob(f"*{_PARQUET}"):
         try:
             os.link(file, path / file.name)
         except OSError:
@@ -245,13 +251,13 @@ def _problems_of_header(names: Sequence[str]) -> list[str]:
     problems, numbered = [], defaultdict(list)
     for number, name in enumerate(names):
         if name == f"_c{number}":
-            problems.append(f"column {number + 1} has no name in the header; give it one.")
+            problems.append(f"column {number + 1} has no name in the header; give it one {_REMEDY}.")
         elif name.endswith(str(number)):
             own = name.removesuffix(str(number))
             numbered[own.casefold()].append(str(Identifier(own)))
     problems += [
         f"columns {' and '.join(own)} have one name in the header, but for case, by which Spark does not tell names"
-        " apart: call one of them otherwise."
+        f" apart: call one of them otherwise {_REMEDY}."
         for own in numbered.values()
         if len(own) > 1
     ]

@@ -298,8 +298,9 @@ class WorkTables:
             self.directory = None
 
     def close(self) -> None:
-        """End the database at home; executors forget what they kept, as their session may go on."""
+        """End the database at home and all tables; executors forget what they kept, as their session may go on."""
         for name in list(self._cached):
             with unless_disconnected():
                 self._forget(name)
+        self.remove_directory()
         self.home.close()

@@ -16,7 +16,7 @@ from sqlanon.runs.dry_run.answers import VALUES, FakeAnswers, stacked
 from sqlanon.runs.dry_run.columns import columns_of
 from sqlanon.runs.dry_run.files import RecordingFiles
 from sqlanon.runs.dry_run.relations import Relations
-from sqlanon.sql import Identifier, Relation, Renderer, Statement
+from sqlanon.sql import Identifier, Relation, Renderer, Statement, Text
 
 _T = TypeVar("_T")
 _SENT = ("measure_source", "encoding/measure_fractions")  # what is really asked of the data
@@ -122,6 +122,9 @@ class RecordingEngine(Engine):
     def copy_from(self, path: Path, statement: Statement) -> None:
         self._remark(statement.name, f"From {path}:\n{statement.record}")
 
+    def write_directory(self, relation: Relation, path: Path) -> None:
+        self._remark("files/write_directory", f"Write the rows of {relation} as Parquet files of the directory {path}.")
+
     @property
     def in_transaction(self) -> bool:
         return self._is_open
@@ -184,7 +187,11 @@ class RecordingEngine(Engine):
         return self.inner.file_version(path)
 
     def read_file(self, relation: Relation, path: str, options: ReadOptions | None = None) -> FileReading:
-        return self.inner.read_file(relation, path, options)
+        if self._script.is_planning:
+            return self.inner.read_file(relation, path, options)
+        options_of_view = [(Text("path"), Text(path))]  # of a release, which is not written
+        self.run_there("engine/view_files", view=relation, format=Identifier("parquet"), options=options_of_view)
+        return FileReading(relation, "parquet")
 
     def home(self) -> Relation:
         return self.inner.home()

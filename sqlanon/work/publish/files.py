@@ -153,7 +153,8 @@ class FileRelease:
             raise PolicyError(problems)
         try:
             if self._engine.traits.writes_directories:
-                self._write_directory(relation)
+                with _explained(self.target):
+                    self._engine.write_directory(relation, self.part)
             else:
                 with _explained(self.target):
                     self._engine.files.create(self.part)
@@ -161,14 +162,6 @@ class FileRelease:
         except BaseException:
             self.discard()
             raise
-
-    def _write_directory(self, relation: Relation) -> None:
-        """Write a directory that holds files of Parquet alone, without marks and checksums of Spark's."""
-        with _explained(self.target):
-            self._engine.write_directory(relation, self.part)
-            for path in self.part.iterdir():
-                if path.suffix != PARQUET:
-                    self._engine.files.remove(path)
 
     def commit(self) -> None:
         """Let the part take the target's place: readers find the old file or the new one; see `WrittenFiles`."""
