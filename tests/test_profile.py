@@ -7,14 +7,18 @@ import random
 import re
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sqlanon.api.calls import check_policy, draft_policy
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import dialect_of_url
 from sqlanon.engines.embedded import EMBEDDED
+from sqlanon.errors import PolicyError
 from sqlanon.plan.column_names import words_of
 from sqlanon.plan.plan import resolve
 from sqlanon.plan.repeating import NO_REPETITION
@@ -185,6 +189,21 @@ def test_many_columns_take_a_bounded_number_of_statements(engine: Engine) -> Non
     assert statements.count("profile/measure_columns") == 2
     assert statements.count("profile/measure_uniqueness") == 2 + 45 + 1
     assert max(statements.count(name) for name in statements if name != "profile/measure_uniqueness") <= 4
+
+
+def test_a_draft_in_python_keeps_the_variables_of_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"duckdb:///{tmp_path}/people.duckdb"
+    with connect(url, create=True) as engine:
+        make_table(engine, PATIENTS, 30)
+    (tmp_path / "people.csv").write_text("age,sex\n30,M\n41,F\n")
+    monkeypatch.setenv("PEOPLE_PLACE", str(tmp_path))
+    for place, table in (("duckdb:///${PEOPLE_PLACE}/people.duckdb", "t"), (None, "${PEOPLE_PLACE}/people.csv")):
+        text = draft_policy(place, table, trying=False)
+        assert f'"{place or table}"' in text or f": {place or table}" in text
+        assert check_policy(parse_policy(text)).rows in (2, 30)
+    monkeypatch.delenv("PEOPLE_PLACE")
+    with pytest.raises(PolicyError, match="PEOPLE_PLACE"):
+        draft_policy(place, table, trying=False)
 
 
 def test_columns_of_one_row_need_no_statement_of_their_own(engine: Engine) -> None:

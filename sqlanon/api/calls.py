@@ -44,6 +44,7 @@ from sqlanon.profile.tryout import try_draft
 from sqlanon.results.masking import Masking
 from sqlanon.runs.value_checks import check_values
 from sqlanon.sql import Relation
+from sqlanon.support import environment
 from sqlanon.verification.release import attributes_of
 from sqlanon.verification.verdict import Verification
 from sqlanon.verification.verify import verify_table
@@ -94,11 +95,14 @@ def draft(
 ) -> Draft:
     """Draft a policy with a proposal for every column of a table, or of a file; see `profile_table`.
 
+    url, or the name of a file: with `${NAME}` expanded, and kept in the draft as it is written.
     relative_to: the directory the policy is to be in, which the name of a file is written relative to.
     reading: how a file is read; the draft says the same, and what the file shows of it by itself.
     trying: whether the draft is tried on a sample, in temporary tables, so that it says what its parts cost.
     trusts_owner: as in `profile_table`; the draft says the same.
     """
+    url = None if url is None else _expanded(url)
+    table = _expanded(table) if names_file(url, table) else table
     with _profiled(url, table, options, reading, trusts_owner) as (engine, facts):
         is_here = names_file(url, table) and table != STANDARD_INPUT and "://" not in table and not os.path.isabs(table)
         if is_here and relative_to is not None and os.path.relpath(table, relative_to) != os.path.normpath(table):
@@ -108,6 +112,15 @@ def draft(
         costs = _tried(engine, facts, policy, url, options) if trying else None
     text = propose_policy(facts, url, table, reading, costs, refusals)
     return Draft(text, facts, costs, tuple(shown_by_file(facts, reading)), refusals)
+
+
+def _expanded(text: str) -> str:
+    """Expand the references to the environment in a URL or path; one without any, or known by them, stays as it is."""
+    if isinstance(text, environment.Expanded) or not environment.references(text):
+        return text
+    value = environment.expanded(text)
+    environment.require_set(value)
+    return value
 
 
 @contextlib.contextmanager
