@@ -185,7 +185,7 @@ class _Measure:
         return [counted[one.name] for one in facts]
 
     def _foretold(self, facts: ColumnFacts) -> tuple[int, float, bool] | None:
-        """What follows from the numbers of values and of distinct ones; None where it does not."""
+        """Derive the figures from the numbers of values and of distinct ones; None where these do not tell."""
         present = self._rows - facts.nulls
         if self.modulus > 1 or not self._rows or (facts.distinct < present and facts.distinct > 1):
             return None
