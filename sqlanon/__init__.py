@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sqlanon.api.risk import policy_risk, table_risk
     from sqlanon.catalog.budget_records import Budget
     from sqlanon.engines import connect
+    from sqlanon.engines.read_options import ReadOptions
     from sqlanon.engines.session_limits import EngineOptions
     from sqlanon.errors import (
         AccessError,
@@ -96,6 +97,7 @@ _HOMES = {
     "report.audit.audits": ("audit_release",),
     "report.difference": ("Difference",),
     "engines": ("connect",),
+    "engines.read_options": ("ReadOptions",),
     "engines.session_limits": ("EngineOptions",),
     "errors": (
         "AccessError",
@@ -207,6 +209,7 @@ __all__ = [
     "Profile",
     "ProtectionError",
     "RandomizedResult",
+    "ReadOptions",
     "Reconstruction",
     "RecordCheck",
     "RecursiveLDiversity",

@@ -173,7 +173,7 @@ def least_in_combinations(shown: Sequence[Sequence[str]], size: int) -> int:
 
 
 @pytest.mark.either_engine
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [2, 3])
 def test_every_combination_of_columns_is_checked_alone(database: Database, seed: int) -> None:
     """Cells that climbed for all columns together climb on for some of them."""
     rows = random_rows(seed, 40)

@@ -154,3 +154,21 @@ def test_integers_of_duckdb_beyond_64_bits(engines: Any) -> None:
 def test_decimals_with_too_many_places_are_refused(engine: Engine) -> None:
     with pytest.raises(PolicyError, match=r"too few for .*38,\s*30.*; cast it in a view"):
         build(engine, "DECIMAL(38, 30)", [Decimal("1.5")], intervals=[5])
+
+
+@pytest.mark.parametrize("width", [10, 10**20])
+def test_floats_next_to_zero_are_in_the_intervals_beside_it(engines: Any, width: int) -> None:
+    """PostgreSQL refuses a quotient below all doubles, in place of rounding it to 0."""
+    values = [-1e-310, -5e-324, 5e-324, 1e-310, 1e-300, float(width)]
+    rows = build_on_both(engines, "DOUBLE PRECISION", values, intervals=[width])
+    below, above, next_one = f"[-{width}-0)", f"[0-{width})", f"[{width}-{2 * width})"
+    assert [row["l1"] for row in rows] == [below, below, above, above, above, next_one]
+
+
+@pytest.mark.parametrize(("widths", "origin"), [([10**36], 0), ([1, 10**36], 0), ([5], 10**36), ([5], -(10**36))])
+def test_intervals_beyond_the_decimals_of_their_bounds_are_refused(
+    engine: Engine, widths: Sequence[int], origin: int
+) -> None:
+    with pytest.raises(PolicyError, match=r"'the \"column\"': .* has no room for interval widths"):
+        build(engine, "DECIMAL(9, 2)", [Decimal("1.5")], intervals=widths, origin=origin)
+    build(engine, "DECIMAL(9, 2)", [Decimal("1.5")], intervals=[10**35])

@@ -5,15 +5,20 @@ from __future__ import annotations
 import itertools
 import random
 import re
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sqlanon.api.calls import check_policy, draft_policy
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import dialect_of_url
 from sqlanon.engines.embedded import EMBEDDED
+from sqlanon.errors import PolicyError
 from sqlanon.plan.column_names import words_of
 from sqlanon.plan.plan import resolve
 from sqlanon.plan.repeating import NO_REPETITION
@@ -24,7 +29,7 @@ from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.facts import ColumnFacts, Profile
 from sqlanon.profile.profiling import profile
 from sqlanon.profile.proposal import propose, propose_roles
-from sqlanon.sql import Relation, Statement
+from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.support.environment import expanded
 
 pytestmark = pytest.mark.in_turns(4)
@@ -182,7 +187,55 @@ def test_many_columns_take_a_bounded_number_of_statements(engine: Engine) -> Non
     engine.listener = None
     assert len(found.pairs) == 45
     assert statements.count("profile/measure_columns") == 2
-    assert statements.count("profile/measure_uniqueness") == 30 + 45 + 1
+    assert statements.count("profile/measure_uniqueness") == 2 + 45 + 1
+    assert max(statements.count(name) for name in statements if name != "profile/measure_uniqueness") <= 4
+
+
+def test_a_draft_in_python_keeps_the_variables_of_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"duckdb:///{tmp_path}/people.duckdb"
+    with connect(url, create=True) as engine:
+        make_table(engine, PATIENTS, 30)
+    (tmp_path / "people.csv").write_text("age,sex\n30,M\n41,F\n")
+    monkeypatch.setenv("PEOPLE_PLACE", str(tmp_path))
+    for place, table in (("duckdb:///${PEOPLE_PLACE}/people.duckdb", "t"), (None, "${PEOPLE_PLACE}/people.csv")):
+        text = draft_policy(place, table, trying=False)
+        assert f'"{place or table}"' in text or f": {place or table}" in text
+        assert check_policy(parse_policy(text)).rows in (2, 30)
+    monkeypatch.delenv("PEOPLE_PLACE")
+    with pytest.raises(PolicyError, match="PEOPLE_PLACE"):
+        draft_policy(place, table, trying=False)
+
+
+def test_columns_of_one_row_need_no_statement_of_their_own(engine: Engine) -> None:
+    relation = make_table(engine, {f"c{n}": ("INTEGER", "1") for n in range(300)}, 1)
+    statements: list[str] = []
+    engine.listener = lambda statement, _seconds, _rows: statements.append(statement.name)
+    found = profile(engine, relation)
+    engine.listener = None
+    assert {one.unique_share for one in found.columns} == {1.0}
+    assert len(statements) < 300
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+def test_columns_that_follow_from_their_counts_are_measured_as_others(engine: Engine, rows: int) -> None:
+    """Values that are all different or all the same, with and without NULL: against the rows themselves."""
+    columns = {
+        "different": [*range(rows)],
+        "same": [5] * rows,
+        "nothing": [None] * rows,
+        "one lacks": [None, *range(1, rows)],
+        "same, one lacks": [None, *[5] * (rows - 1)],
+        "two lack": [None, None, *range(rows)][:rows],
+        "pairs": [place // 2 for place in range(rows)],
+    }
+    names = [Identifier(name) for name in columns]
+    sql(engine, "DROP TABLE IF EXISTS t")
+    sql(engine, f"CREATE TABLE t ({', '.join(f'{name} INTEGER' for name in names)})")
+    engine.load(Relation("t"), list(columns), list(zip(*columns.values(), strict=True)))
+    for one in profile(engine, Relation("t")).columns:
+        counts = Counter(columns[one.name])
+        assert one.unique_share == sum(n == 1 for n in counts.values()) / rows, one.name
+        assert one.distinct == len(counts.keys() - {None}), one.name
 
 
 @pytest.mark.parametrize("rows", [0, 1])

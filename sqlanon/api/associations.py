@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlanon.engines.dialects import find_dialect
+from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.measures.risk.association_mining import AssociationOptions, mine_associations
@@ -26,17 +27,19 @@ def table_associations(
     *,
     subject: str | None = None,
     options: EngineOptions | None = None,
+    reading: ReadOptions | None = None,
     trusts_owner: bool = False,
 ) -> Associations:
     """Mine the rules of any table, or of a file, from quasi-identifiers to sensitive values. Nothing is changed.
 
     subject: the column that tells whose each row is: distinct persons are counted then.
+    reading: how a file is read.
     trusts_owner: whether code of the table's owner may run, on PostgreSQL, with the rights of the role that reads.
 
     Raises PolicyError: there is no such table or column, or too many subsets of columns.
     """
     _require_engine(url)
-    with connect_to_table(url, table, options, trusts_owner, makes_tables=True) as (engine, relation):
+    with connect_to_table(url, table, options, trusts_owner, reading, makes_tables=True) as (engine, relation):
         require_columns(engine, relation, sensitive)
         there = {column.name: column for column in engine.columns(relation)}
         source = risk_source(engine, relation, quasi_identifiers, subject=subject)

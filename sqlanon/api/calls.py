@@ -20,7 +20,14 @@ from sqlanon.measures.masking.compared import compare
 from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.column_names import names_a_person
-from sqlanon.plan.connecting import connect_to_table, names_file, open_source, read_file_as, read_to_draft
+from sqlanon.plan.connecting import (
+    connect_to_table,
+    names_file,
+    open_source,
+    read_file_as,
+    read_to_draft,
+    refuse_reading,
+)
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.opening import open_table
 from sqlanon.plan.plan import Plan
@@ -39,6 +46,7 @@ from sqlanon.results.masking import Masking
 from sqlanon.runs.sources import check_of
 from sqlanon.runs.value_checks import check_values
 from sqlanon.sql import Relation
+from sqlanon.support import environment
 from sqlanon.verification.release import attributes_of
 from sqlanon.verification.verdict import Verification
 from sqlanon.verification.verify import verify_table
@@ -93,11 +101,14 @@ def draft(
 ) -> Draft:
     """Draft a policy with a proposal for every column of a table, or of a file; see `profile_table`.
 
+    url, or the name of a file: with `${NAME}` expanded, and kept in the draft as it is written.
     relative_to: the directory the policy is to be in, which the name of a file is written relative to.
     reading: how a file is read; the draft says the same, and what the file shows of it by itself.
     trying: whether the draft is tried on a sample, in temporary tables, so that it says what its parts cost.
     trusts_owner: as in `profile_table`; the draft says the same.
     """
+    url = None if url is None else _expanded(url)
+    table = _expanded(table) if names_file(url, table) else table
     with _profiled(url, table, options, reading, trusts_owner) as (engine, facts):
         is_here = names_file(url, table) and table != STANDARD_INPUT and "://" not in table and not os.path.isabs(table)
         if is_here and relative_to is not None and os.path.relpath(table, relative_to) != os.path.normpath(table):
@@ -109,6 +120,15 @@ def draft(
     return Draft(text, facts, costs, tuple(shown_by_file(facts, reading)), refusals)
 
 
+def _expanded(text: str) -> str:
+    """Expand the references to the environment in a URL or path; one without any, or known by them, stays as it is."""
+    if isinstance(text, environment.Expanded) or not environment.references(text):
+        return text
+    value = environment.expanded(text)
+    environment.require_set(value)
+    return value
+
+
 @contextlib.contextmanager
 def _profiled(
     url: str | None, table: str, options: EngineOptions | None, reading: ReadOptions | None, trusts_owner: bool
@@ -118,9 +138,8 @@ def _profiled(
         if names_file(url, table):
             read = read_to_draft(engine, table, reading or ReadOptions())
             yield engine, replace(profile(engine, read.relation), reading=read)
-        elif reading is not None:
-            raise PolicyError("How a file is read was given, and a table has its types.")
         else:
+            refuse_reading(table, reading)
             with open_table(engine, table, trusts_owner=trusts_owner) as relation:
                 facts = profile(engine, relation)
             yield engine, replace(facts, trusts_owner=trusts_owner)
@@ -166,6 +185,7 @@ def check_table(
     suppressed_label: str | None = None,
     sensitive: Sequence[str] = (),
     options: EngineOptions | None = None,
+    reading: ReadOptions | None = None,
     trusts_owner: bool = False,
 ) -> Verification:
     """Check any table, or a file (see `names_file`), against privacy models, without a policy.
@@ -173,10 +193,11 @@ def check_table(
     The database is opened for reading only. Rows whose quasi-identifiers all show `suppressed_label` are a class
     that models don't judge, and the result says so.
     sensitive: columns of which is measured what classes tell, beside those that models are about.
+    reading: how a file is read.
     trusts_owner: as in `profile_table`.
     Raises PolicyError for an unknown table or column, or a table of counts, whose rows are not those of persons.
     """
-    with connect_to_table(url, table, options, trusts_owner) as (engine, relation):
+    with connect_to_table(url, table, options, trusts_owner, reading) as (engine, relation):
         all_sensitive = list(dict.fromkeys([*attributes_of(models), *sensitive]))
         require_columns(engine, relation, [*quasi_identifiers, *all_sensitive])
         _refuse_counts(engine.columns(relation), [*quasi_identifiers, *all_sensitive])
@@ -212,6 +233,8 @@ def table_loss(
     dimension: int = DIMENSION,
     sample: int = SAMPLE,
     options: EngineOptions | None = None,
+    reading: ReadOptions | None = None,
+    release_reading: ReadOptions | None = None,
     trusts_owner: bool = False,
 ) -> Masking:
     """Measure what a release lost of its source, and the risk of its numbers, whatever program made it.
@@ -223,6 +246,7 @@ def table_loss(
         as categories. Texts of a file that are all numbers are numbers.
     orders: of ordinal columns, all categories from the least to the greatest.
     dimension: the most columns of a contingency table. sample: the most rows that are linked.
+    reading: how the file of the source is read; release_reading: how that of the release is.
     trusts_owner: as in `profile_table`.
 
     Raises PolicyError: there is no such table or column, or the tables can't be compared; it says why.
@@ -232,12 +256,14 @@ def table_loss(
     if url is not None and options.places is not None:
         options = replace(options, places=(*options.places, *(str(directory_of(file)) for file in files)))
     with connect(url or MEMORY_URL, options, read_only=url is not None) as engine, contextlib.ExitStack() as stack:
-        tables = [
-            _numbers_read(engine, name, f"viewed_file_{number}", kept=(*by, *(orders or {})))
-            if names_file(url, name) or (is_data_file(name) and os.path.exists(name))
-            else stack.enter_context(open_table(engine, name, trusts_owner=trusts_owner))
-            for number, name in enumerate(names)
-        ]
+        tables: list[Relation] = []
+        for name, given in zip(names, (reading, release_reading), strict=True):
+            if names_file(url, name) or (is_data_file(name) and os.path.exists(name)):
+                view = f"viewed_file_{len(tables)}"
+                tables.append(_numbers_read(engine, name, view, given, kept=(*by, *(orders or {}))))
+            else:
+                refuse_reading(name, given)
+                tables.append(stack.enter_context(open_table(engine, name, trusts_owner=trusts_owner)))
         stack.enter_context(engine.undone())
         compared = compare(engine, *tables, by=by, columns=columns, orders=orders)
         return measure_masking(compared, dimension=dimension, sample=sample)
@@ -254,18 +280,24 @@ def source_repetition(policy: Policy, options: EngineOptions | None = None) -> R
 
 
 def table_repetition(
-    url: str | None, table: str, options: EngineOptions | None = None, *, trusts_owner: bool = False
+    url: str | None,
+    table: str,
+    options: EngineOptions | None = None,
+    reading: ReadOptions | None = None,
+    *,
+    trusts_owner: bool = False,
 ) -> Repetition:
     """The columns of a table, or of a file (see `names_file`), that are named like a person's key and repeat."""
-    with connect_to_table(url, table, options, trusts_owner) as (engine, relation):
+    with connect_to_table(url, table, options, trusts_owner, reading) as (engine, relation):
         columns = [column for column in engine.columns(relation) if names_a_person(column.name)]
         return find_repeating(engine, relation, columns)
 
 
-def _numbers_read(engine: Engine, path: str, name: str, kept: Sequence[str]) -> Relation:
+def _numbers_read(engine: Engine, path: str, name: str, given: ReadOptions | None, kept: Sequence[str]) -> Relation:
     """Read a file with its texts that are all numbers as doubles, but for columns that are kept as they are."""
-    reading = read_file_as(engine, path, None, name)
+    reading = read_file_as(engine, path, given, name)
     numbers = {one.name: "double" for one in reading.columns if one.are_numbers and one.name not in kept}
     if numbers and path != STANDARD_INPUT:
-        return read_file_as(engine, path, ReadOptions(types=numbers), name).relation
+        given = given or ReadOptions()
+        return read_file_as(engine, path, replace(given, types={**numbers, **given.types}), name).relation
     return reading.relation

@@ -10,6 +10,7 @@ from typing import Any
 from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.embedded import are_same_database
+from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.measures.risk.brought_population import bring_population, require_carriers
@@ -55,6 +56,8 @@ def table_risk(
     rows_to: str | None = None,
     key: str | None = None,
     options: EngineOptions | None = None,
+    reading: ReadOptions | None = None,
+    population_reading: ReadOptions | None = None,
     trusts_owner: bool = False,
 ) -> TableRisk:
     """Measure the risk of any table, or of a file (see `names_file`). Nothing is made but the table of `rows_to`.
@@ -75,6 +78,7 @@ def table_risk(
         persons, each by one row, in which none of theirs may differ.
     rows_to: the new table, in the same database and for its owner alone, of each row's risk beside its `key`, a column:
         the size of its class, its individual risk, and with `suda` its scores, or those of its person.
+    reading, population_reading: how files of the table and of the population are read.
     trusts_owner: whether code of the table's owner may run, on PostgreSQL, with the rights of the role that reads.
 
     Raises PolicyError: there is no such table or column, or a subject, weight or household can't be used.
@@ -98,15 +102,16 @@ def table_risk(
         table,
         options,
         trusts_owner,
+        reading,
         makes_tables=singling.is_wanted or population_url is not None,
         writes=rows_to is not None,
     ) as (engine, relation):
         source = risk_source(engine, relation, quasi_identifiers, **named)
         of_rows = None if rows_to is None or key is None else row_risks(source, rows_to, key, sample_of)
         with (
-            _population(source, url, population, trusts_owner)
+            _population(source, url, population, trusts_owner, population_reading)
             if population is None or population_url is None
-            else _population_elsewhere(source, population_url, population, options, trusts_owner)
+            else _population_elsewhere(source, population_url, population, options, trusts_owner, population_reading)
         ) as known:
             measured = measure_risk(source, asked, known)
         measured = measure_singling(source, measured, singling, of_rows)
@@ -171,22 +176,27 @@ def _persons(policy: Policy) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _population(
-    source: RiskSource, url: str | None, table: str | None, trusts_owner: bool
+    source: RiskSource, url: str | None, table: str | None, trusts_owner: bool, reading: ReadOptions | None
 ) -> Iterator[RiskSource | None]:
     """The table of a source's population, or the file beside its file; None without one."""
     if table is None:
         yield None
         return
-    with open_second_table(source.engine, url, table, trusts_owner, "population") as relation:
+    with open_second_table(source.engine, url, table, trusts_owner, "population", reading) as relation:
         yield _population_of(source, source.engine, relation)
 
 
 @contextlib.contextmanager
 def _population_elsewhere(
-    source: RiskSource, url: str, table: str, options: EngineOptions | None, trusts_owner: bool
+    source: RiskSource,
+    url: str,
+    table: str,
+    options: EngineOptions | None,
+    trusts_owner: bool,
+    reading: ReadOptions | None,
 ) -> Iterator[RiskSource]:
     """The classes of a population in another database, brought to that of the source."""
-    with connect_to_table(url, table, options, trusts_owner, makes_tables=True) as (engine, relation):
+    with connect_to_table(url, table, options, trusts_owner, reading, makes_tables=True) as (engine, relation):
         brought = bring_population(_population_of(source, engine, relation), source)
     yield brought
 

@@ -14,6 +14,7 @@ from sqlanon.cli.call import (
     About,
     Call,
     Follow,
+    Header,
     OtherTable,
     Panel,
     PolicyFile,
@@ -23,6 +24,7 @@ from sqlanon.cli.call import (
     expanded,
     listed,
     policy_here,
+    reading_by,
 )
 from sqlanon.cli.deferred import association_mining, associations, codec, files, loading
 from sqlanon.cli.layout import percent, table
@@ -85,6 +87,7 @@ def mine_command(
     confidence: _Confidence = 0.8,
     most: _Most = 3,
     limit: _Limit = 20,
+    header: Header = None,
     trust_owner: TrustOwner = False,
 ) -> None:
     """Mine the rules by which quasi-identifiers tell sensitive values: whom they single out, and whom they give away.
@@ -113,11 +116,12 @@ def mine_command(
             association_mining.AssociationOptions(k, support, confidence, None, most, limit),
             subject=subject,
             options=call.options,
+            reading=reading_by(header),
             trusts_owner=trust_owner,
         )
     else:
-        given = {"TABLE": other, "--qi": qi, "--sensitive": sensitive, "--subject": subject, "-k": k}
-        given["--trust-owner"] = trust_owner or None
+        given: dict[str, object] = {"TABLE": other, "--qi": qi, "--sensitive": sensitive, "--subject": subject, "-k": k}
+        given |= {"--header": header, "--trust-owner": trust_owner or None}
         if wrong := [name for name, value in given.items() if value is not None]:
             raise PolicyError(f"A policy says all itself; leave {', '.join(wrong)} out.")
         mined = associations.policy_associations(

@@ -25,13 +25,14 @@ import typer
 from typer.models import ArgumentInfo
 
 from sqlanon.cli import BEGAN
-from sqlanon.cli.deferred import embedded, session_limits
+from sqlanon.cli.deferred import embedded, read_options, session_limits
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.engines.urls import scrubbed
 from sqlanon.errors import Cancelled, Notice, OutputError, PolicyError, SqlanonError
 from sqlanon.support import documents, environment
 
 if TYPE_CHECKING:
+    from sqlanon.engines.read_options import ReadOptions
     from sqlanon.engines.session_limits import EngineOptions
 
 INTERRUPTED = Cancelled.exit_code
@@ -106,6 +107,16 @@ TrustOwner = Annotated[
     typer.Option(
         "--trust-owner",
         help="PostgreSQL: let code of the table's owner run with this role's rights, as of a view.",
+    ),
+]
+_READING = "How a file is read"
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of a FILE holds names of columns, or data; columns without names are column0,"
+        " column1 and so on.",
+        rich_help_panel=_READING,
     ),
 ]
 HERE = Path("policy.yml")  # where no policy is named
@@ -331,6 +342,11 @@ def expanded(text: str) -> str:
     value = environment.expanded(text)
     environment.require_set(value)
     return value
+
+
+def reading_by(header: bool | None) -> ReadOptions | None:
+    """Describe how a file is read whose header is said on the command line; None where nothing is said."""
+    return None if header is None else read_options.ReadOptions(header=header)
 
 
 def listed(given: list[str] | None) -> list[str]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sqlanon.engines import dialects as dialects
     from sqlanon.engines import embedded as embedded
     from sqlanon.engines import files as files
+    from sqlanon.engines import read_options as read_options
     from sqlanon.engines import session_limits as session_limits
     from sqlanon.federation import federation_plan as federation_plan
     from sqlanon.federation import lacking as lacking
@@ -154,6 +155,7 @@ MODULES = {
     "hiding": "sqlanon.cli.hiding",
     "randomized": "sqlanon.cli.randomized",
     "randomizing": "sqlanon.runs.randomizing",
+    "read_options": "sqlanon.engines.read_options",
     "reconstructing": "sqlanon.api.reconstructing",
     "refusal": "sqlanon.algorithms.lattice.refusal",
     "resuming": "sqlanon.runs.resuming",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sqlanon.cli.call import Call, Panel, TrustOwner, command, expanded, listed
+from sqlanon.cli.call import Call, Header, Panel, TrustOwner, command, expanded, listed, reading_by
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.deferred import files, filtering, loading
 from sqlanon.cli.layout import number, percent, table
@@ -47,6 +47,15 @@ _Order = Annotated[
     typer.Option(help="All categories of an ordinal column in order, such as grade=A,B,C; may be repeated."),
 ]
 
+_ReleaseHeader = Annotated[
+    bool | None,
+    typer.Option(
+        "--release-header/--no-release-header",
+        help="The same of the first line of the release's file.",
+        rich_help_panel="How a file is read",
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -63,6 +72,8 @@ def loss_command(
     order: _Order = None,
     dimension: Annotated[int, typer.Option(min=1, help="The most columns of a contingency table.")] = 2,
     sample: Annotated[int, typer.Option(min=1, help="The most rows that are linked by their numbers.")] = 500,
+    header: Header = None,
+    release_header: _ReleaseHeader = None,
     trust_owner: TrustOwner = False,
 ) -> None:
     """Measure what any release lost of its source, and the risk of masked numbers. Nothing is changed.
@@ -73,8 +84,11 @@ def loss_command(
     where = expanded(place)
     is_url = "://" in where
     if first is None and not is_url and not files.is_data_file(where):
-        if any((by, columns, order)) or trust_owner:
-            raise PolicyError("The policy says all itself; leave --by, --columns, --order and --trust-owner out.")
+        headers = [one for one in (header, release_header) if one is not None]
+        if any((by, columns, order, headers)) or trust_owner:
+            raise PolicyError(
+                "The policy says all itself; leave --by, --columns, --order, --header and --trust-owner out."
+            )
         _tell_filter(call, filtering.measure_noise_filter(loading.load_policy(where), options=call.options))
         return
     if (
@@ -94,6 +108,8 @@ def loss_command(
         dimension=dimension,
         sample=sample,
         options=call.options,
+        reading=reading_by(header),
+        release_reading=reading_by(release_header),
         trusts_owner=trust_owner,
     )
     if call.json:

@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, command, expanded, listed, policy_here
+from sqlanon.cli.call import (
+    HERE,
+    About,
+    Call,
+    Header,
+    OtherTable,
+    Panel,
+    TrustOwner,
+    command,
+    expanded,
+    listed,
+    policy_here,
+    reading_by,
+)
 from sqlanon.cli.deferred import files, loading, risk, risk_page, risk_text
 from sqlanon.cli.writing import require_writable, write
 from sqlanon.errors import PolicyError
@@ -53,9 +66,22 @@ _RowsTo = Annotated[
     typer.Option(metavar="TABLE", help="Write each row's risk into this new table, beside its --key; for you alone."),
 ]
 _Key = Annotated[str | None, typer.Option(help="The column that tells rows apart in that table.")]
-_SPELLED = {"rows_to": "--rows-to", "trusts_owner": "--trust-owner"}  # options that the call in Python names otherwise
+_SPELLED = {
+    "rows_to": "--rows-to",
+    "reading": "--header",
+    "population_reading": "--population-header",
+    "trusts_owner": "--trust-owner",
+}  # options that the call in Python names otherwise
 _Html = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Write a page of the figures, to look at and to print.")
+]
+_PopulationHeader = Annotated[
+    bool | None,
+    typer.Option(
+        "--population-header/--no-population-header",
+        help="The same of the first line of the population's file.",
+        rich_help_panel="How a file is read",
+    ),
 ]
 SAME = "-"  # in place of a URL: that of the table
 
@@ -81,6 +107,8 @@ def risk_command(
     rows_to: _RowsTo = None,
     key: _Key = None,
     html: _Html = None,
+    header: Header = None,
+    population_header: _PopulationHeader = None,
     trust_owner: TrustOwner = False,
 ) -> None:
     """Measure how surely rows of a table, or persons, could be picked by their quasi-identifiers. Nothing is changed,
@@ -104,6 +132,8 @@ def risk_command(
         "population": population,
         "rows_to": rows_to,
         "key": key,
+        "reading": reading_by(header),
+        "population_reading": reading_by(population_header),
         "trusts_owner": trust_owner or None,
     }
     if "://" in place or files.is_data_file(place):

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from sqlanon.cli.call import HERE, About, Call, OtherTable, Panel, TrustOwner, command, expanded, listed, policy_here
+from sqlanon.cli.call import (
+    HERE,
+    About,
+    Call,
+    Header,
+    OtherTable,
+    Panel,
+    TrustOwner,
+    command,
+    expanded,
+    listed,
+    policy_here,
+    reading_by,
+)
 from sqlanon.cli.deferred import (
     audits,
     files,
@@ -100,6 +113,7 @@ def verify_command(
     distance: _Distance = None,
     v: _V = None,
     suppressed_label: _SuppressedLabel = None,
+    header: Header = None,
     trust_owner: TrustOwner = False,
 ) -> int:
     """Check a release against its policy and source or its record, or any table against models given here. Exit code
@@ -119,6 +133,7 @@ def verify_command(
     options = {**given, "qi": qi, "sensitive": sensitive, "suppressed-label": suppressed_label}
     options["trust-owner"] = trust_owner
     unfit = [*(f"--{name}" for name, value in options.items() if value), *(["TABLE"] if other else [])]
+    unfit += [] if header is None else ["--header"]
     about_rows = [name for name, is_given in (("--no-source", no_source), ("--all", every)) if is_given]
     if record is not None:
         _refuse("record", [*unfit, *about_rows])
@@ -143,7 +158,7 @@ def verify_command(
         raise PolicyError("Write URL TABLE or FILE, then models: sqlanon verify URL TABLE --qi age,zip --k 5.")
     what, names, models = other or place, _names(qi or []), _models(given, sensitive or [])
     url = None if is_file else place
-    common: dict[str, Any] = {"options": call.options, "trusts_owner": trust_owner}
+    common: dict[str, Any] = {"options": call.options, "reading": reading_by(header), "trusts_owner": trust_owner}
     verification = api.check_table(
         url, what, names, models, suppressed_label=suppressed_label, sensitive=sensitive or (), **common
     )

@@ -86,11 +86,11 @@ def _height(field: Field) -> int:
 def _levels_of(field: Field) -> list[tuple[int, int]]:
     """List the levels of a hierarchy, and the digit that the step to each hides; the last hides all that is left."""
     hierarchy = field.coding.hierarchy
-    shifts = (0, field.coding.bits) if hierarchy is None else hierarchy.shifts
-    levels, left = [], field.mask
-    for level in range(1, len(shifts) - 1):
+    if hierarchy is None:
+        return [(1, field.mask)]
+    levels, left, shifts = [], field.mask, hierarchy.shifts
+    for level in hierarchy.steps[:-1]:
         digit = ((1 << shifts[level]) - (1 << shifts[level - 1])) << field.shift
-        if digit:
-            levels.append((level, digit))
-            left &= ~digit
-    return [*levels, (len(shifts) - 1, left)]
+        levels.append((level, digit))
+        left &= ~digit
+    return [*levels, (hierarchy.height, left)]

@@ -130,7 +130,7 @@ def require_attainable(
     judged = [model for model in class_models(models) if model.population_table is None]  # whose rows none are known of
     failures = [message for model in judged if (message := _failure(engine, rows, model, domains))]
     whole = {rows: 1}
-    failures += [_unmet(m, m.figure(whole)) for m in table_models(models) if not m.is_satisfied_by(whole)]
+    failures += [m.unmet(m.figure(whole)) for m in table_models(models) if not m.is_satisfied_by(whole)]
     if failures:
         raise ProtectionError("\n".join(failures))
 
@@ -146,15 +146,7 @@ def _failure(engine: Engine, rows: int, model: PrivacyModel, domains: dict[str, 
         height=domain.height if domain else 0,
     )
     _class, measure, violates, *_ = engine.fetch_one(model.measure(engine.render, groups))
-    return _unmet(model, _plain(measure)) if violates else None
-
-
-def _unmet(model: PrivacyModel, measure: float) -> str:
-    wanted = ", ".join(f"{key}: {value}" for key, value in model.shown_parameters.items())
-    return (
-        f"No release can meet {model.name} ({wanted}): the whole table taken as one class doesn't. "
-        f"Attainable: {model.attainable(measure)}."
-    )
+    return model.unmet(_plain(measure)) if violates else None
 
 
 def _plain(measure: Any) -> float:

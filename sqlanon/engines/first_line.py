@@ -31,8 +31,7 @@ class UndecidedHeader(PolicyError):
         super().__init__(
             f"The first line of {path} reads like data, not like names of columns; it would be the header of all that"
             " is published. Say in source: header: false, with names: [...] for the columns, or header: true if it does"
-            " hold names (for init: --no-header, --names, --header). A command that takes no policy needs a file with"
-            " names in its first line."
+            " hold names. On a command line that takes the file itself: --no-header or --header."
         )
 
     def __reduce__(self) -> tuple[type[PolicyError], tuple[tuple[str, ...]]]:

@@ -90,13 +90,17 @@ class Statements(ABC):
         """Fetch the rows of a query by the database that holds the rows; by default that of `query`."""
         return self.query(template, **values)
 
-    def query_each(self, template: str, questions: Sequence[Mapping[str, Any]]) -> list[list[tuple[Any, ...]]]:
+    def query_each(
+        self, template: str, questions: Sequence[Mapping[str, Any]], at_once: int = 1
+    ) -> list[list[tuple[Any, ...]]]:
         """Render `template` for each of some questions about tables that stay as they are, and fetch the rows of each.
 
         Each is a statement of its own, so that one needs memory at a time, but for engines whose statements are dear
         (`asked_together`). The rows of a question come in no order.
+
+        at_once: so many are asked together by every engine, as they need little memory.
         """
-        at_once = self.traits.asked_together
+        at_once = max(at_once, self.traits.asked_together)
         if at_once == 1:
             return [self.query(template, **values) for values in questions]
         portions = (questions[start : start + at_once] for start in range(0, len(questions), at_once))

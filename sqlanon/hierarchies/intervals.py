@@ -28,6 +28,8 @@ def interval_problems(spec: Hierarchy, column: Column) -> list[str]:
         return ["interval widths or origin have more than 22 decimals."]
     if column.kind is Kind.DECIMAL and _limit(grid, column) < _LEAST_DECIMAL_LIMIT:
         return [f"intervals count exactly in {_EXACT_DIGITS} digits, too few for {column.type}; cast it in a view."]
+    if column.kind is Kind.DECIMAL and _is_beyond(grid, column):
+        return [f"{column.type} has no room for interval widths and an origin of this size; ask for smaller ones."]
     return grid.problems()
 
 
@@ -114,6 +116,12 @@ def _limit(grid: Grid, column: Column) -> Decimal:
     if column.kind is Kind.FLOAT:
         return Decimal(_FLOAT_UNITS).scaleb(-grid.scale)
     return Decimal(1).scaleb(_EXACT_DIGITS - grid.scale - (column.decimals or 0))
+
+
+def _is_beyond(grid: Grid, column: Column) -> bool:
+    """Tell whether widths or origin are beyond the decimals that hold the bounds of intervals."""
+    digits = _EXACT_DIGITS - max(grid.scale, column.decimals or 0)
+    return max(abs(grid.origin), grid.widths[-1]) > int(10 ** (digits + grid.scale))
 
 
 def _literal(render: Renderer, column: Column, number: Decimal) -> Markup:

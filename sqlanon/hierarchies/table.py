@@ -44,6 +44,12 @@ class HierarchyTable:
         statement = render("hierarchies/count_covered", table=self.stored, codes=wanted, levels=levels, shifts=shifts)
         return macro("hierarchies.subquery", Markup(statement))
 
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The levels above the value, without those whose groups are those of the level below; `*` is always one."""
+        own = [level for level in range(1, self.height) if self.shifts[level] > self.shifts[level - 1]]
+        return (*own, self.height)
+
     def leaves_of_group(self, level: int) -> Markup:
         """The number of leaves under the group of level `level` that rows of `table` are grouped by."""
         return macro("hierarchies.leaves_of_group", level if self.counted else None)

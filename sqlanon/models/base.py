@@ -272,6 +272,14 @@ class PrivacyModel(ABC):
     def attainable(self, measure: float) -> str:
         """Name the value that the whole table taken as one class would satisfy, in the policy's words (`k: 17`)."""
 
+    def unmet(self, measure: float) -> str:
+        """Say that no release can meet the model, as the whole table taken as one class does not."""
+        wanted = ", ".join(f"{key}: {value}" for key, value in self.shown_parameters.items())
+        return (
+            f"No release can meet {self.name} ({wanted}): the whole table taken as one class doesn't. "
+            f"Attainable: {self.attainable(measure)}."
+        )
+
 
 def relation(part: Relation | Markup | None) -> Relation | Markup:
     """A part of `Groups` that a model needs; a missing one is a mistake of the caller."""

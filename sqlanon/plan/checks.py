@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
@@ -362,5 +362,5 @@ def _protection_warnings(subject: PlanSubject) -> Iterator[str]:
 
 def _hierarchy_warnings(place: str, hierarchy: Hierarchy) -> Iterator[str]:
     for low, high in pairwise(hierarchy.intervals or ()):
-        if Decimal(str(high)) % Decimal(str(low)):
+        if Fraction(str(high)) % Fraction(str(low)):
             yield f"{place}: intervals of {high} do not consist of intervals of {low}; their bounds are moved to fit."

@@ -15,6 +15,7 @@ from sqlanon.engines.first_line import UndecidedHeader
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.suggested_options import suggested
+from sqlanon.errors import PolicyError
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.lookup import call_by_file
@@ -102,30 +103,36 @@ def connect_to_table(
     table: str,
     options: EngineOptions | None,
     trusts_owner: bool,
+    reading: ReadOptions | None = None,
     *,
     makes_tables: bool = False,
     writes: bool = False,
 ) -> Iterator[tuple[Engine, Relation]]:
     """A table, or a file (see `names_file`), for reading only.
 
+    reading: how a file is read. Raises PolicyError where it is given for a table.
     makes_tables: whether the session must be able to make temporary tables, where one for reading only is not.
     writes: whether it is to make a table that stays.
     """
     read_only = not writes and _is_read_only(url, makes_tables)
     with connect(url or MEMORY_URL, options, read_only=read_only) as engine:
         if names_file(url, table):
-            yield engine, view_file(engine, table)
+            yield engine, view_file(engine, table, reading)
         else:
+            refuse_reading(table, reading)
             with open_table(engine, table, trusts_owner=trusts_owner, keeps=writes) as relation:
                 yield engine, relation
 
 
 @contextlib.contextmanager
-def open_second_table(engine: Engine, url: str | None, table: str, trusts_owner: bool, name: str) -> Iterator[Relation]:
-    """Another table of the same session, or a file (see `names_file`), which goes by this name."""
+def open_second_table(
+    engine: Engine, url: str | None, table: str, trusts_owner: bool, name: str, reading: ReadOptions | None = None
+) -> Iterator[Relation]:
+    """Another table of the same session, or a file, which goes by this name; see `connect_to_table`."""
     if names_file(url, table):
-        yield read_file_as(engine, table, None, name).relation
+        yield read_file_as(engine, table, reading, name).relation
     else:
+        refuse_reading(table, reading)
         with open_table(engine, table, trusts_owner=trusts_owner) as relation:
             yield relation
 
@@ -145,6 +152,13 @@ def names_file(url: str | None, table: str) -> bool:
     if url is None or dialect is None or not dialect.names_files:
         return url is None
     return '"' not in table and ("/" in table or is_data_file(table))
+
+
+def refuse_reading(table: str, reading: ReadOptions | None) -> None:
+    """Raise PolicyError where options for reading a file are given for a table."""
+    if reading is not None:
+        given = " and ".join(reading.given()) or "the reading of a file"
+        raise PolicyError(f"{table} is a table, which has names and types of its own: leave {given} out.")
 
 
 def read_to_draft(engine: Engine, path: str, options: ReadOptions) -> FileReading:

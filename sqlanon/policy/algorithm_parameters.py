@@ -102,6 +102,19 @@ class AlgorithmParameters(Part):
         """Say when the search can't take a table of so many rows."""
         yield from ()
 
+    def step_problems(self, steps: Mapping[str, int]) -> Iterator[str]:  # noqa: ARG002
+        """Say when the search can't take so many steps up the hierarchies of quasi-identifiers, `*` being the last."""
+        yield from ()
+
+    @property
+    def limited_cuts(self) -> int | None:
+        """The most cuts of a column, where the search takes only so many of all columns; None where it takes any."""
+        return None
+
+    def cut_problems(self, counts: Mapping[str, int]) -> Iterator[str]:  # noqa: ARG002
+        """Say when the search can't choose among so many cuts of each column."""
+        yield from ()
+
     def rows_of(self, k: int) -> int:
         """Count the rows of the smallest class that the search makes, where classes need k."""
         return k

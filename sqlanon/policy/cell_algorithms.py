@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -17,6 +18,7 @@ from sqlanon.support.quantities import quantity
 from sqlanon.support.suggest import did_you_mean
 
 MOST_COLUMNS = 12  # quasi-identifiers, all sets of which may be tried for a row
+MOST_SETS = 20_000  # of steps, one of each column or none
 Importance = Annotated[Whole, Field(ge=1, le=100)]
 Size = Annotated[int, Field(ge=1, le=MOST_COLUMNS)]
 Rows = Annotated[Whole, Field(ge=1)]
@@ -111,6 +113,14 @@ class CellGeneralization(SingleCells):
 
     def cell_hierarchy(self, attribute: AttributeSection) -> Hierarchy | None:
         return attribute.hierarchy
+
+    def step_problems(self, steps: Mapping[str, int]) -> Iterator[str]:
+        sets = math.prod(1 + number for number in steps.values())
+        if sets > MOST_SETS:
+            yield (
+                f"algorithm: the levels of the hierarchies make {sets:,} combinations, and cell-generalization tries"
+                f" {MOST_SETS:,} at most; leave levels or columns out."
+            )
 
     def quasi_problems(self, attribute: AttributeSection) -> Iterator[str]:
         yield from super().quasi_problems(attribute)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -38,6 +38,20 @@ class OrderedSets(AlgorithmParameters):
     @property
     def counted_target(self) -> str | None:
         return self.target
+
+    @property
+    def limited_cuts(self) -> int | None:
+        return self.cuts if self.search == "exact" else None
+
+    def cut_problems(self, counts: Mapping[str, int]) -> Iterator[str]:
+        places = sum(counts.values())
+        if self.limited_cuts is not None and places > MOST_EXACT_CUTS:
+            listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+            yield (
+                f"algorithm.search: exact chooses among all sets of at most {MOST_EXACT_CUTS} cuts, and there are"
+                f" {places} ({listed}). Give a smaller number of `cuts`, which is for each column, or use search:"
+                " greedy."
+            )
 
     def quasi_problems(self, attribute: AttributeSection) -> Iterator[str]:
         if attribute.hierarchy is not None:

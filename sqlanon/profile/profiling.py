@@ -33,6 +33,7 @@ FEW_ROWS = 1_000  # of fewer, hardly any number is rare
 MOST_PAIRED = 10  # columns, so 45 pairs
 MOST_SENSITIVE = 3  # attributes that each of these is held against
 COLUMNS_A_STATEMENT = 20
+FEW_VALUES = 1_000  # distinct values of a column, of which twenty columns are counted by one statement
 LEAST_WORDS = 5  # values that a vocabulary knows, to be grouped by it
 MOST_WORDS = 300  # values of a column that are looked up
 KNOWN_SHARE = 0.8  # of the rows that are not NULL
@@ -42,9 +43,10 @@ SMALL_DOMAIN = 50_000  # combinations; so few are counted whatever the number of
 def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) -> Profile:
     """Measure a table and propose a role for each of its columns.
 
-    One statement for each twenty columns, one for each ten of texts or whole numbers, one question (see
-    `Engine.query_each`) for each column, identifier, quasi-identifier that is a number, pair (of quasi-identifiers, and
-    of one with a sensitive attribute) and the whole combination, and up to two for each quasi-identifier of few texts.
+    One statement for each twenty columns, one for each ten of texts or whole numbers, one for each twenty columns of
+    few values, quasi-identifiers that are numbers and, up to two, of few texts; one question (see `Engine.query_each`)
+    for each other column whose values are not all different, identifier, pair (of quasi-identifiers, and of one with a
+    sensitive attribute) and the whole combination.
     Rows are never fetched, nor values but of a vocabulary's words.
     """
     with engine.transaction():
@@ -56,7 +58,7 @@ def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) ->
         finished = measure.words(measure.ends([f for f in facts if f.name in generalized]))
         facts = [finished.get(f.name, f) for f in facts]
         quasi = [f for f in facts if proposals[f.name].role is Role.QUASI_IDENTIFIER]
-        identifiers = [f.column for f in facts if proposals[f.name].role is Role.IDENTIFIER]
+        identifiers = [f.column for f in facts if proposals[f.name].role is Role.IDENTIFIER and not _are_different(f)]
         telling = _most_telling(quasi)
         paired = list(combinations(telling, 2))
         sensitive = [f for f in facts if proposals[f.name].role is Role.SENSITIVE]
@@ -97,7 +99,7 @@ class _Measure:
         """All columns' facts, in the table's order."""
         columns = self._engine.columns(self._relation)
         facts = [one for portion in portions(columns, COLUMNS_A_STATEMENT) for one in self._batch(portion)]
-        counted = self._uniqueness([[one] for one in facts])
+        counted = self._uniqueness_of_columns(facts)
         shares = measure_patterns(self._engine, self._relation, columns, self.modulus)
         return [
             replace(_with_share(one, *figures), identifies=kind_by_values(shares.get(one.name, {})))
@@ -127,8 +129,11 @@ class _Measure:
     def ends(self, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
         """Measure the width of each numeric column's range, and whether the ends of the range are rare values."""
         numbers = [one for one in facts if one.column.kind.is_numeric]
-        measured = self._engine.query_each("profile/find_rare_ends", [self._question_of_ends(one) for one in numbers])
-        ends = {one.name: row for one, (row,) in zip(numbers, measured, strict=True)}
+        ends: dict[str, tuple[Any, ...]] = {}
+        for columns, at_once in _by_values(numbers):
+            questions = [self._question_of_ends(one) for one in columns]
+            measured = self._engine.query_each("profile/find_rare_ends", questions, at_once)
+            ends |= {one.name: row for one, (row,) in zip(columns, measured, strict=True)}
         return [_with_ends(one, *ends[one.name]) if one.name in ends else one for one in facts]
 
     def _question_of_ends(self, facts: ColumnFacts) -> dict[str, Any]:
@@ -142,7 +147,9 @@ class _Measure:
         unknown = [one for one in facts if one.column.kind is Kind.TEXT and LEAST_WORDS <= one.distinct <= MOST_WORDS]
         for vocabulary in vocabularies():
             counts = self._engine.query_each(
-                "profile/find_words", [self._question_of_words(one, vocabulary) for one in unknown]
+                "profile/find_words",
+                [self._question_of_words(one, vocabulary) for one in unknown],
+                COLUMNS_A_STATEMENT,
             )
             looked_up = {one.name: _known_words(one, vocabulary, n) for one, n in zip(unknown, counts, strict=True)}
             columns |= {name: replace(columns[name], groups_of=known) for name, known in looked_up.items() if known}
@@ -165,7 +172,27 @@ class _Measure:
             for facts, (number, share, exact) in zip(groups, counted, strict=True)
         ]
 
-    def _uniqueness(self, groups: Sequence[Sequence[ColumnFacts]]) -> list[tuple[int, float, bool]]:
+    def _uniqueness_of_columns(self, facts: Sequence[ColumnFacts]) -> list[tuple[int, float, bool]]:
+        """The same as `_uniqueness` of each column alone.
+
+        Nothing is asked of columns whose values are all different, or one; those with few are asked together.
+        """
+        counted = {one.name: known for one in facts if (known := self._foretold(one)) is not None}
+        rest = [one for one in facts if one.name not in counted]
+        for columns, at_once in _by_values(rest):
+            figures = self._uniqueness([[one] for one in columns], at_once)
+            counted |= {one.name: figure for one, figure in zip(columns, figures, strict=True)}
+        return [counted[one.name] for one in facts]
+
+    def _foretold(self, facts: ColumnFacts) -> tuple[int, float, bool] | None:
+        """Derive the figures from the numbers of values and of distinct ones; None where these do not tell."""
+        present = self._rows - facts.nulls
+        if self.modulus > 1 or not self._rows or (facts.distinct < present and facts.distinct > 1):
+            return None
+        unique = present if facts.distinct == present else 0
+        return facts.distinct + (facts.nulls > 0), (unique + (facts.nulls == 1)) / self._rows, True
+
+    def _uniqueness(self, groups: Sequence[Sequence[ColumnFacts]], at_once: int = 1) -> list[tuple[int, float, bool]]:
         """Combinations of values, the share of rows alone with theirs (of no rows: 0), and whether both are exact."""
         moduli = [self.modulus if prod(f.distinct + 1 for f in facts) > SMALL_DOMAIN else 1 for facts in groups]
         values = [[countable(one.column) for one in facts] for facts in groups]
@@ -173,11 +200,23 @@ class _Measure:
             {"relation": self._relation, "values": of, "sampled": in_part(self._engine, of, modulus)}
             for of, modulus in zip(values, moduli, strict=True)
         ]
-        counts = self._engine.query_each("profile/measure_uniqueness", questions)
+        counts = self._engine.query_each("profile/measure_uniqueness", questions, at_once)
         return [
             (distinct * modulus, min(1.0, unique * modulus / self._rows) if self._rows else 0.0, modulus == 1)
             for ((distinct, unique),), modulus in zip(counts, moduli, strict=True)
         ]
+
+
+def _are_different(facts: ColumnFacts) -> bool:
+    """Tell whether all values of a column are known to be different."""
+    return facts.exact and facts.distinct == facts.rows - facts.nulls
+
+
+def _by_values(facts: Sequence[ColumnFacts]) -> list[tuple[list[ColumnFacts], int]]:
+    """Divide columns by their numbers of values; with each part, how many of its columns are asked about together."""
+    few = [one for one in facts if one.distinct <= FEW_VALUES]
+    many = [one for one in facts if one.distinct > FEW_VALUES]
+    return [(few, COLUMNS_A_STATEMENT), (many, 1)]
 
 
 def _with_share(facts: ColumnFacts, values: int, share: float, exact: bool) -> ColumnFacts:

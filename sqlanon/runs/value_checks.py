@@ -1,4 +1,4 @@
-"""Hierarchies held against the values of their columns by a check: a run would refuse them once it has begun."""
+"""Refusals of a run that a check foretells by the values of columns: of hierarchies, limits and searches."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from sqlanon.plan.population_checks import population_problems
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import AttributeSection, Hierarchy, Policy, Recodes, Role
+from sqlanon.runs.search_checks import search_problems
 from sqlanon.sql import Identifier, Relation, macro
 
 MOST_LISTED = 20
@@ -57,7 +58,7 @@ class ValueChecks:
             self.warnings.append(f"No hierarchy was held against the values of its column: {error}")
 
     def _column_problems(self, subject: PlanSubject, engine: Engine, source: Relation) -> Iterator[str]:
-        heights: dict[str, int] = {}
+        hierarchies: dict[str, HierarchyTable] = {}
         limits: dict[str, Limits] = {}
         for place, (column, attribute) in enumerate(_codable(subject)):
             spec = subject.policy.algorithm.hierarchy_of(attribute)
@@ -71,12 +72,13 @@ class ValueChecks:
             values = engine.temporary(f"hierarchy_values_{place}")
             _create_values(subject, engine, source, (column, attribute, limits[column.name]), values)
             try:
-                heights[column.name] = _build(subject, engine, (column, attribute), spec, values).height
+                hierarchies[column.name] = _build(subject, engine, (column, attribute), spec, values)
             except PolicyError as error:
                 yield from error.problems
                 self._tell(engine, column, spec, values)
         yield from _member_problems(subject, engine, source, limits)
-        yield from self._level_problems(subject.policy, heights)
+        yield from search_problems(subject, engine, source, limits, hierarchies)
+        yield from self._level_problems(subject.policy, {name: one.height for name, one in hierarchies.items()})
 
     def _tell(self, engine: Engine, column: Column, spec: Hierarchy, values: Relation) -> None:
         if self.tell_missing is None or spec.kind not in ("csv", "mapping"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sqlanon.errors import PolicyError
+from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.linking import check_run
 from tests.cli.support import call_main
@@ -225,3 +226,98 @@ def test_a_role_without_temporary_tables_gets_a_check_all_the_same(
     document["attributes"]["zip"]["hierarchy"] = {"date": ["year"]}
     with pytest.raises(PolicyError, match="zip"):
         check_run(build_policy(document))
+
+
+def ordered(cuts: int) -> dict[str, Any]:
+    return {"algorithm": {"name": "ordered-sets", "search": "exact", "cuts": cuts}}
+
+
+SEARCHES: dict[str, tuple[dict[str, Any], str | None]] = {
+    "cuts": (ordered(10), r"there are 21 \(age 8, zip 6, job 3, score 4\)"),
+    "skewed cuts": (ordered(4), None),
+    "levels": ({"algorithm": {"name": "cell-generalization"}, "levels": range(1, 14)}, "make 38,416 combinations"),
+    "few levels": ({"algorithm": {"name": "cell-generalization"}, "levels": range(1, 9)}, None),
+    "distinct": ({"privacy": [{"model": "distinct-l-diversity", "attribute": "ward", "l": 3}]}, "Attainable: l: 2"),
+    "entropy": ({"privacy": [{"model": "entropy-l-diversity", "attribute": "ward", "l": 2.5}]}, "Attainable"),
+    "recursive": (
+        {"privacy": [{"model": "recursive-l-diversity", "attribute": "ward", "c": 0.5, "l": 2}]},
+        "No release can meet recursive",
+    ),
+    "alpha": ({"privacy": [{"model": "alpha-k", "attribute": "ward", "alpha": 0.1, "k": 2}]}, "No release can meet"),
+    "named": (
+        {"privacy": [{"model": "alpha-k", "attribute": "ward", "alpha": 0.1, "k": 2, "values": ["a"]}]},
+        "No release can meet",
+    ),
+    "variance": (
+        {"privacy": [{"model": "variance-diversity", "attribute": "weight", "v": 99}], "role": "sensitive"},
+        "No release can meet",
+    ),
+    "possible": ({"privacy": [{"model": "distinct-l-diversity", "attribute": "ward", "l": 2}]}, None),
+    "suppressed": (
+        {
+            "privacy": [{"model": "entropy-l-diversity", "attribute": "ward", "l": 2.0001}],
+            "algorithm": {"name": "incognito"},
+            "suppression": 0.9,
+        },
+        None,
+    ),
+}
+"""More of a policy, and what its check says of the search; None for nothing."""
+
+
+def searched(database: Database, table: str, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Build a policy of columns with few values, which are skewed, and with levels of one where these are given."""
+    widths = more.get("levels")
+    hierarchies = {"hierarchy": {"intervals": [2**one for one in widths]}} if widths else {}
+    hierarchies |= {"hierarchy": {"suppress": True}} if "suppression" in more else {}
+    return {
+        "source": {"url": database.url, "table": table},
+        "release": {"table": f"{table}_r"},
+        "attributes": {
+            "age": QUASI | hierarchies,
+            "zip": QUASI | hierarchies,
+            "job": QUASI | hierarchies,
+            "score": QUASI | hierarchies,
+            "weight": {"role": more.get("role", "insensitive")},
+            "ward": {"role": "sensitive"},
+        },
+        "privacy": more.get("privacy", [{"model": "k-anonymity", "k": 2}]),
+        **{key: more[key] for key in ("algorithm", "suppression") if key in more},
+    }
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_check_refuses_what_the_search_would(database: Database, name: str) -> None:
+    more, expected = SEARCHES[name]
+    columns, rows = COLUMNS | {"score": "BIGINT"}, [(*row, (0 if n % 3 else n)) for n, row in enumerate(ROWS)]
+    if "levels" in more:
+        columns |= dict.fromkeys(("age", "zip", "job"), "BIGINT")
+        rows = [(*[2 ** (n % 14)] * 3, *row[3:5], 2 ** (n % 14)) for n, row in enumerate(rows)]
+    table = database.create(columns, [*rows, (*rows[0][:5], None)])
+    policy = build_policy(searched(database, table, more))
+    if expected is None:
+        check_run(policy)
+        with contextlib.suppress(ProtectionError):  # which rows and classes decide
+            anonymize(policy)
+        return
+    with pytest.raises(PolicyError, match=expected) as checked:
+        check_run(policy)
+    with pytest.raises((PolicyError, ProtectionError)) as refused:
+        anonymize(policy)
+    assert str(refused.value).splitlines() == list(checked.value.problems)
+
+
+@pytest.mark.parametrize("intervals", [[10], [1e20], [1e-20, 1e15]])
+def test_intervals_of_what_is_next_to_zero_pass_a_check_and_a_run(database: Database, intervals: list[float]) -> None:
+    table = database.create({"income": "DOUBLE PRECISION"}, [(value,) for value in (5e-324, -5e-324, 0.0) * 4])
+    policy = build_policy(
+        {
+            "source": {"url": database.url, "table": table},
+            "release": {"table": f"{table}_r"},
+            "attributes": {"income": QUASI | {"hierarchy": {"intervals": intervals}}},
+            "privacy": [{"model": "k-anonymity", "k": 2}],
+            "algorithm": {"name": "optimal"},
+        }
+    )
+    check_run(policy)
+    anonymize(policy)

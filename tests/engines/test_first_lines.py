@@ -14,6 +14,7 @@ import pytest
 from sqlanon import anonymize
 from sqlanon.api.calls import check_policy, draft, table_loss
 from sqlanon.api.risk import table_risk
+from sqlanon.engines import connect
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.first_line import UndecidedHeader
 from sqlanon.engines.read_options import FileReading, ReadOptions
@@ -222,3 +223,67 @@ def test_a_release_has_the_names_that_the_policy_looks_for(tmp_path: Path) -> No
     file_of(tmp_path, "2021,1\n2021,2\n", "other.csv")
     lacking = call("verify", tmp_path / "p.yml", "--table", tmp_path / "other.csv")
     assert (lacking.exit_code, "2019" in lacking.stdout) == (3, True)
+
+
+COLUMNS = {
+    "risk": ("--qi", "{0}", "--population", "-", "{file}"),
+    "verify": ("--qi", "{0}", "--k", "2"),
+    "associations": ("--qi", "{0}", "--sensitive", "{1}", "-k", "2", "--confidence", "0.5"),
+    "loss": ("{file}",),
+}
+SECOND = {"risk": "population-", "loss": "release-"}
+
+
+def asked(command: str, path: Path | str, flag: str, first: str, second: str) -> list[str]:
+    """A command on a file without a policy, which says of both its files what their first line is."""
+    flags = [
+        *([flag] if flag else []),
+        *([flag.replace("header", f"{SECOND[command]}header")] if command in SECOND else []),
+    ]
+    options = [one.format(first, second, file=path) for one in COLUMNS[command]]
+    return [command, str(path), *options, *(flags if flag else [])]
+
+
+@pytest.mark.parametrize("command", COLUMNS)
+def test_commands_without_a_policy_are_told_what_the_first_line_is(tmp_path: Path, command: str) -> None:
+    path = file_of(tmp_path, "30,M\n41,F\n30,F\n41,M\n")
+    refused = call(*asked(command, path, "", "column0", "column1"))
+    assert (refused.exit_code, "--no-header" in refused.stderr) == (2, True)
+    told = call(*asked(command, path, "--no-header", "column0", "column1"), "--json")
+    assert told.exit_code == 0, told.stderr
+    other = file_of(tmp_path, "column0,column1\n30,M\n41,F\n30,F\n41,M\n", "others.csv")
+    expected = call(*asked(command, other, "", "column0", "column1"), "--json")
+    assert told.stdout.replace("people.csv", "others.csv") == expected.stdout
+    named = call(*asked(command, path, "--header", "30", "M"), "--json")
+    assert named.exit_code in ((0, 3) if command == "verify" else (0,)), named.stderr
+
+
+@pytest.mark.parametrize("command", SECOND)
+def test_each_of_two_files_is_told_apart(tmp_path: Path, command: str) -> None:
+    path = file_of(tmp_path, "30,M\n41,F\n30,F\n41,M\n")
+    refused = call(*asked(command, path, "--no-header", "column0", "column1")[:-1])
+    assert (refused.exit_code, "reads like data" in refused.stderr) == (2, True)
+    other = file_of(tmp_path, "column0,column1\n30,M\n41,F\n30,F\n41,M\n", "other.csv")
+    given = [
+        str(other) if one == str(path) and place > 1 else one
+        for place, one in enumerate(asked(command, path, "--no-header", "column0", "column1")[:-1])
+    ]
+    assert call(*given).exit_code == 0
+
+
+@pytest.mark.parametrize("command", COLUMNS)
+@pytest.mark.parametrize("flag", ["--header", "--no-header"])
+def test_a_header_is_said_of_files_of_text_alone(tmp_path: Path, database_url: str, command: str, flag: str) -> None:
+    path = tmp_path / "people.parquet"
+    with DuckDBEngine.connect("duckdb:///:memory:", OPTIONS) as engine:
+        engine.execute(Statement("test", f"COPY (SELECT 1 AS a, 2 AS b FROM range(4)) TO '{path}'"))
+    refused = call(*asked(command, path, flag, "a", "b"))
+    assert (refused.exit_code, "header can't be said of" in refused.stderr) == (2, True)
+    with connect(database_url, create=True) as engine:
+        engine.execute(Statement("test", "CREATE TABLE people AS SELECT 1 AS a, 2 AS b"))
+    name, _, *rest = asked(command, "people", flag, "a", "b")
+    refused = call(name, database_url, "people", *rest)
+    assert (refused.exit_code, "leave header out" in refused.stderr) == (2, True)
+    (tmp_path / "policy.yml").write_text(json.dumps(policy_of(tmp_path)))
+    refused = call(command, tmp_path / "policy.yml", flag)
+    assert (refused.exit_code, "--header" in refused.stderr) == (2, True)

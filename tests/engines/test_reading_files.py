@@ -270,6 +270,16 @@ def test_zstandard(memory: DuckDBEngine, tmp_path: Path) -> None:
     assert rows(memory, read(memory, path)) == [("ä", 1)]
 
 
+def test_zstandard_that_nothing_reads_a_second_time(
+    memory: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv.zst"
+    memory.execute(Statement("test", f"COPY (SELECT 'ä' AS a, 1 AS b) TO '{path}' (HEADER, COMPRESSION zstd)"))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(PolicyError, match="pip install pyarrow"):
+        read(memory, path)
+
+
 def test_a_spreadsheet(memory: DuckDBEngine, tmp_path: Path) -> None:
     pytest.importorskip("python_calamine")
     openpyxl = pytest.importorskip("openpyxl")

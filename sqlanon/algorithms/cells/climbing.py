@@ -8,9 +8,6 @@ the result that loses less is taken.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 from sqlanon.algorithms.base import SearchRequest
 from sqlanon.algorithms.cells.goals import Weighed
 from sqlanon.algorithms.cells.suppressing import CellTask
@@ -20,7 +17,6 @@ from sqlanon.policy.cell_algorithms import SingleCells
 from sqlanon.releases.cells import ClimbedTuples, lose
 
 STAR = 10  # the weight of a star, in which that of a group is measured
-MOST_SETS = 20_000  # of steps, one of each column or none
 
 
 def generalize(request: SearchRequest, algorithm: SingleCells) -> ClimbedTuples:
@@ -30,7 +26,8 @@ def generalize(request: SearchRequest, algorithm: SingleCells) -> ClimbedTuples:
     the models, or too few rows are equal in columns that stay whole.
     """
     climbs = climbs_of(request.coded.quasi_identifiers, by_level=True)
-    _require_few(climbs)
+    if problems := list(algorithm.step_problems({climb.name: len(climb.steps) for climb in climbs})):
+        raise PolicyError(problems)
     task = CellTask.of(request, algorithm)
     starred = task.star()
     if all(len(climb.steps) == 1 for climb in climbs):
@@ -42,15 +39,6 @@ def generalize(request: SearchRequest, algorithm: SingleCells) -> ClimbedTuples:
         better, worse = climbed, starred
     request.workspace.drop(worse.states)
     return better
-
-
-def _require_few(climbs: Sequence[Climb]) -> None:
-    sets = math.prod(len(climb.steps) + 1 for climb in climbs)
-    if sets > MOST_SETS:
-        raise PolicyError(
-            f"algorithm: the levels of the hierarchies make {sets:,} combinations, and cell-generalization tries"
-            f" {MOST_SETS:,} at most; leave levels or columns out."
-        )
 
 
 def _weigh(request: SearchRequest, climb: Climb, importance: int) -> Weighed:

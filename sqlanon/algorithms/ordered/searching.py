@@ -20,7 +20,7 @@ from sqlanon.encoding.frequency.task import LatticeTask
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.models.base import PrivacyModel
-from sqlanon.policy.interval_algorithms import MOST_EXACT_CUTS, OrderedSets
+from sqlanon.policy.interval_algorithms import OrderedSets
 from sqlanon.results.facts import IntervalFacts
 from sqlanon.sql import Identifier
 from sqlanon.staging.partition import Partition
@@ -50,8 +50,8 @@ def search(
     points = workspace.table("cut_points")
     create_points(engine, points, rows.table, axes, algorithm.cuts)
     listed = [Cut(int(attribute), int(code)) for attribute, code in engine.query("ordered/list_points", points=points)]
-    if algorithm.search == "exact" and len(listed) > MOST_EXACT_CUTS:
-        raise PolicyError(_too_many(listed, rows))
+    if problems := list(algorithm.cut_problems(_count_by_column(listed, rows))):
+        raise PolicyError(problems)
     cuts, tried = cut_greedily(rows, points, report)
     if algorithm.search == "exact":
         workspace.drop(rows.table)
@@ -74,10 +74,5 @@ def _facts(algorithm: OrderedSets, rows: CutRows, cuts: Sequence[Cut], places: i
     return IntervalFacts(algorithm.quality, intervals, places, tried, is_optimal)
 
 
-def _too_many(cuts: Sequence[Cut], rows: CutRows) -> str:
-    counts = [f"{axis.field.attribute.name} {sum(cut.attribute == axis.number for cut in cuts)}" for axis in rows.axes]
-    return (
-        f"algorithm.search: exact chooses among all sets of at most {MOST_EXACT_CUTS} cuts, and there are"
-        f" {len(cuts)} ({', '.join(counts)}). Give a smaller number of `cuts`, which is for each column, or use search:"
-        " greedy."
-    )
+def _count_by_column(cuts: Sequence[Cut], rows: CutRows) -> dict[str, int]:
+    return {axis.field.attribute.name: sum(cut.attribute == axis.number for cut in cuts) for axis in rows.axes}

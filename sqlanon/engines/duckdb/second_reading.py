@@ -49,15 +49,23 @@ def require_same(path: str, names: Sequence[str], read: Counts, other: Counts) -
 
 def count_delimited(
     path: Path, names: Sequence[str], delimiter: str, null: Sequence[str], has_header: bool, expected: Counts
-) -> Counts | None:
-    """Count the fields of delimited text in UTF-8; None where nothing here can decompress it.
+) -> Counts:
+    """Count the fields of delimited text in UTF-8.
 
     Where Arrow can't read the file, or finds something other than `expected`, Python decides: it allows for blanks
-    beside quotes. Raises AccessError for a file that is damaged, EngineError for records of another width.
+    beside quotes. Raises AccessError for a file that is damaged, EngineError for records of another width,
+    PolicyError for a .zst that Arrow is not here to read, or can't: nothing else decompresses it.
     """
     try:
         by_arrow = _count_by_arrow(path, names, delimiter, null, has_header)
-        if by_arrow == expected or path.suffix.lower() == ".zst":
+        if by_arrow == expected:
+            return by_arrow
+        if path.suffix.lower() == ".zst":
+            if by_arrow is None:
+                raise PolicyError(
+                    f"{path} can't be read a second time, which every file is: Arrow alone decompresses"
+                    " .zst. Install it (pip install pyarrow), or give the file as .gz or as it is."
+                )
             return by_arrow
         return _count_by_python(path, names, delimiter, null, has_header)
     except (OSError, EOFError, zlib.error):
