@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from sqlanon.profile.facts import Profile
     from sqlanon.report.audit.auditing import Audit
     from sqlanon.report.audit.audits import audit_release
+    from sqlanon.report.audit.recorded_audit import RecordedAudit
     from sqlanon.report.difference import Difference
     from sqlanon.report.explore_page import render_explore
     from sqlanon.report.queries import diff_runs, run_record, run_report
@@ -78,8 +79,10 @@ if TYPE_CHECKING:
     from sqlanon.results.run_result import RunResult
     from sqlanon.runs.auditing.findings import MechanismsAudit
     from sqlanon.runs.auditing.mechanisms_audit import audit_mechanisms
-    from sqlanon.runs.private_check import PrivateCheck, check_private
+    from sqlanon.runs.private_check import PrivateCheck
+    from sqlanon.runs.randomizing import RandomizedCheck
     from sqlanon.runs.resuming import resume_run
+    from sqlanon.runs.rule_hiding import HidingCheck
     from sqlanon.runs.runner import run
     from sqlanon.runs.tradeoffs.comparing import compare_policies
     from sqlanon.runs.tradeoffs.exploration import Exploration
@@ -95,6 +98,7 @@ _HOMES = {
     "api.calls": ("check_policy", "check_table", "draft_policy", "profile_table", "table_loss"),
     "report.audit.auditing": ("Audit",),
     "report.audit.audits": ("audit_release",),
+    "report.audit.recorded_audit": ("RecordedAudit",),
     "report.difference": ("Difference",),
     "engines": ("connect",),
     "engines.read_options": ("ReadOptions",),
@@ -158,7 +162,9 @@ _HOMES = {
     "results.randomized": ("RandomizedResult",),
     "results.reconstruction": ("Reconstruction",),
     "results.risk": ("PolicyRisk", "TableRisk"),
-    "runs.private_check": ("PrivateCheck", "check_private"),
+    "runs.private_check": ("PrivateCheck",),
+    "runs.randomizing": ("RandomizedCheck",),
+    "runs.rule_hiding": ("HidingCheck",),
     "runs.resuming": ("resume_run",),
     "runs.runner": ("run",),
     "report.run_record.check": ("RecordCheck", "check_record", "read_record"),
@@ -191,6 +197,7 @@ __all__ = [
     "EntropyLDiversity",
     "EqualTCloseness",
     "Exploration",
+    "HidingCheck",
     "HidingResult",
     "KAnonymity",
     "KMap",
@@ -208,10 +215,12 @@ __all__ = [
     "PrivateResult",
     "Profile",
     "ProtectionError",
+    "RandomizedCheck",
     "RandomizedResult",
     "ReadOptions",
     "Reconstruction",
     "RecordCheck",
+    "RecordedAudit",
     "RecursiveLDiversity",
     "RunResult",
     "Silent",
@@ -229,7 +238,6 @@ __all__ = [
     "audit_release",
     "build_policy",
     "check_policy",
-    "check_private",
     "check_record",
     "check_table",
     "close_budget",

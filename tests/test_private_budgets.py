@@ -54,7 +54,7 @@ def release(policy: Policy, mechanisms: Known | None = None) -> PrivateResult:
 
 
 def check(policy: Policy) -> PrivateCheck:
-    return check_private(policy, options=OPTIONS, replace=True)
+    return check_private(policy, OPTIONS)
 
 
 def last_run(database: Database) -> Run:

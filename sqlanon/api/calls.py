@@ -43,7 +43,7 @@ from sqlanon.profile.facts import Profile
 from sqlanon.profile.profiling import profile
 from sqlanon.profile.tryout import try_draft
 from sqlanon.results.masking import Masking
-from sqlanon.runs.sources import check_of
+from sqlanon.runs.sources import check_without_classes
 from sqlanon.runs.value_checks import check_values
 from sqlanon.sql import Relation
 from sqlanon.support import environment
@@ -53,8 +53,9 @@ from sqlanon.verification.verify import verify_table
 from sqlanon.work.session import open_for_planning
 
 if TYPE_CHECKING:
-    from sqlanon.plan.drawn_plan import DrawnPlan
     from sqlanon.runs.private_check import PrivateCheck
+    from sqlanon.runs.randomizing import RandomizedCheck
+    from sqlanon.runs.rule_hiding import HidingCheck
 
 
 def profile_table(
@@ -163,15 +164,15 @@ def _tried(
 
 def check_policy(
     policy: Policy, *, replace: bool = False, options: EngineOptions | None = None
-) -> Plan | DrawnPlan | PrivateCheck:
+) -> Plan | PrivateCheck | RandomizedCheck | HidingCheck:
     """Resolve a policy against its table and the values there, changing nothing.
 
     An existing release is no problem; unless it is to be replaced (`replace`), a warning says that it is there.
-    Returns the plan; of differential privacy, which looks at no values, what a run costs.
+    Returns the plan; of a policy whose release shows no classes, its check, which has the plan.
     Raises PolicyError with every problem found, or AccessError.
     """
     if not policy.algorithm.recodes.makes_classes:
-        return check_of(policy, options)[0]
+        return check_without_classes(policy, options)
     with open_for_planning(policy, options) as (engine, target):
         return check_values(policy, engine, target, replace)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlanon.cli.layout import percent, table
 from sqlanon.cli.plans import listed
@@ -11,15 +11,16 @@ from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.cli.call import Call
-    from sqlanon.plan.hiding import HidingPlan
     from sqlanon.report.audit.recorded_audit import RecordedAudit
     from sqlanon.results.hiding import HiddenRuleFigures, HidingResult, OtherRules
+    from sqlanon.runs.rule_hiding import HidingCheck
 
 _HEADINGS = ["rule", "hidden below", "or below", "support", "released", "confidence", "released"]
 
 
-def check_text(plan: HidingPlan) -> str:
+def check_text(checked: HidingCheck) -> str:
     """The rules that a run hides."""
+    plan = checked.plan
     unit = "rows" if plan.transaction is None else f"transactions by '{plan.transaction.name}'"
     parts = (
         f"Source:  {plan.source_name}, {quantity(plan.rows, 'row')}\nRelease: {plan.release_name}",
@@ -27,19 +28,6 @@ def check_text(plan: HidingPlan) -> str:
         listed("Warnings", plan.warnings),
     )
     return "\n\n".join(part for part in parts if part)
-
-
-def check_object(plan: HidingPlan, refusal: str | None) -> dict[str, Any]:
-    """The same for programs."""
-    return {
-        "source": {"table": plan.source_name, "rows": plan.rows},
-        "release": {"table": plan.release_name},
-        "unit": "rows" if plan.transaction is None else "transactions",
-        "rules": len(plan.rules),
-        "items": len(plan.items),
-        "warnings": [*plan.warnings, *([] if refusal is None else [f"A run would be refused: {refusal}"])],
-        "problems": [],
-    }
 
 
 def result_text(result: HidingResult) -> str:

@@ -25,7 +25,6 @@ class OwnFlow:
 
     subject: Callable[[Policy], str]
     check_text: Callable[[Any], str]
-    check_object: Callable[[Any, str | None], dict[str, Any]]
     result_text: Callable[[Any], str]
     rule: Callable[[Policy], str | None] = lambda _: None
     is_timed: bool = True
@@ -38,12 +37,12 @@ class OwnFlow:
 
     def tell_check(self, call: Call, policy: Policy) -> str | None:
         """Check a policy against its table and print what comes of it; gives why a run would be refused."""
-        checked, refusal = sources.check_of(policy, call.options)
+        checked = sources.check_without_classes(policy, call.options)
         if call.json:
-            call.emit(self.check_object(checked, refusal))
+            call.emit(checked.as_json())
         else:
             print(self.check_text(checked))
-        return refusal
+        return checked.refusal
 
     def tell_run(self, call: Call, policy: Policy, *, replace: bool, progress: str, quiet: bool) -> None:
         """Carry out a policy and print the result."""
@@ -73,21 +72,18 @@ _FLOWS = {
     "counts": OwnFlow(
         subject=lambda _: "differential privacy",
         check_text=lambda checked: private.check_text(checked),
-        check_object=lambda checked, _: checked.as_json(),
         result_text=lambda result: private.result_text(result),
         rule=lambda policy: private_check.rule_of_rows(policy),
         is_timed=False,
     ),
     "noise": OwnFlow(
         subject=_algorithm,
-        check_text=lambda plan: randomized.check_text(plan),
-        check_object=lambda plan, refusal: randomized.check_object(plan, refusal),
+        check_text=lambda checked: randomized.check_text(checked),
         result_text=lambda result: randomized.result_text(result),
     ),
     "items": OwnFlow(
         subject=_algorithm,
-        check_text=lambda plan: hiding.check_text(plan),
-        check_object=lambda plan, refusal: hiding.check_object(plan, refusal),
+        check_text=lambda checked: hiding.check_text(checked),
         result_text=lambda result: hiding.result_text(result),
     ),
 }

@@ -3,46 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlanon.cli.deferred import randomizing
 from sqlanon.cli.layout import table
 from sqlanon.cli.plans import listed
 from sqlanon.cli.recorded_audits import checks_text, tell_recorded_audit
-from sqlanon.results.codec import to_json
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.cli.call import Call
-    from sqlanon.plan.randomized import RandomizedPlan
     from sqlanon.report.audit.randomized_audit import RandomizedAudit
     from sqlanon.results.randomized import ChangedColumn, HiddenInterval, RandomizedResult
+    from sqlanon.runs.randomizing import RandomizedCheck
 
 _HEADINGS = ["column", "type", "change", "epsilon", "hidden in, by 50 %", "by 95 %", "by 99.9 %"]
 
 
-def check_text(plan: RandomizedPlan) -> str:
+def check_text(checked: RandomizedCheck) -> str:
     """The changes that a run makes."""
-    columns = [randomizing.changed_column(plan, change) for change in plan.changes]
+    plan = checked.plan
     parts = (
         f"Source:  {plan.source_name}, {quantity(plan.rows, 'row')}\nRelease: {plan.release_name}",
-        _columns_text(columns),
+        _columns_text(checked.columns),
         _promise(plan.epsilon),
         listed("Warnings", plan.warnings),
     )
     return "\n\n".join(part for part in parts if part)
-
-
-def check_object(plan: RandomizedPlan, refusal: str | None) -> dict[str, Any]:
-    """The same for programs."""
-    return {
-        "source": {"table": plan.source_name, "rows": plan.rows},
-        "release": {"table": plan.release_name},
-        "columns": [to_json(randomizing.changed_column(plan, change)) for change in plan.changes],
-        "epsilon": plan.epsilon,
-        "warnings": [*plan.warnings, *([] if refusal is None else [f"A run would be refused: {refusal}"])],
-        "problems": [],
-    }
 
 
 def result_text(result: RandomizedResult) -> str:

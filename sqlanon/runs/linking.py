@@ -123,6 +123,11 @@ def refusal_by_earlier(policy: Policy, plan: Plan | PrivatePlan | DrawnPlan, cat
     return None
 
 
+def refusal_warnings(refusal: str | None) -> tuple[str, ...]:
+    """Say in the words of a warning why a run would be refused."""
+    return () if refusal is None else (f"A run would be refused: {refusal}",)
+
+
 def linked_warning(run: str, source: str) -> str:
     """Warn that a source was released by other rules before."""
     return (

@@ -15,7 +15,7 @@ from sqlanon.policy.private import target_rule
 from sqlanon.results.codec import to_json
 from sqlanon.results.private import BudgetState, Guarantee
 from sqlanon.runs.charging import ask_budget
-from sqlanon.runs.linking import refusal_by_earlier
+from sqlanon.runs.linking import refusal_by_earlier, refusal_warnings
 from sqlanon.runs.private_runs import guarantee_of
 from sqlanon.work.session import open_existing_catalog, open_for_planning
 
@@ -64,10 +64,7 @@ class PrivateCheck:
             "guarantee": self.guarantee_object,
             "likely_noise": self.likely_noise,
             "budget": self.budget_object,
-            "warnings": [
-                *plan.warnings,
-                *([] if self.refusal is None else [f"A run would be refused: {self.refusal}"]),
-            ],
+            "warnings": [*plan.warnings, *refusal_warnings(self.refusal)],
             "problems": [],
         }
 
@@ -77,16 +74,8 @@ def rule_of_rows(policy: Policy) -> str | None:
     return target_rule(policy)
 
 
-def check_private_run(policy: Policy, options: EngineOptions | None = None) -> tuple[PrivateCheck, str | None]:
-    """Do the same as `check_private`, and give apart why a run would be refused."""
-    checked = check_private(policy, replace=True, options=options)
-    return checked, checked.refusal
-
-
 def check_private(
     policy: Policy,
-    *,
-    replace: bool = False,
     options: EngineOptions | None = None,
 ) -> PrivateCheck:
     """Check a policy that asks for differential privacy, by the names and types of its table alone.
@@ -95,7 +84,7 @@ def check_private(
     """
     library = OpenDP().library
     with open_for_planning(policy, options) as (engine, _):
-        plan = resolve_private(policy, engine, replace=replace)
+        plan = resolve_private(policy, engine, replace=True)
         require_cells(plan)
         schedule = schedule_of(plan)
         with open_existing_catalog(policy, engine, options, makes=True) as catalog:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import ReleaseKind
@@ -18,27 +19,53 @@ from sqlanon.policy import ColumnNoise, Policy
 from sqlanon.policy.randomized import randomization_of
 from sqlanon.releases.randomized import RandomizedRows, secret_key
 from sqlanon.releases.spreads import create_spreads
+from sqlanon.results.codec import to_json
 from sqlanon.results.measures import Check
 from sqlanon.results.randomized import ChangedColumn, ExpectedFit, HiddenInterval, RandomizedResult
 from sqlanon.results.records import write_randomized_record
 from sqlanon.runs.execution import RunExecution
-from sqlanon.runs.linking import noise_warning, plan_and_refusal
+from sqlanon.runs.linking import noise_warning, plan_and_refusal, refusal_warnings
 from sqlanon.runs.recording import record_without_rules
 from sqlanon.runs.sink import require_passed
 from sqlanon.runs.source import DescribedRelease, ReleaseSource
 from sqlanon.staging.pair import StagedPair
 from sqlanon.staging.staging import Staged
-from sqlanon.verification.randomized import OriginalFigures, check_randomized, measure_figures
+from sqlanon.verification.randomized import OriginalFigures, measure_figures
+from sqlanon.verification.randomized import check_randomized as check_staged
 from sqlanon.work.publish.companion import NOISE, companion_of
 
 
-def check_randomized_run(policy: Policy, options: EngineOptions | None = None) -> tuple[RandomizedPlan, str | None]:
-    """Check a policy that randomizes columns against its table, and find why a run would be refused all the same.
+@dataclass(frozen=True)
+class RandomizedCheck:
+    """A policy that fits its table; refusal: why a run would be refused all the same, for an earlier release."""
 
-    The second is None where no earlier release of the source refuses a run. Nothing is changed.
+    plan: RandomizedPlan
+    refusal: str | None
+
+    @property
+    def columns(self) -> list[ChangedColumn]:
+        """The changes of columns, and what each hides."""
+        return [changed_column(self.plan, change) for change in self.plan.changes]
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values, as `sqlanon check --json` prints it."""
+        return {
+            "source": {"table": self.plan.source_name, "rows": self.plan.rows},
+            "release": {"table": self.plan.release_name},
+            "columns": [to_json(column) for column in self.columns],
+            "epsilon": self.plan.epsilon,
+            "warnings": [*self.plan.warnings, *refusal_warnings(self.refusal)],
+            "problems": [],
+        }
+
+
+def check_randomized(policy: Policy, options: EngineOptions | None = None) -> RandomizedCheck:
+    """Check a policy that randomizes columns against its table; nothing is changed.
+
     Raises PolicyError with every problem.
     """
-    return plan_and_refusal(policy, options, lambda engine, _: resolve_randomized(policy, engine, replace=True))
+    planned = plan_and_refusal(policy, options, lambda engine, _: resolve_randomized(policy, engine, replace=True))
+    return RandomizedCheck(*planned)
 
 
 class RandomDraw(ReleaseSource[RunExecution[RandomizedPlan], RandomizedResult]):
@@ -84,7 +111,7 @@ class RandomDraw(ReleaseSource[RunExecution[RandomizedPlan], RandomizedResult]):
 
     def verify(self, run: RunExecution[RandomizedPlan], staged: Staged) -> Mapping[str, Check]:
         assert isinstance(staged, StagedPair)
-        self._checked = check_randomized(run.engine, run.plan, self._figures, staged.final, staged.second)
+        self._checked = check_staged(run.engine, run.plan, self._figures, staged.final, staged.second)
         require_passed(self._checked.checks)
         self._digest = staged.digest() if run.policy.digest == "run" else None
         return self._checked.checks

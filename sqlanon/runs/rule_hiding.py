@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from typing import Any, Self
 
 from sqlanon.algorithms.hiding.counting import Counts, count_rules
 from sqlanon.algorithms.hiding.methods import METHODS
@@ -26,7 +27,7 @@ from sqlanon.results.hiding import HiddenRuleFigures, HidingResult, OtherRules
 from sqlanon.results.measures import Check
 from sqlanon.results.records import write_hiding_record
 from sqlanon.runs.execution import RunExecution
-from sqlanon.runs.linking import mining_warning, plan_and_refusal
+from sqlanon.runs.linking import mining_warning, plan_and_refusal, refusal_warnings
 from sqlanon.runs.recording import record_without_rules
 from sqlanon.runs.sink import require_passed
 from sqlanon.runs.source import DescribedRelease, ReleaseSource
@@ -35,13 +36,34 @@ from sqlanon.staging.staging import Staged
 from sqlanon.verification.hidden_rules import check_hidden, count_mined, digest_rows
 
 
-def check_hiding_run(policy: Policy, options: EngineOptions | None = None) -> tuple[HidingPlan, str | None]:
-    """Check a policy that hides rules against its table, and find why a run would be refused all the same.
+@dataclass(frozen=True)
+class HidingCheck:
+    """A policy that fits its table; refusal: why a run would be refused all the same, for an earlier release."""
 
-    The second is None where no earlier release of the source refuses a run. Nothing is changed.
+    plan: HidingPlan
+    refusal: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values, as `sqlanon check --json` prints it."""
+        plan = self.plan
+        return {
+            "source": {"table": plan.source_name, "rows": plan.rows},
+            "release": {"table": plan.release_name},
+            "unit": "rows" if plan.transaction is None else "transactions",
+            "rules": len(plan.rules),
+            "items": len(plan.items),
+            "warnings": [*plan.warnings, *refusal_warnings(self.refusal)],
+            "problems": [],
+        }
+
+
+def check_hiding(policy: Policy, options: EngineOptions | None = None) -> HidingCheck:
+    """Check a policy that hides rules against its table; nothing is changed.
+
     Raises PolicyError with every problem.
     """
-    return plan_and_refusal(policy, options, lambda engine, _: resolve_hiding(policy, engine, replace=True))
+    planned = plan_and_refusal(policy, options, lambda engine, _: resolve_hiding(policy, engine, replace=True))
+    return HidingCheck(*planned)
 
 
 class RuleHiding(ReleaseSource[RunExecution[HidingPlan], HidingResult]):

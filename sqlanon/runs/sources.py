@@ -12,51 +12,47 @@ from sqlanon.policy import Policy, Recodes
 from sqlanon.runs.source import ReleaseSource
 
 if TYPE_CHECKING:
-    from sqlanon.plan.drawn_plan import DrawnPlan
-    from sqlanon.plan.plan import Plan
     from sqlanon.runs.private_check import PrivateCheck
+    from sqlanon.runs.randomizing import RandomizedCheck
+    from sqlanon.runs.rule_hiding import HidingCheck
 
 
 @dataclass(frozen=True)
 class Family:
-    """The names of a source and of its check, each as `module:name`."""
+    """The names of the source and of the check of a family of algorithms, each as `module:name`."""
 
     source: str
     check: str
 
 
-CLASSES = Family("sqlanon.runs.searching:Search", "sqlanon.runs.linking:check_run")
-"""The entry of all searches for classes."""
+CLASSES = "sqlanon.runs.searching:Search"
+"""The source of all releases that show classes of rows."""
 
-ENTRIES = {
-    Recodes.COUNTS: Family("sqlanon.runs.private_runs:PrivateDraw", "sqlanon.runs.private_check:check_private_run"),
-    Recodes.NOISE: Family("sqlanon.runs.randomizing:RandomDraw", "sqlanon.runs.randomizing:check_randomized_run"),
-    Recodes.ITEMS: Family("sqlanon.runs.rule_hiding:RuleHiding", "sqlanon.runs.rule_hiding:check_hiding_run"),
+WITHOUT_CLASSES = {
+    Recodes.COUNTS: Family("sqlanon.runs.private_runs:PrivateDraw", "sqlanon.runs.private_check:check_private"),
+    Recodes.NOISE: Family("sqlanon.runs.randomizing:RandomDraw", "sqlanon.runs.randomizing:check_randomized"),
+    Recodes.ITEMS: Family("sqlanon.runs.rule_hiding:RuleHiding", "sqlanon.runs.rule_hiding:check_hiding"),
 }
-"""The entries of algorithms that make no classes."""
+"""The families of algorithms that search for no classes."""
 
 
 def source_of(policy: Policy, options: SearchOptions) -> ReleaseSource[Any, Any]:
     """Make the source of a policy's release; see `RunSource.of`."""
-    source: ReleaseSource[Any, Any] = _load(_entry_of(policy).source).of(policy, options)
+    family = WITHOUT_CLASSES.get(policy.algorithm.recodes)
+    source: ReleaseSource[Any, Any] = _load(CLASSES if family is None else family.source).of(policy, options)
     return source
 
 
-def check_of(
+def check_without_classes(
     policy: Policy, options: EngineOptions | None = None
-) -> tuple[Plan | PrivateCheck | DrawnPlan, str | None]:
-    """Check a policy against its table, and find why a run would be refused all the same; None where it would not.
+) -> PrivateCheck | RandomizedCheck | HidingCheck:
+    """Check a policy of one of these families, and find why a run would be refused; nothing is changed.
 
-    Nothing is changed. The first is the plan, or for differential privacy a `PrivateCheck`.
     Raises PolicyError with every problem.
     """
-    check = _load(_entry_of(policy).check)
-    checked: tuple[Plan | PrivateCheck | DrawnPlan, str | None] = check(policy, options=options)
+    check = _load(WITHOUT_CLASSES[policy.algorithm.recodes].check)
+    checked: PrivateCheck | RandomizedCheck | HidingCheck = check(policy, options)
     return checked
-
-
-def _entry_of(policy: Policy) -> Family:
-    return ENTRIES.get(policy.algorithm.recodes, CLASSES)
 
 
 def _load(entry: str) -> Any:
