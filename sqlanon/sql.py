@@ -240,6 +240,20 @@ def _read_template(package: str, path: str) -> str | None:
     return file_of_template.read_text(encoding="utf-8") if file_of_template.is_file() else None
 
 
+_HEAD = re.compile(r"\A\{#-?\s*(.*?)(?:\.\s|:\s|;\s|\.?\s*#\})", re.DOTALL)
+
+
+@functools.cache
+def headline(template: str) -> str | None:
+    """Read the first sentence of a template's head, which says what the statement does; None where it has none."""
+    package, colon, path = template.rpartition(":")
+    folder = Path(str(resources.files(package))) / "sql_templates" if colon else template_directory()
+    files = sorted(folder.glob(f"{path}*.sql.j2"))
+    named = (file for file in files if file.name.split(".")[0] == path.rpartition("/")[2])
+    head = next((_HEAD.match(file.read_text(encoding="utf-8")) for file in named), None)
+    return None if head is None else re.sub(r"\{\{ (\w+) \}\}", r"\1", " ".join(head[1].split()))
+
+
 class _CompiledTemplates(FileSystemBytecodeCache):
     """Compiled templates, kept as Python keeps compiled modules: beside the sources, where these can be written to."""
 

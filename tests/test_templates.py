@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment, nodes
 
-from sqlanon.sql import renderer
+from sqlanon.sql import headline, renderer
 from tests.template_heads import FOLDER, WIDTH, includes, needs, needs_of, template_files, with_head
 
 PROGRAM = Path(__file__).parent.parent / "sqlanon"
@@ -123,3 +123,9 @@ def test_what_an_includer_sets_for_an_include_stands_around_it() -> None:
         if (left := needs(included) - needs(file) - given)
     }
     assert unsaid == {}
+
+
+def test_every_template_says_in_its_first_sentence_what_it_does() -> None:
+    names = {file.split(".")[0] for file in template_files()}
+    assert [name for name in sorted(names) if not headline(name)] == []
+    assert headline("no/such_template") is None

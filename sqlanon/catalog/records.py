@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlanon.sql import Relation
+from sqlanon.sql import Relation, headline
 from sqlanon.support.process import host
 
 if TYPE_CHECKING:
@@ -148,6 +148,11 @@ class Step:
     statement: str
     seconds: float
     row_count: int | None = None
+
+    def comment(self, cost: str = "") -> str:
+        """Write the comment above the statement: phase, template, cost, and the first sentence of its head."""
+        does = headline(self.name)
+        return f"-- {self.phase}: {self.name}{cost}" + ("" if does is None else f"\n-- {does}.")
 
 
 @dataclass(frozen=True)

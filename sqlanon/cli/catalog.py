@@ -230,12 +230,12 @@ def _run_text(run: Run) -> str:
 
 def _steps_text(steps: list[Step]) -> str:
     """The statements as a script, each with what it took."""
-    return "\n\n".join(
-        f"-- {step.number} {step.phase}: {step.name}, {number(round(step.seconds, 3))} s"
-        + (f", {quantity(step.row_count, 'row')}" if step.row_count is not None else "")
-        + f"\n{step.statement};"
-        for step in steps
-    )
+    return "\n\n".join(f"{step.comment(_cost_text(step))}\n{step.statement};" for step in steps)
+
+
+def _cost_text(step: Step) -> str:
+    rows = f", {quantity(step.row_count, 'row')}" if step.row_count is not None else ""
+    return f", statement {step.number}, {number(round(step.seconds, 3))} s{rows}"
 
 
 def gc_command(call: Call, url: UrlOption = None, policy: PolicyOption = None) -> None:

@@ -31,7 +31,7 @@ def script_lines(steps: Sequence[Step]) -> Iterator[str]:
         if step.phase != phase:
             phase = step.phase
             yield f"\n\n-- ==== {phase} ====\n-- {_PHASES[phase]}"
-        yield f"\n-- {step.phase}: {step.name}\n{_statement_text(step.statement)}"
+        yield f"\n{step.comment()}\n{_statement_text(step.statement)}"
 
 
 def _statement_text(statement: str) -> str:
