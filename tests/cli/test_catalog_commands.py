@@ -62,7 +62,8 @@ def test_showing_a_run(policy: Path, patients_url: str) -> None:
     assert {"plan", "encode", "search", "recode", "verify", "publish"} <= {step["phase"] for step in shown["steps"]}
     text = call("show", run[-4:], "--policy", policy, "--steps")
     assert text.exit_code == 0
-    assert "-- plan: " in text.stdout and "statement 0, " in text.stdout
+    assert "-- plan: " in text.stdout
+    assert "statement 0, " in text.stdout
     assert "k-anonymity (k: 5): holds" in text.stdout
     assert "steps" not in only_object(call("show", run, "--url", patients_url, "--json").stdout)
 
