@@ -22,7 +22,7 @@ from sqlanon.results.private import (
     MechanismCharge,
     PrivateResult,
 )
-from sqlanon.results.records import read_private_record, write_private_record
+from sqlanon.results.records import read_part, write_record
 from sqlanon.results.run_result import CatalogPlace
 
 GUARANTEE = Guarantee(
@@ -71,7 +71,7 @@ def page(result: PrivateResult = RESULT, population: int | None = None) -> str:
         sqlanon_version="0.1",
         algorithm=result.algorithm,
         seed=None,
-        recorded=write_private_record(result),
+        recorded=write_record(result),
         error_class=None,
         error_message=None,
     )
@@ -128,4 +128,4 @@ def test_sensitivities_say_what_they_are_numbers_of() -> None:
 
 def test_a_run_that_was_not_charged_says_so() -> None:
     assert "did not record a budget" in page(replace(RESULT, budget=None))
-    assert read_private_record(write_private_record(RESULT)) == RESULT
+    assert read_part(write_record(RESULT), PrivateResult) == RESULT

@@ -22,7 +22,8 @@ from sqlanon.algorithms.private.synthesizing import NoisyMarginal, fit
 from sqlanon.cli.private import result_text
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.results.records import read_private_record, write_private_record
+from sqlanon.results.private import PrivateResult
+from sqlanon.results.records import read_part, write_record
 from tests.private_support import Ample, Known, draw, greatest, planned, private_policy, staged_rows
 from tests.run_support import Database, PlainWorkspace
 from tests.test_private_report import page
@@ -297,7 +298,7 @@ def test_a_run_records_the_pairs_that_it_chose(database: Database) -> None:
     assert sum(one.epsilon for one in account.charged[0]) == 30
     assert result.release.rows == len(database.sql(f"SELECT * FROM {policy.release.table}"))
     assert not any(check.violations for check in result.checks.values())
-    again = read_private_record(write_private_record(result))
+    again = read_part(write_record(result), PrivateResult)
     assert again == result
     assert "The rows are synthetic" in page(result)
     for shown in (result_text(result), page(result)):

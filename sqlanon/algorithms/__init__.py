@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.policy import AlgorithmParameters, Recodes
 from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
 from sqlanon.policy.choices import Choice, describe_choices
+from sqlanon.support.own_parts import load_part
 from sqlanon.support.plugins import ALGORITHMS, load_plugin
 
 __all__ = ["Algorithm", "SearchRequest", "algorithm_of", "describe_algorithms"]
@@ -73,8 +73,7 @@ def _class_of(name: str) -> type[Algorithm[Any]]:
     if name in OTHERS:
         raise PolicyError(f"{name} {_WITHOUT_CLASSES[OTHERS[name]]}")
     if name in OWN:
-        module, _, part = OWN[name].partition(":")
-        own: type[Algorithm[Any]] = getattr(importlib.import_module(module), part)
+        own: type[Algorithm[Any]] = load_part(OWN[name])
         return own
     added = load_plugin(ALGORITHMS, name, Algorithm)  # type: ignore[type-abstract]
     if added is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlanon.sql import Relation, headline
 from sqlanon.support.process import host
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from sqlanon.results.private import PrivateResult
     from sqlanon.results.randomized import RandomizedResult
     from sqlanon.results.run_result import RunResult
+
+_Result = TypeVar("_Result", "PrivateResult", "RandomizedResult", "HidingResult")
 
 
 class Status(StrEnum):
@@ -113,9 +115,9 @@ class Run:
 
         Raises SqlanonError where the record is damaged, or of a later version.
         """
-        from sqlanon.results.records import read_private_record  # as above
+        from sqlanon.results.private import PrivateResult  # as above
 
-        return None if self.recorded is None else read_private_record(self.recorded)
+        return self._part(PrivateResult)
 
     @functools.cached_property
     def randomized(self) -> RandomizedResult | None:
@@ -123,9 +125,9 @@ class Run:
 
         Raises SqlanonError where the record is damaged, or of a later version.
         """
-        from sqlanon.results.records import read_randomized_record  # as above
+        from sqlanon.results.randomized import RandomizedResult  # as above
 
-        return None if self.recorded is None else read_randomized_record(self.recorded)
+        return self._part(RandomizedResult)
 
     @functools.cached_property
     def hiding(self) -> HidingResult | None:
@@ -133,9 +135,14 @@ class Run:
 
         Raises SqlanonError where the record is damaged, or of a later version.
         """
-        from sqlanon.results.records import read_hiding_record  # as above
+        from sqlanon.results.hiding import HidingResult  # as above
 
-        return None if self.recorded is None else read_hiding_record(self.recorded)
+        return self._part(HidingResult)
+
+    def _part(self, kind: type[_Result]) -> _Result | None:
+        from sqlanon.results.records import read_part  # as above
+
+        return None if self.recorded is None else read_part(self.recorded, kind)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from sqlanon.engines.dialects import dialect_of_url, load_part
+from sqlanon.engines.dialects import dialect_of_url
 from sqlanon.engines.urls import redacted, require_escaped
 from sqlanon.support.environment import require_set
+from sqlanon.support.own_parts import load_part
 
 if TYPE_CHECKING:
     from sqlanon.engines.base import Engine

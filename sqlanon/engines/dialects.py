@@ -7,14 +7,14 @@ the engine asks a dialect for the one property that matters; nobody else asks fo
 from __future__ import annotations
 
 import difflib
-import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlanon.engines.urls import scheme_of
 from sqlanon.errors import PolicyError
+from sqlanon.support.own_parts import load_part
 
 if TYPE_CHECKING:
     from sqlanon.sql import Relation, Renderer
@@ -236,12 +236,6 @@ OWN: Mapping[str, str] = {
     "spark": "sqlanon.engines.spark.dialect:SparkSQL",
 }
 """The dialects of the program's own engines."""
-
-
-def load_part(path: str) -> Any:
-    """Load a part of an engine by its module and name."""
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 def dialect_named(name: str) -> type[Dialect]:

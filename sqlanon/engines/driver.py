@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.dialects import load_part
+from sqlanon.support.own_parts import load_part
 
 if TYPE_CHECKING:
     import sqlalchemy

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.dialects import load_part
 from sqlanon.engines.star import Form, Star
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.sql import Relation
+from sqlanon.support.own_parts import load_part
 
 STAGED_AS = "sqlanon_staging_"  # what the names of tables beside releases begin with
 

@@ -15,14 +15,17 @@ from sqlanon.results.run_result import RunResult
 from sqlanon.results.upcasters import VERSION, upcast
 
 _Result = TypeVar("_Result", PrivateResult, RandomizedResult, HidingResult)
+_KEYS: dict[type[Any], str] = {PrivateResult: "private", RandomizedResult: "randomized", HidingResult: "hiding"}
 AnyResult = RunResult | PrivateResult | RandomizedResult | HidingResult
 
 
-def write_record(result: RunResult) -> str:
-    """The text that the catalog keeps: what `--json` prints, with the version and the kind of facts."""
+def write_record(result: AnyResult) -> str:
+    """The text that the catalog keeps: what `--json` prints, with the version; of classes, the kind of facts too."""
     plain = result.as_json()
-    algorithm = {**plain["algorithm"], "kind": result.algorithm.facts.kind}
-    return json.dumps({"version": VERSION, **plain, "algorithm": algorithm}, ensure_ascii=False)
+    if isinstance(result, RunResult):
+        algorithm = {**plain["algorithm"], "kind": result.algorithm.facts.kind}
+        return json.dumps({"version": VERSION, **plain, "algorithm": algorithm}, ensure_ascii=False)
+    return json.dumps({"version": VERSION, _KEYS[type(result)]: plain}, ensure_ascii=False)
 
 
 def read_record(text: str) -> RunResult:
@@ -34,47 +37,12 @@ def read_record(text: str) -> RunResult:
         raise SqlanonError("The recorded result of the run is damaged.") from error
 
 
-def write_private_record(result: PrivateResult) -> str:
-    """The text that the catalog keeps of a differentially private run."""
-    return json.dumps({"version": VERSION, "private": result.as_json()}, ensure_ascii=False)
-
-
-def read_private_record(text: str) -> PrivateResult | None:
-    """Read the record of a differentially private run; None where it is of another run.
+def read_part(text: str, kind: type[_Result]) -> _Result | None:
+    """Read the record of a run without classes; None where it is of another kind of runs.
 
     Raises SqlanonError where the text is damaged, or of a later version.
     """
-    return _read_part(text, "private", PrivateResult)
-
-
-def write_randomized_record(result: RandomizedResult) -> str:
-    """The text that the catalog keeps of a run that changed values at random."""
-    return json.dumps({"version": VERSION, "randomized": result.as_json()}, ensure_ascii=False)
-
-
-def read_randomized_record(text: str) -> RandomizedResult | None:
-    """Read the record of a run that changed values at random; None where it is of another run.
-
-    Raises SqlanonError where the text is damaged, or of a later version.
-    """
-    return _read_part(text, "randomized", RandomizedResult)
-
-
-def write_hiding_record(result: HidingResult) -> str:
-    """The text that the catalog keeps of a run that hid association rules."""
-    return json.dumps({"version": VERSION, "hiding": result.as_json()}, ensure_ascii=False)
-
-
-def read_hiding_record(text: str) -> HidingResult | None:
-    """Read the record of a run that hid association rules; None where it is of another run.
-
-    Raises SqlanonError where the text is damaged, or of a later version.
-    """
-    return _read_part(text, "hiding", HidingResult)
-
-
-def _read_part(text: str, key: str, kind: type[_Result]) -> _Result | None:
-    """Read the record of a kind of runs that is kept under a key; None where there is no such key."""
+    key = _KEYS[kind]
     try:
         data = json.loads(text)
         if key not in data:

@@ -26,7 +26,6 @@ from sqlanon.plan.trust import hold_trusted, origin_of
 from sqlanon.releases.base import Release
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.results.measures import Check
-from sqlanon.results.records import write_record
 from sqlanon.results.run_result import HierarchyUse, RunResult
 from sqlanon.results.source import Origin
 from sqlanon.runs.checkpoints import basis_of, checkpoint_of, looked_at
@@ -176,9 +175,6 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
 
     def add_notes(self, outcome: ResultBuilder) -> None:
         """Add to the outcome what the source has to say of itself."""
-
-    def record(self, result: RunResult) -> str:
-        return write_record(result)
 
 
 def _notes(run: ClassRun) -> Iterator[str]:

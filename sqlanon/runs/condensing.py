@@ -298,6 +298,9 @@ class StreamRelease(ReleaseSource[RunExecution[_StreamPlan], ReleasedJob]):
         notes = run.notes if run.linked is None else (run.linked, *run.notes)
         return ReleasedJob(run.plan.job, run.id, str(run.plan.release), self._drawn.sizes, dict(self._checks), notes)
 
+    def record(self, result: ReleasedJob) -> None:
+        """Keep nothing: the release's record says all."""
+
     def _joined_tables(self, run: RunExecution[_StreamPlan], plan: _StreamPlan) -> list[str]:
         """List the tables whose rows joined the job since its last release; rows of a killed update may have."""
         runs, last = run.catalog.runs_of_job(plan.job, None), plan.source_name

@@ -28,7 +28,6 @@ from sqlanon.results.private import (
     MechanismCharge,
     PrivateResult,
 )
-from sqlanon.results.records import write_private_record
 from sqlanon.runs.charging import NO_BUDGET, Account, LedgerAccount, consumed_note
 from sqlanon.runs.execution import RunExecution
 from sqlanon.runs.recording import record_without_rules
@@ -134,9 +133,6 @@ class PrivateDraw(ReleaseSource[RunExecution[PrivatePlan], PrivateResult]):
             warnings=plan.warnings,
             notes=run.notes,
         )
-
-    def record(self, result: PrivateResult) -> str:
-        return write_private_record(result)
 
     def note_failure(self, run: RunExecution[PrivatePlan], error: BaseException) -> None:  # noqa: ARG002
         if self.charged is not None:

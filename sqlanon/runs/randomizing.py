@@ -22,7 +22,6 @@ from sqlanon.releases.spreads import create_spreads
 from sqlanon.results.codec import to_json
 from sqlanon.results.measures import Check
 from sqlanon.results.randomized import ChangedColumn, ExpectedFit, HiddenInterval, RandomizedResult
-from sqlanon.results.records import write_randomized_record
 from sqlanon.runs.execution import RunExecution
 from sqlanon.runs.linking import noise_warning, plan_and_refusal, refusal_warnings
 from sqlanon.runs.recording import record_without_rules
@@ -146,9 +145,6 @@ class RandomDraw(ReleaseSource[RunExecution[RandomizedPlan], RandomizedResult]):
             warnings=plan.warnings,
             notes=run.notes,
         )
-
-    def record(self, result: RandomizedResult) -> str:
-        return write_randomized_record(result)
 
 
 def changed_column(plan: RandomizedPlan, change: RandomChange) -> ChangedColumn:

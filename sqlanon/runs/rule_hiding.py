@@ -25,7 +25,6 @@ from sqlanon.policy.hiding import hiding_of
 from sqlanon.releases.hidden_rules import create_rule_transactions, mined_table, number_rows
 from sqlanon.results.hiding import HiddenRuleFigures, HidingResult, OtherRules
 from sqlanon.results.measures import Check
-from sqlanon.results.records import write_hiding_record
 from sqlanon.runs.execution import RunExecution
 from sqlanon.runs.linking import mining_warning, plan_and_refusal, refusal_warnings
 from sqlanon.runs.recording import record_without_rules
@@ -159,9 +158,6 @@ class RuleHiding(ReleaseSource[RunExecution[HidingPlan], HidingResult]):
             warnings=plan.warnings,
             notes=run.notes,
         )
-
-    def record(self, result: HidingResult) -> str:
-        return write_hiding_record(result)
 
     @property
     def _asked(self) -> RuleThresholds:

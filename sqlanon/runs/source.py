@@ -14,6 +14,7 @@ from sqlanon.engines.publishing import Record, nothing
 from sqlanon.policy import Policy
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.results.measures import Check
+from sqlanon.results.records import write_record
 from sqlanon.runs.execution import RunExecution
 from sqlanon.runs.telling import TellsAll
 from sqlanon.staging.staging import Staged
@@ -123,3 +124,6 @@ class ReleaseSource(RunSource[RunT, ResultT]):
     @abstractmethod
     def describe(self, run: RunT, staged: Staged) -> DescribedRelease:
         """Describe the release for the catalog."""
+
+    def record(self, result: Any) -> str | None:
+        return write_record(result)

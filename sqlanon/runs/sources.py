@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy import Policy, Recodes
 from sqlanon.runs.source import ReleaseSource
+from sqlanon.support.own_parts import load_part
 
 if TYPE_CHECKING:
     from sqlanon.runs.private_check import PrivateCheck
@@ -39,7 +39,7 @@ WITHOUT_CLASSES = {
 def source_of(policy: Policy, options: SearchOptions) -> ReleaseSource[Any, Any]:
     """Make the source of a policy's release; see `RunSource.of`."""
     family = WITHOUT_CLASSES.get(policy.algorithm.recodes)
-    source: ReleaseSource[Any, Any] = _load(CLASSES if family is None else family.source).of(policy, options)
+    source: ReleaseSource[Any, Any] = load_part(CLASSES if family is None else family.source).of(policy, options)
     return source
 
 
@@ -50,11 +50,6 @@ def check_without_classes(
 
     Raises PolicyError with every problem.
     """
-    check = _load(WITHOUT_CLASSES[policy.algorithm.recodes].check)
+    check = load_part(WITHOUT_CLASSES[policy.algorithm.recodes].check)
     checked: PrivateCheck | RandomizedCheck | HidingCheck = check(policy, options)
     return checked
-
-
-def _load(entry: str) -> Any:
-    module, _, name = entry.partition(":")
-    return getattr(importlib.import_module(module), name)

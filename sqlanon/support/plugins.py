@@ -14,6 +14,7 @@ from typing import TypeVar
 from sqlanon.errors import PolicyError
 
 T = TypeVar("T")
+
 GUARANTEES = "sqlanon.guarantees"
 ALGORITHMS = "sqlanon.algorithms"
 QUALITIES = "sqlanon.qualities"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy, Recodes
+from sqlanon.support.own_parts import load_part
 
 if TYPE_CHECKING:
     from sqlanon.report.audit.auditing import Audit
@@ -47,6 +47,5 @@ def audit_release(
         raise PolicyError(f"--no-source has no meaning for {kind}: the source is not read.")
     if whole:
         raise PolicyError(f"--all has no meaning for {kind}: no sample is drawn.")
-    module, _, name = recorded.partition(":")
-    audit: RecordedAudit = getattr(importlib.import_module(module), name)(policy, table, options)
+    audit: RecordedAudit = load_part(recorded)(policy, table, options)
     return audit

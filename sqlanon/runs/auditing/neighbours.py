@@ -11,7 +11,7 @@ from sqlanon.algorithms.private.accounting import CHOICE, NOISE, Schedule
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import SqlanonError
 from sqlanon.plan.private import PrivatePlan
-from sqlanon.results.records import write_private_record
+from sqlanon.results.records import write_record
 from sqlanon.runs.auditing.findings import Finding
 from sqlanon.runs.auditing.generating import GeneratedTable, Row
 from sqlanon.runs.auditing.own_database import OwnDatabase, Traces, own_database
@@ -30,7 +30,7 @@ class _Recorded:
         with database as opened:
             try:
                 result = opened.run(draws, self.traces)
-                self.traces.add("json", write_private_record(result).splitlines())
+                self.traces.add("json", write_record(result).splitlines())
                 opened.list_leftovers(self.traces)
             except SqlanonError as error:
                 self.refusal = f"{type(error).__name__}: {error}"

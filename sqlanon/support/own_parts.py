@@ -1,0 +1,12 @@
+"""Parts of the program by name, each loaded when it is first used: engines and searches bring libraries of their own."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def load_part(path: str) -> Any:
+    """Load the part `module:name`."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
