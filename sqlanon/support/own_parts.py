@@ -1,4 +1,4 @@
-"""Parts of the program by name, each loaded when it is first used: engines and searches bring libraries of their own."""
+"""Parts of the program by name, loaded when they are first used: engines and searches bring libraries of their own."""
 
 from __future__ import annotations
 
