@@ -32,6 +32,7 @@ from tests.template_heads import refuse_unneeded_values
 
 ENGINES = ("duckdb", "postgres")
 _DRAWN = ("postgres", "postgres", "postgres", "duckdb")  # a small run costs DuckDB nearly twice as much
+_LEFT_OUT = pytest.StashKey[int]()
 _numbers = itertools.count()
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -60,8 +61,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             draws.append(_of_other_turns)
         for draw in draws:
             left = draw(items)
+            config.stash[_LEFT_OUT] = config.stash.get(_LEFT_OUT, 0) + len(left)
             config.hook.pytest_deselected(items=[item for item in items if item in left])
             items[:] = [item for item in items if item not in left]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the process that started the workers how many tests were left out: each worker collects them all."""
+    if hasattr(session.config, "workerinput"):
+        session.config.workeroutput["left_out"] = session.config.stash.get(_LEFT_OUT, 0)  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[_LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many tests were left out, and how to run them."""
+    if left := config.stash.get(_LEFT_OUT, 0):
+        terminalreporter.write_line(f"{left:,} tests and variants were left out; SQLANON_TEST_ALL=1 runs them all.")
 
 
 @pytest.hookimpl(optionalhook=True)
