@@ -231,6 +231,26 @@ def test_rows_of_an_update_that_fails_after_its_commit_have_joined(
         stream.go(None)
 
 
+class Interrupted(Silent):
+    """An observer in whose phase somebody presses Ctrl-C."""
+
+    def __init__(self, phase: str) -> None:
+        self.at = phase
+
+    def phase(self, name: str) -> None:
+        if name == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"])
+@pytest.mark.parametrize("way", sorted({name for _, name in PASSING["cancel"]} - {"federate serve"}), indirect=True)
+def test_an_interrupted_run_is_cancelled(way: Way, ready: Ready) -> None:
+    was_there = is_there(ready.policy)
+    with pytest.raises(Cancelled, match="Interrupted"):
+        ready.go(Interrupted(way.phase))
+    assert is_there(ready.policy) is was_there
+
+
 class Writing(Silent):
     """An observer that writes two rows to the source as soon as the run is planned."""
 
