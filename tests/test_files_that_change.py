@@ -11,8 +11,10 @@ import pytest
 from sqlanon.algorithms.full_domain import FullDomainGeneralization
 from sqlanon.errors import ConflictError, EngineError
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs import source
-from tests.run_support import Database, anonymize
+from sqlanon.runs import searching
+from sqlanon.runs.tradeoffs.sweeping import sweep
+from sqlanon.work.journal import Silent
+from tests.run_support import OPTIONS, Database, anonymize
 
 LINES = "".join(f"{job};{group};*\n" for job, group in zip("abcd", "xxyy", strict=True))
 CHANGES: dict[str, Callable[[Path], Any]] = {
@@ -36,7 +38,7 @@ def test_the_file_of_a_hierarchy(
     policy = database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 6}], algorithm={"name": "optimal"})
     anonymize(policy)
     released = database.sql(f"SELECT * FROM {table}_r")
-    owner = source.Search if step == "encode" else FullDomainGeneralization
+    owner = searching.Search if step == "encode" else FullDomainGeneralization
     wanted = getattr(owner, step)
 
     def changing(*arguments: Any) -> Any:
@@ -49,6 +51,33 @@ def test_the_file_of_a_hierarchy(
         anonymize(policy, replace=True)
     assert database.sql(f"SELECT * FROM {table}_r") == released
     assert database.leftovers() == []
+
+
+class Changing(Silent):
+    """An observer that changes a file as a phase begins, and keeps which phases it was told."""
+
+    def __init__(self, at: str, file: Path) -> None:
+        self.at, self.file = at, file
+        self.phases: list[str] = []
+
+    def phase(self, name: str) -> None:
+        self.phases.append(name)
+        if name == self.at:
+            CHANGES["other labels"](self.file)
+
+
+@pytest.mark.either_engine
+def test_the_file_of_a_hierarchy_in_a_sweep(database: Database, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.csv"
+    file.write_text(LINES)
+    table = database.create({"job": "VARCHAR(1)", "id": "INTEGER"}, [("abcd"[n % 4], n) for n in range(12)])
+    roles = {"job": {"role": "quasi-identifier", "hierarchy": {"csv": str(file)}}, "id": "insensitive"}
+    policy = database.policy(table, roles, algorithm={"name": "optimal"})
+    unchanged = Changing("none", file)
+    sweep(policy, [6], options=OPTIONS, observer=unchanged)
+    assert unchanged.phases == ["plan", "encode", "search", "recode"], "each is told once"
+    with pytest.raises(ConflictError, match=r"jobs\.csv', the hierarchy of column 'job', changed"):
+        sweep(policy, [6], options=OPTIONS, observer=Changing("search", file))
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -66,7 +95,7 @@ def test_the_file_of_the_source(fails: bool, tmp_path: Path, monkeypatch: pytest
             "catalog": {"url": f"duckdb:///{tmp_path / 'catalog.duckdb'}"},
         }
     )
-    encode = source.Search.encode
+    encode = searching.Search.encode
 
     def changing(*arguments: Any) -> Any:
         encoded = encode(*arguments)
@@ -75,7 +104,7 @@ def test_the_file_of_the_source(fails: bool, tmp_path: Path, monkeypatch: pytest
             raise EngineError("The database read half of it.")
         return encoded
 
-    monkeypatch.setattr(source.Search, "encode", changing)
+    monkeypatch.setattr(searching.Search, "encode", changing)
     with pytest.raises(ConflictError, match=r"people\.csv changed while it was read; nothing was published"):
         anonymize(policy)
     assert not release.exists()

@@ -16,19 +16,20 @@ import pytest
 from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError
+from sqlanon.errors import AccessError, Cancelled, ConflictError, EngineError, PolicyError
 from sqlanon.plan.plan import find_release
 from sqlanon.policy import Policy
-from sqlanon.runs.condensing import release_job
+from sqlanon.runs.condensing import release_job, update_job
 from sqlanon.runs.sink import Sink
 from sqlanon.sql import Relation, Statement
+from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
-from sqlanon.work.workspace import release_lock
+from sqlanon.work.workspace import Workspace, release_lock
 from tests.conftest import ENGINES
 from tests.federation.sites import Sites
-from tests.gates_support import GATES, WAYS, Ready, Way
+from tests.gates_support import GATES, PEOPLE, ROWS, WAYS, Ready, Way
 from tests.patience import PATIENCE, wait_until
-from tests.run_support import OPTIONS, Database, anonymize
+from tests.run_support import OPTIONS, Database, anonymize, open_database
 from tests.test_architecture import PROGRAM
 from tests.test_control import At, asked, seen
 from tests.test_control import quick as quick  # a fixture
@@ -180,6 +181,17 @@ def test_the_run_is_recorded(way: Way, ready: Ready) -> None:
         assert living(ready.policy) == []
 
 
+@against("cancel")
+def test_a_run_whose_end_is_not_recorded_says_what_it_did(ready: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **_more: object) -> None:
+        raise EngineError("no more")
+
+    monkeypatch.setattr(Catalog, "finish_run", fail)
+    with pytest.raises(EngineError, match="no more") as raised:
+        ready.go(None)
+    assert re.search("WAS published|HAVE joined", "".join(getattr(raised.value, "__notes__", [])))
+
+
 @pytest.mark.parametrize("engine_name", ENGINES)
 def test_what_a_stream_released_binds_later_runs(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -192,6 +204,75 @@ def test_what_a_stream_released_binds_later_runs(
         later = database.policy(table or "", {"q": "quasi-identifier", "id": "identifier"}, release={"table": "later"})
         with pytest.raises(PolicyError, match=f"in the policy of run {run}, forbids it"):
             anonymize(later)
+
+
+@pytest.mark.parametrize("engine_name", ENGINES)
+def test_rows_of_an_update_that_fails_after_its_commit_have_joined(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record says so, and the gates of the release ask about their table."""
+    stream = WAYS["condense release"].ready(database, tmp_path, monkeypatch)
+    newer, job = database.create(PEOPLE, ROWS), f"of_{stream.policy.source.table}"
+    close = Workspace.close
+
+    def close_and_fail(workspace: Workspace) -> None:
+        close(workspace)
+        raise EngineError("no more")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Workspace, "close", close_and_fail)
+        with pytest.raises(EngineError, match="no more") as failed:
+            update_job(stream.policy, job, newer, OPTIONS)
+    assert "HAVE joined" in failed.value.__notes__[0]
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        assert catalog.runs_of_job(job)[0].status is Status.JOINED
+    run = release_under_one_recoding(stream.policy, newer)
+    with pytest.raises(PolicyError, match=f"in the policy of run {run}, forbids it"):
+        stream.go(None)
+
+
+class Interrupted(Silent):
+    """An observer in whose phase somebody presses Ctrl-C."""
+
+    def __init__(self, phase: str) -> None:
+        self.at = phase
+
+    def phase(self, name: str) -> None:
+        if name == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"])
+@pytest.mark.parametrize("way", sorted({name for _, name in PASSING["cancel"]} - {"federate serve"}), indirect=True)
+def test_an_interrupted_run_is_cancelled(way: Way, ready: Ready) -> None:
+    was_there = is_there(ready.policy)
+    with pytest.raises(Cancelled, match="Interrupted"):
+        ready.go(Interrupted(way.phase))
+    assert is_there(ready.policy) is was_there
+
+
+class Writing(Silent):
+    """An observer that writes two rows to the source as soon as the run is planned."""
+
+    def __init__(self, database: Database, ready: Ready) -> None:
+        self.database, self.ready = database, ready
+
+    def started(self, run: str) -> None:  # noqa: ARG002
+        with open_database(self.database.url) as other:
+            other.sql(f"INSERT INTO {self.ready.source} SELECT * FROM {self.ready.source} LIMIT 2")
+
+
+@pytest.mark.parametrize("engine_name", ENGINES)
+@pytest.mark.parametrize("kind", ["run", "run to a file", "apply", "resume", "randomize", "condense update"])
+def test_rows_that_came_after_the_plan_are_in_the_record(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    ready = WAYS[kind].ready(database, tmp_path, monkeypatch)
+    [(rows,)] = database.sql(f"SELECT count(*) FROM {ready.source}")
+    run = ready.go(Writing(database, ready))
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        assert catalog.run(run).source_rows == rows + 2
+        assert {one.row_count for one in catalog.releases(run)} <= {rows + 2}
 
 
 # --- a way out that nobody knows of

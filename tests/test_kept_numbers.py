@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.runs import flow
+from sqlanon.runs import class_source
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.staging.rows import _order
 from tests.run_support import Database, anonymize
@@ -29,14 +29,14 @@ def _released(
     rows = [(n % 4, value) for n, value in enumerate(floats * 3)]
     table = database.create({"q": "INTEGER", "x": "DOUBLE PRECISION"}, rows)
     keyed: list[bool] = []
-    encode = flow._encode
+    encode = class_source._encode
 
     def watched(run: RunExecution, *arguments: Any) -> Encoded:
         encoded = encode(run, *arguments)
         keyed.append(encoded.coded.field("x").coding.keyed)
         return encoded
 
-    monkeypatch.setattr(flow, "_encode", watched)
+    monkeypatch.setattr(class_source, "_encode", watched)
     policy = database.policy(table, {"q": "quasi-identifier", "x": "insensitive"})
     anonymize(policy)
     shown = database.sql(f"SELECT q, CAST(x AS VARCHAR) FROM {table}_r")

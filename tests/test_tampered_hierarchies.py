@@ -9,7 +9,7 @@ import pytest
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
-from sqlanon.runs import flow
+from sqlanon.runs import class_source
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.sql import Statement
 from tests.run_support import Database, anonymize
@@ -54,14 +54,14 @@ def test_exchanged_labels_are_refused(
     released = database.sql(f"SELECT * FROM {table}_r")
     assert len({shown for shown, _ in released}) == 2  # both groups of level 1 are shown
 
-    encode = flow._encode
+    encode = class_source._encode
 
     def tampered(run: RunExecution, *arguments: Any) -> Encoded:
         encoded = encode(run, *arguments)
         exchange_labels(run.engine, encoded.coded)
         return encoded
 
-    monkeypatch.setattr(flow, "_encode", tampered)
+    monkeypatch.setattr(class_source, "_encode", tampered)
     with pytest.raises(VerificationError):
         anonymize(policy, replace=True)
     assert database.sql(f"SELECT * FROM {table}_r") == released

@@ -19,7 +19,7 @@ from sqlanon.policy.loading import parse_stored
 from sqlanon.releases.rules.store_rules import StoredRules, read_rules
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.choices import choice_of
-from sqlanon.runs.flow import carry_out
+from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.sink import Publish
 from sqlanon.runs.stored import Application, Stored
 from sqlanon.support.environment import Expanded, require_set
@@ -48,7 +48,10 @@ def apply_rules(
     """
     policy = _policy(application, run, place, known)
     require_set(policy.source.file, policy.release.file)
-    with open_session(policy, options or EngineOptions(), replace_release=application.replace) as session:
+    with (
+        interruptible(),
+        open_session(policy, options or EngineOptions(), replace_release=application.replace) as session,
+    ):
         stored = read_rules(session.catalog, run.id)
         pinned = _pinned(policy, stored)
         source = Stored(session.catalog, _decided(application, pinned), run, stored)

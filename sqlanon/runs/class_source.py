@@ -230,7 +230,7 @@ def _snapshot(run: ClassRun, source: ClassSource, publishes: bool) -> Encoded:
             encoded = _digested(run, source, read, encoded)
     run.workspace.drop(*{copy.source for copy in (read, run.snapshot) if copy.source != plan.source})
     coded = encoded.coded
-    outcome.source_rows = coded.source_rows + encoded.unmatched_rows
+    outcome.source_rows = run.source_rows = coded.source_rows + encoded.unmatched_rows
     heights = {one.attribute.name: one.coding.hierarchy for one in (*coded.fields, *coded.judged)}
     outcome.hierarchies = tuple(
         HierarchyUse(**one, levels=built.height)

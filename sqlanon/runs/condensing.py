@@ -215,6 +215,10 @@ class Join(Sink[RunExecution[DrawnPlan]]):
     """Rows join the statistics of a job; nothing is released."""
 
     ends_as = Status.JOINED
+    done = "The rows HAVE joined the job; a step after that failed. Do not let them join again."
+
+    def __init__(self) -> None:
+        self._has_joined = False
 
     def plan(self, run: RunExecution[DrawnPlan], source: Any) -> DrawnPlan:
         plan: DrawnPlan = source.resolve(run, replace=False, is_part=False)
@@ -228,6 +232,10 @@ class Join(Sink[RunExecution[DrawnPlan]]):
         with run.engine.transaction():
             source.make(run, publishes=False)
             run.control.finish()
+        self._has_joined = True
+
+    def is_done(self, run: RunExecution[DrawnPlan]) -> bool:  # noqa: ARG002
+        return self._has_joined
 
 
 @dataclass(frozen=True)
@@ -306,7 +314,11 @@ class StreamRelease(ReleaseSource[RunExecution[_StreamPlan], ReleasedJob]):
         runs, last = run.catalog.runs_of_job(plan.job, None), plan.source_name
         joining = f'"{self.statistics.table.name}"'
         since = itertools.takewhile(lambda one: (one.source, one.status) != (last, Status.PUBLISHED), runs)
-        return [one.source for one in since if one.release.endswith(joining) and one.error_class is None]
+        return [
+            one.source
+            for one in since
+            if one.release.endswith(joining) and (one.status is Status.JOINED or one.error_class is None)
+        ]
 
     def _drop_statistics(self, session: Engine) -> None:
         session.run("engine/drop_table", table=self.statistics.table)

@@ -65,11 +65,15 @@ def carry_out(
             source.begin(run, sink.release_name(run.plan))
             result = _work(run, source, sink)
         except BaseException as error:
-            raised = _failed(run, source, error)
+            raised = _failed(run, source, sink, error)
             if raised is error:
                 raise
             raise raised from None
-        _end(run, source, sink.ends_as, result=result)
+        try:
+            _end(run, source, sink.ends_as, result=result)
+        except BaseException as error:
+            _note_what_is_done(run, source, sink, error)
+            raise
         return result
 
 
@@ -131,13 +135,22 @@ def _work(run: RunExecution[Any], source: RunSource[Any, ResultT], sink: Sink[An
     return source.conclude(run)
 
 
-def _failed(run: RunExecution[Any], source: RunSource[Any, Any], error: BaseException) -> BaseException:
+def _failed(
+    run: RunExecution[Any], source: RunSource[Any, Any], sink: Sink[Any], error: BaseException
+) -> BaseException:
     """Record a run that failed after it was begun; returns the error that the caller gets."""
-    if run.published:
-        error.add_note("The release WAS published; a step after publishing failed.")
-    source.note_failure(run, error)
-    _end(run, source, Status.PUBLISHED if run.published else status_after(error), error)
+    _note_what_is_done(run, source, sink, error)
+    _end(run, source, sink.ends_as if sink.is_done(run) else status_after(error), error)
     return source.telling.raised(error)
+
+
+def _note_what_is_done(
+    run: RunExecution[Any], source: RunSource[Any, Any], sink: Sink[Any], error: BaseException
+) -> None:
+    """Add to an error what the run did before it and does not undo."""
+    if sink.is_done(run):
+        error.add_note(sink.done)
+    source.note_failure(run, error)
 
 
 def _end(

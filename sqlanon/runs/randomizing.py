@@ -120,7 +120,7 @@ class RandomDraw(ReleaseSource[RunExecution[RandomizedPlan], RandomizedResult]):
         plan = run.plan
         recoding = {"algorithm": self.algorithm, "columns": {one.column: one.method for one in plan.changes}}
         record = record_without_rules(
-            plan.release_name, ReleaseKind.NOISE, rows=plan.rows, classes=0, recoding=recoding
+            plan.release_name, ReleaseKind.NOISE, rows=self._figures.rows, classes=0, recoding=recoding
         )
         return DescribedRelease(record, rules_digest=record.digest)
 

@@ -6,7 +6,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, ClassVar, Generic
 
 from sqlanon.catalog import Status
 from sqlanon.engines.publishing import Record
@@ -27,9 +27,11 @@ class Sink(ABC, Generic[RunT]):
     """The destination of a release.
 
     ends_as: what the catalog says of a run that came to its end.
+    done: what an error says that comes after the act of the sink, which stands.
     """
 
     ends_as: Status
+    done: ClassVar[str]
 
     @abstractmethod
     def plan(self, run: RunT, source: Any) -> Any:
@@ -47,6 +49,10 @@ class Sink(ABC, Generic[RunT]):
     def take(self, run: RunT, source: Any) -> None:
         """Let the source make the release, and do with it what is to be done."""
 
+    def is_done(self, run: RunT) -> bool:  # noqa: ARG002
+        """Tell whether others see what the sink does."""
+        return False
+
 
 class Publish(Sink[RunExecution[Any]]):
     """The release is staged, verified, and takes its place; the catalog records it with its rules.
@@ -55,6 +61,7 @@ class Publish(Sink[RunExecution[Any]]):
     """
 
     ends_as = Status.PUBLISHED
+    done = "The release WAS published; a step after publishing failed."
     is_part = False
 
     def __init__(self, replace: bool) -> None:
@@ -84,6 +91,9 @@ class Publish(Sink[RunExecution[Any]]):
                     require_passed(source.verify(run, staged))
             source.require_staged(run, staged)
             self.publish(run, source, staged)
+
+    def is_done(self, run: RunExecution[Any]) -> bool:
+        return run.published
 
     def publish(self, run: RunExecution[Any], source: AnySource, staged: Staged) -> None:
         """Let the staged release take its place, and record it in the same transaction where there is one."""

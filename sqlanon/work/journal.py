@@ -60,6 +60,7 @@ class Journal:
     cancelled: str | None = None
     began: float = field(default_factory=time.perf_counter)
     lock: threading.Lock = field(default_factory=threading.Lock)  # sub-trees report from threads of their own
+    told: str | None = None  # the phase that the observer knows of
 
     def note(self, statement: Statement, seconds: float, rows: int) -> None:
         """Write a statement down; a listener of engines (see `StatementListener`)."""
@@ -80,9 +81,11 @@ class Journal:
 
     @contextlib.contextmanager
     def during(self, phase: str) -> Iterator[None]:
-        """Tell the observer that a phase begins, and count its time."""
+        """Tell the observer that a phase begins, once for all its parts, and count its time."""
         self.phase = phase
-        self.observer.phase(phase)
+        if self.told != phase:
+            self.told = phase
+            self.observer.phase(phase)
         started = time.perf_counter()
         try:
             yield
