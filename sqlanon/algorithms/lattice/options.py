@@ -47,7 +47,7 @@ class SearchOptions:
 
     def refuse(self, policy: Policy) -> None:
         """Raise PolicyError for options that were given, as the policy's algorithm searches for nothing."""
-        if given := [name for name, value in vars(self).items() if value]:
+        if given := [name for name, value in vars(self).items() if value is not None and value is not False]:
             raise PolicyError(
                 f"{', '.join(given)} has no meaning for algorithm: {policy.algorithm.name}; leave it out."
             )
