@@ -73,8 +73,8 @@ def anonymize(
                 read_dates(url, SOURCE, placed, texts, _reading_of(document.data.get("source")))
             if not placed.algorithm.recodes.makes_classes:
                 raise PolicyError(
-                    f"algorithm: {placed.algorithm.name} makes no classes, and data in memory keeps no catalog with what"
-                    " was released: load the data into a database, and run the policy there."
+                    f"algorithm: {placed.algorithm.name} makes no classes, and data in memory keeps no catalog with"
+                    " what was released: load the data into a database, and run the policy there."
                 )
             result = run(placed, options=options, observer=observer, levels=levels, time_limit=time_limit)
         memory.execute(f"DROP TABLE IF EXISTS {SOURCE}")
