@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from markupsafe import Markup
 
@@ -20,6 +19,7 @@ from sqlanon.sql import Identifier, Relation, Text
 _FEW_ROWS = 50
 _FIRST_ROWS = 2_000
 _COLUMNS_A_STATEMENT = 50
+_COLUMNS_TOGETHER = 500  # whose first texts are one column of a statement
 _FINITE = ("DOUBLE", "DATE", "TIMESTAMP")
 _DAY = r"\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6}0*)?)?"
@@ -96,6 +96,11 @@ class _Test:
         }
 
 
+_Counts = dict[_Test, int | None]
+_Tests = Mapping[str, Sequence[_Test]]
+"""The tests of columns, by name."""
+
+
 def marks_of(marks: NumberMarks, type_: str | None) -> dict[str, object] | None:
     """The marks of numbers of a type as templates take them; None for those of databases, and for other types."""
     if marks.are_plain or not (type_ or "").startswith(_NUMBERS):
@@ -106,30 +111,32 @@ def marks_of(marks: NumberMarks, type_: str | None) -> dict[str, object] | None:
 
 def decide_types(engine: Engine, texts: Relation, names: Sequence[str], options: ReadOptions) -> list[ReadColumn]:
     """Decide on a type for each column of a table of texts; raises PolicyError where a policy's type does not fit."""
-    decisions = [_TypeDecision(name, options) for name in names]
-    for part in _parts(decisions):
-        few = _count(engine, texts, [test for one in part for test in one.first_tests()], _FEW_ROWS)
-        first = few | _count(engine, texts, [test for one in part for test in one.more_tests(few)], _FIRST_ROWS)
-        every = _count(engine, texts, [test for one in part for test in one.tests_of_all(first)])
-        hints = _count(engine, texts, [test for one in part for test in one.tests_for_hints(first, every)])
-        for one in part:
-            one.counts = every | hints
-    problems = [problem for one in decisions if (problem := one.problem()) is not None]
+    decisions = {name: _TypeDecision(name, options) for name in names}
+    few = _count_first(engine, texts, {name: one.first_tests() for name, one in decisions.items()}, _FEW_ROWS)
+    more = {name: one.more_tests(few[name]) for name, one in decisions.items()}
+    counted = _count_first(engine, texts, more, _FIRST_ROWS)
+    first = {name: few[name] | counted[name] for name in names}
+    every = _count(engine, texts, {name: one.tests_of_all(first[name]) for name, one in decisions.items()})
+    of_hints = {name: one.tests_for_hints(first[name], every[name]) for name, one in decisions.items()}
+    hints = _count(engine, texts, of_hints)
+    for name, one in decisions.items():
+        one.counts = every[name] | hints[name]
+    problems = [problem for one in decisions.values() if (problem := one.problem()) is not None]
     if problems:
         raise PolicyError(problems)
-    columns = [one.decision() for one in decisions]
+    columns = [one.decision() for one in decisions.values()]
     return _with_marks(engine, texts, columns) if any(one.fits.marks for one in columns) else columns
 
 
 def _with_marks(engine: Engine, texts: Relation, columns: list[ReadColumn]) -> list[ReadColumn]:
     """Note the marks with which numbers that are read with a point would be numbers too."""
-    measured: dict[str, Fits] = {}
-    for one in columns:
-        if one.is_fraction:
-            tests = [_Test(one.name, "number", marks=marks) for marks in CUSTOMARY]
-            present, *counts = _count(engine, texts, [_Test(one.name, "present"), *tests]).values()
-            fit = tuple(marks for marks, count in zip(CUSTOMARY, counts, strict=True) if count == present)
-            measured[one.name] = Fits(marks=fit)
+    fractions = [one.name for one in columns if one.is_fraction]
+    tests = {name: [_Test(name, "number", marks=marks) for marks in CUSTOMARY] for name in fractions}
+    counts = _count(engine, texts, {name: [_Test(name, "present"), *tests[name]] for name in fractions})
+    measured = {}
+    for name, counted in counts.items():
+        present = counted[_Test(name, "present")]
+        measured[name] = Fits(marks=tuple(test.marks for test in tests[name] if counted[test] == present))
     return [replace(one, fits=measured.get(one.name, one.fits)) for one in columns]
 
 
@@ -214,7 +221,7 @@ class _TypeDecision:
         present = counts[self._present]
         types = _TYPES if self._wanted is None else (self._wanted,)
         kind = "survives" if self._wanted is None else "casts"
-        decimals = [test.type for test in counts if test.column == self._name and (test.type or "").startswith("DEC")]
+        decimals = [test.type for test in counts if (test.type or "").startswith("DEC")]
         tests = [
             *self._by_format(self._dates),
             *(self._test(kind, type_) for type_ in dict.fromkeys([*types, *decimals])),
@@ -226,7 +233,7 @@ class _TypeDecision:
         present = self.counts[self._present] or 0
         if self._wanted in (None, "VARCHAR") or not present or self._chosen(self.counts) is not None:
             return None
-        passed = max(self.counts[test] or 0 for test in self.counts if self._is_cast(test))
+        passed = max(count or 0 for test, count in self.counts.items() if test.kind in ("casts", "parses"))
         return (
             f"source.types: {present - passed:,} of the {present:,} values of {Identifier(self._name)} are no"
             f" {self._wanted}; name another type, {self._remedy()}, or what stands for NULL (source.null)."
@@ -236,9 +243,6 @@ class _TypeDecision:
         if (self._wanted or "").startswith(_NUMBERS):
             return "the marks of its numbers (source.decimal, source.thousands)"
         return "the format of its dates (source.dates)"
-
-    def _is_cast(self, test: _Test) -> bool:
-        return test.column == self._name and test.kind in ("casts", "parses")
 
     def decision(self) -> ReadColumn:
         """The type of the column, and why."""
@@ -278,7 +282,7 @@ class _TypeDecision:
 
     def _fits(self, present: int) -> Fits:
         """List what would read all values of a column that stays text."""
-        passed = {test for test, count in self.counts.items() if test.column == self._name and count == present}
+        passed = {test for test, count in self.counts.items() if count == present}
         if not present:
             return Fits()
         if self._test("casts", "BIGINT") in passed and self._test("number") in passed:
@@ -317,20 +321,36 @@ class _TypeDecision:
         )
 
 
-def _count(
-    engine: Engine, texts: Relation, tests: Sequence[_Test], limit: int | None = None
-) -> dict[_Test, int | None]:
-    """Count the values that pass each test."""
-    if not tests:
-        return {}
-    row = engine.query_one("engine/count_texts", table=texts, tests=[test.arguments() for test in tests], limit=limit)
-    return dict(zip(tests, row, strict=True))
+def _count(engine: Engine, texts: Relation, tests: _Tests) -> dict[str, _Counts]:
+    """Count the values of each column that pass each of its tests: a statement for so many columns."""
+    counts: dict[str, _Counts] = {name: {} for name in tests}
+    for part in _parts([name for name, of in tests.items() if of], _COLUMNS_A_STATEMENT):
+        asked = [test for name in part for test in tests[name]]
+        row = engine.query_one("engine/count_texts", table=texts, tests=[test.arguments() for test in asked])
+        for test, count in zip(asked, row, strict=True):
+            counts[test.column][test] = count
+    return counts
 
 
-def _parts(decisions: Sequence[_TypeDecision]) -> Iterator[list[_TypeDecision]]:
-    rest = iter(decisions)
-    while part := list(islice(rest, _COLUMNS_A_STATEMENT)):
-        yield part
+def _count_first(engine: Engine, texts: Relation, tests: _Tests, limit: int) -> dict[str, _Counts]:
+    """Count the same in the first rows: columns with the same tests are taken together, as planning is what costs."""
+    same: dict[tuple[_Test, ...], list[str]] = {}
+    for name, of in tests.items():
+        same.setdefault(tuple(replace(test, column="text") for test in of), []).append(name)
+    counts: dict[str, _Counts] = {}
+    for asked, names in same.items():
+        arguments = [test.arguments() for test in asked]
+        for part in _parts(names, _COLUMNS_TOGETHER):
+            columns = [Identifier(name) for name in part]
+            rows = engine.query("engine/count_first_texts", table=texts, columns=columns, tests=arguments, limit=limit)
+            counts |= {
+                name: dict(zip(tests[name], row, strict=True)) for name, (_, *row) in zip(part, rows, strict=True)
+            }
+    return counts
+
+
+def _parts(names: Sequence[str], most: int) -> Iterator[Sequence[str]]:
+    return (names[start : start + most] for start in range(0, len(names), most))
 
 
 def type_of_format(format_: str) -> str:
