@@ -39,6 +39,11 @@ _FORMS = {  # of kinds of tests; with a plus a number has fewer digits than one 
     "punctuated": rf"\s*[-+]?[0-9]([0-9.,'\x{{2019}}{_BLANK}]*[0-9])?\s*",
     "amount": rf"\s*[-(]?[{_BLANK}]*{_SIGN}[{_BLANK}]*-?({_WHOLE}([.,][0-9]+)?|[.,][0-9]+)[{_BLANK}]*{_SIGN}[-)]?\s*",
 }
+_YEAR = r"(19|20)[0-9]{2}"
+_OF_TIME = {  # kinds of tests for times that no format of dates reads
+    "quarters": rf"(?i)\s*({_YEAR}[-/ ]?Q[1-4]|Q[1-4][-/ ]?{_YEAR})\s*",
+    "days of the week": r"(?i)\s*(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?\s*",
+}
 _NUMBERS = ("BIGINT", "HUGEINT", "DOUBLE", "DECIMAL")
 _TYPES = ("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP", "TIME")  # the first that all values survive
 _OF_POLICY = {  # types that columns of texts are tried with, so that people are told what to write
@@ -59,13 +64,25 @@ _DAY_PARTS = ("%Y", "%y", "%d", "%j", "%m", "%b", "%B", "%c", "%x", "%G")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _DAYS = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
 _SHORT_DAYS = ("%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%m-%y")
-_WITH_NAMES = ("%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y")
-_MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%m-%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y")
+_NAMED = ("%d-{0}-%Y", "%d {0} %Y", "%d. {0} %Y", "{0} %d, %Y", "{0} %d %Y", "%Y-{0}-%d", "%Y {0} %d")
+_WITH_NAMES = (
+    *(form.format(month) for form in _NAMED for month in ("%b", "%B")),
+    *("%d-%b-%y", "%d %b %y", "%d%b%Y"),
+    *(
+        f"{day}, {form}"
+        for day, month in (("%a", "%b"), ("%A", "%B"))
+        for form in (f"%d {month} %Y", f"{month} %d, %Y")
+    ),
+    *("%d %b %Y %H:%M", "%d %b %Y %H:%M:%S", "%a, %d %b %Y %H:%M:%S %z"),
+)
+_MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%m-%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y", "%Y-%b")
+_WEEKS = ("%G-W%V", "%G-W%V-%u")
 USUAL_DATES = (
     *(day + clock for clock in _CLOCKS for day in _DAYS),
     *_SHORT_DAYS,
     *_WITH_NAMES,
     *_MONTHS,
+    *_WEEKS,
 )
 """Formats of dates that a text column is tried with, so that people are told what to write."""
 
@@ -81,7 +98,7 @@ class _Test:
     marks: NumberMarks = PLAIN
 
     def arguments(self) -> dict[str, object]:
-        pattern = _FORMS.get(self.kind)
+        pattern = (_FORMS | _OF_TIME).get(self.kind)
         if self.kind == "casts" and self.type is not None:
             pattern = _lossless(self.type)
         return {
@@ -90,7 +107,7 @@ class _Test:
             "type": None if self.type is None else Markup(self.type),
             "format": None if self.format is None else Text(self.format),
             "finite": self.type in _FINITE,
-            "has_year": self.format is not None and "%Y" in self.format,
+            "has_year": self.format is not None and ("%Y" in self.format or "%G" in self.format),
             "marks": marks_of(self.marks, self.type or "DOUBLE"),
             "pattern": None if pattern is None else Text(pattern),
         }
@@ -173,7 +190,7 @@ class _TypeDecision:
         if self._wanted is not None:
             return [self._present]
         survives = [self._test("survives", type_) for type_ in _TYPES]
-        hints = [self._test(kind) for kind in ("number", "dated", "punctuated", "amount")]
+        hints = [self._test(kind) for kind in ("number", "dated", "punctuated", "amount", *_OF_TIME)]
         return [self._present, *self._by_format(self._dates), *survives, self._test("scale"), *hints]
 
     def more_tests(self, few: Mapping[_Test, int | None]) -> list[_Test]:
@@ -209,6 +226,7 @@ class _TypeDecision:
         tried = [*self._by_format(USUAL_DATES), *self._of_types()]
         dates = [test for test in tried if first.get(test) == present]
         amounts = [punctuated, amount] if first[amount] == present else []
+        dates += [test for test in map(self._test, _OF_TIME) if first.get(test) == present]
         if 2 * max(first[number] or 0, first[punctuated] or 0) <= present:
             return [*dates, *amounts]
         return [number, self._test("casts", "BIGINT"), *self._of_marks(), *dates, *amounts]
@@ -302,6 +320,10 @@ class _TypeDecision:
             return f"text, as its values would be written otherwise; source.types ({fits.type}) reads them"
         if fits.dates:
             return f"text; its values fit the dates {' and '.join(fits.dates)}: source.dates reads them as dates"
+        if kind := next((kind for kind in _OF_TIME if self.counts.get(self._test(kind)) == present > 0), None):
+            return (
+                f"text; its values are {kind}, which no format of dates reads: a hierarchy (mapping) generalizes them"
+            )
         if fits.marks:
             return f"text; its values are numbers with {' or '.join(map(str, fewest(fits.marks)))}: say it in source"
         counts = {test: count for test, count in self.counts.items() if test == self._test("number")}
