@@ -353,7 +353,7 @@ def test_many_columns_take_few_statements(memory: DuckDBEngine, tmp_path: Path, 
 
 
 def test_numbers_that_other_marks_fit_are_counted_together(memory: DuckDBEngine, tmp_path: Path) -> None:
-    """Where a column has marks of its own, all fractions are held against marks, fifty columns a statement."""
+    """All fractions are held against marks, fifty columns a statement, once a column has marks of its own."""
     path = tmp_path / "c.csv"
     path.write_text(";".join(f"c{n}" for n in range(30)) + "\n" + "1,5;" + ";".join(["1.234"] * 29) + "\n")
     statements: list[str] = []
