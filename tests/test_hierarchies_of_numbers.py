@@ -172,3 +172,12 @@ def test_intervals_beyond_the_decimals_of_their_bounds_are_refused(
     with pytest.raises(PolicyError, match=r"'the \"column\"': .* has no room for interval widths"):
         build(engine, "DECIMAL(9, 2)", [Decimal("1.5")], intervals=widths, origin=origin)
     build(engine, "DECIMAL(9, 2)", [Decimal("1.5")], intervals=[10**35])
+
+
+@pytest.mark.parametrize("type_", ["DECIMAL(9, 2)", "DECIMAL(18, 3)", "DECIMAL(18, 9)", "DECIMAL(38, 3)"])
+@pytest.mark.parametrize("places", [1, 10, 14, 15, 16])
+def test_narrow_intervals_of_decimals_are_counted_in_wide_numbers(engines: Any, type_: str, places: int) -> None:
+    values = [Decimal("-9999999.25"), Decimal(0), Decimal("1.5"), Decimal("9999999.75")]
+    rows = build_on_both(engines, type_, values, intervals=[float(f"1e-{places}"), 1])
+    shown = {Decimal(value): of[1] for value, of in labels(rows).items()}
+    assert shown == {value: f"[{math.floor(value)}-{math.floor(value) + 1})" for value in values}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.star import CLASS_NUMBER
 from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.hierarchies.limits import limit_problem, limits_of
@@ -57,11 +56,12 @@ def problems(subject: PlanSubject) -> Iterator[str]:
         known = subject.dialect.tells_other_types_apart
         if attribute.role in (Role.SENSITIVE, Role.INSENSITIVE) and not column.has_exact_text and not known:
             yield f"{place}: {known.lacking}"
-        yield from _show_problems(place, column, attribute, subject.released_by)
+        yield from _show_problems(place, column, attribute, subject)
         if column.name in subject.opposite:
             yield (
                 f"{place}: it holds Infinity and -Infinity, between which there is no number for show:"
-                f" {attribute.show.value}; use show: bounds, give bottom or top, or leave these rows out in a view."
+                f" {attribute.show.value}; use show: bounds, give bottom or top, or leave these rows out"
+                f" {subject.place_of_names}."
             )
         if attribute.sets != "list" and (attribute.hierarchy is not None or not column.kind.is_nominal):
             yield f"{place}: sets is for texts without a hierarchy, and this column shows no sets; leave it out."
@@ -137,19 +137,17 @@ def _hierarchy_problems(place: str, column: Column, hierarchy: Hierarchy) -> Ite
         yield f"{place}: there is no file {hierarchy.csv} to read the hierarchy from."
 
 
-def _show_problems(
-    place: str, column: Column, attribute: AttributeSection, dialects: Sequence[type[Dialect]]
-) -> Iterator[str]:
+def _show_problems(place: str, column: Column, attribute: AttributeSection, subject: PlanSubject) -> Iterator[str]:
     show = attribute.show
     if show is Show.LABEL or show.is_centre or show.is_pseudonym:
         return
     kinds, needed = _SHOWN[show]
     if column.kind not in kinds:
         yield (
-            f"{place}: show: {show.value} needs {needed}, and the column is {column.type}; cast it in a view, or leave"
+            f"{place}: show: {show.value} needs {needed}, and the column is {column.type}; {subject.recast}, or leave"
             " show out."
         )
-    if show is Show.RANGE and (lacking := [d.has_ranges.lacking for d in dialects if not d.has_ranges]):
+    if show is Show.RANGE and (lacking := [d.has_ranges.lacking for d in subject.released_by if not d.has_ranges]):
         yield f"{place}: show: {lacking[0]}"
     kind = attribute.hierarchy.kind if attribute.hierarchy is not None else "none"
     if show is not Show.MEAN and kind not in ("none", "intervals", "date"):

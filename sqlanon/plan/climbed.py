@@ -29,7 +29,8 @@ def climb_problems(subject: PlanSubject) -> Iterator[str]:
         if hierarchy.intervals is not None and column.kind is not Kind.INTEGER:
             yield (
                 f"{place}: {algorithm.name} takes intervals of whole numbers, and the column is {column.type}; write"
-                " the hierarchy as a file (sqlanon hierarchy export) and give it as csv, or cast the column in a view."
+                " the hierarchy as a file (sqlanon hierarchy export) and give it as csv, or"
+                f" {subject.recast}."
             )
         try:
             lines = _lines_of(column, hierarchy)

@@ -33,7 +33,7 @@ def as_text_problems(subject: PlanSubject) -> Iterator[str]:
         elif attribute.role is Role.SENSITIVE and (column.kind.is_numeric or column.kind.has_day):
             yield (
                 f"{place}: as: text would have models judge the order of texts, not that of {column.kind} values;"
-                " cast the column in a view, or write a .csv file."
+                f" {subject.recast}, or write a .csv file."
             )
 
 

@@ -43,7 +43,7 @@ SMALL_DOMAIN = 50_000  # combinations; so few are counted whatever the number of
 def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) -> Profile:
     """Measure a table and propose a role for each of its columns.
 
-    One statement for each twenty columns, one for each ten of texts or whole numbers, one for each twenty columns of
+    One statement for each twenty columns, one for each 25 of texts or whole numbers, one for each twenty columns of
     few values, quasi-identifiers that are numbers and, up to two, of few texts; one question (see `Engine.query_each`)
     for each other column whose values are not all different, identifier, pair (of quasi-identifiers, and of one with a
     sensitive attribute) and the whole combination.

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon import anonymize, verify_release
-from sqlanon.api.calls import draft
+from sqlanon.api.calls import draft, draft_policy
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.number_marks import CUSTOMARY, THOUSANDS, NumberMarks
 from sqlanon.engines.read_options import FileReading, ReadOptions
@@ -141,6 +141,31 @@ def test_numbers_come_out_as_they_were_written(
         (["31-Jan-2020"], "%d-%b-%Y: source.dates", {"dates": ("%d-%b-%Y",)}),
         (["2020-07", "2019-12"], "%Y-%m: source.dates", {}),
         (["07/2020", "12/2019"], "%m/%Y: source.dates", {}),
+        (["12 Mar 2020", "1 Apr 2021"], "%d %b %Y: source.dates", {"dates": ("%d %b %Y",)}),
+        (["12. March 2020", "13. April 2020"], "%d. %B %Y: source.dates", {"dates": ("%d. %B %Y",)}),
+        (["March 12 2020", "April 3 2021"], "%B %d %Y: source.dates", {"dates": ("%B %d %Y",)}),
+        (["12MAR2020", "13APR2020"], "%d%b%Y: source.dates", {"dates": ("%d%b%Y",)}),
+        (["12 Mar 20", "13 Apr 21"], "%d %b %y: source.dates", {}),
+        (["Thursday, March 12, 2020"], "%A, %B %d, %Y: source.dates", {"dates": ("%A, %B %d, %Y",)}),
+        (["12 Mar 2020 10:30"], "%d %b %Y %H:%M: source.dates", {"dates": ("%d %b %Y %H:%M",)}),
+        (["March 2020", "April 2021"], "%B %Y: source.dates", {}),
+        (["2020-W07", "2020-W53"], "%G-W%V: source.dates", {}),
+        (["2020-W07-1", "2020-W08-3"], "%G-W%V-%u: source.dates", {}),
+        (["2020-Q1", "2021-Q4"], "quarters, which no format of dates reads", {}),
+        (["Q1 2020", "q3 2021"], "quarters, which no format of dates reads", {}),
+        (["2020Q1", "2020Q2"], "quarters, which no format of dates reads", {}),
+        (["Monday", "tuesday"], "days of the week, which no format", {}),
+        (["Mon", "Thu"], "days of the week, which no format", {}),
+        (["Q1", "Q2"], None, {}),
+        (["April", "June"], None, {}),
+        (["Sunday Times", "Monday Club"], None, {}),
+        (["MON-123", "TUE-456"], None, {}),
+        (["X2020Q1", "X2020Q2"], None, {}),
+        (["2020-X07", "2020-A1"], None, {}),
+        (["W07", "W08"], None, {}),
+        (["12ab345", "13cd456"], None, {}),
+        (["Model 2020", "Model 2021"], None, {}),
+        (["9999-Q1", "1234-Q2"], None, {}),
         (["10:30", "11:45"], "source.types (time)", {}),
         (["2020-01-01 12:00:00.123", "2020-01-01 12:00:00.120"], "(timestamp)", {"types": {"x": "timestamp"}}),
         (["2020-01-01 12:00", "2020-01-02 13:30"], "(timestamp)", {"types": {"x": "timestamp"}}),
@@ -161,6 +186,21 @@ def test_what_would_make_more_of_a_text_is_said_and_drafted_where_it_is_the_only
     shown = {key: value for key, value in reading.options.given().items() if key not in ("delimiter", "header")}
     assert shown == drafted
     assert (reading.columns[1].type == "VARCHAR") == (not drafted)
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("2{n:03d}-Q1", "its values are quarters"),
+        ("2{n:03d}-W07", "%G-W%V"),
+        ("March 2{n:03d}", "%B %Y"),
+        ("Q{q} 20{n:02d}", "its values are quarters"),
+    ],
+)
+def test_dates_that_are_read_as_text_are_no_identifiers_in_silence(tmp_path: Path, form: str, said: str) -> None:
+    path = write(tmp_path / "c.csv", [form.format(n=n % 100, q=n % 4 + 1) for n in range(60)])
+    (line,) = [line for line in draft_policy(None, str(path), trying=False).splitlines() if line.startswith("  x:")]
+    assert said in line
 
 
 def test_marks_are_drafted_only_where_they_fit_all_numbers(memory: DuckDBEngine, tmp_path: Path) -> None:

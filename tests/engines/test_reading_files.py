@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -326,6 +327,38 @@ def test_a_file_is_read_once(memory: DuckDBEngine, tmp_path: Path) -> None:
     path.unlink()
     assert rows(memory, reading) == [(1, "x")]
     assert memory.columns(reading.relation)[0].kind is Kind.INTEGER
+
+
+@pytest.mark.parametrize("ending", ["csv", "ndjson"])
+def test_many_columns_take_few_statements(memory: DuckDBEngine, tmp_path: Path, ending: str) -> None:
+    """Columns that are tried with the same types are one column of a statement, whose planning costs most."""
+    values = ["7", "x", "1.50", "2024-01-31", ""]
+    fields = {f"c{n}": values[n % 5] for n in range(600)}
+    path = tmp_path / f"wide.{ending}"
+    path.write_text(
+        f"{','.join(fields)}\n{','.join(fields.values())}\n"
+        if ending == "csv"
+        else json.dumps({name: value or None for name, value in fields.items()})
+    )
+    sent: list[tuple[str, int]] = []
+    memory.listener = lambda statement, _seconds, _rows: sent.append((statement.name, statement.text.count("count(")))
+    reading = read(memory, path)
+    names = Counter(name for name, _ in sent)
+    assert [one.type for one in reading.columns[:5]] == ["BIGINT", "VARCHAR", "DECIMAL(18,2)", "DATE", "VARCHAR"]
+    assert [one.type for one in reading.columns] == 120 * [one.type for one in reading.columns[:5]]
+    assert names["engine/count_first_texts"] <= 2 + 5  # 500 columns, and the rest; one for each kind of column
+    assert names["engine/count_texts"] <= 2 * 600 / 50
+    assert max(number for name, number in sent if name == "engine/count_read_values") <= 251
+
+
+def test_numbers_that_other_marks_fit_are_counted_together(memory: DuckDBEngine, tmp_path: Path) -> None:
+    """All fractions are held against marks, fifty columns a statement, once a column has marks of its own."""
+    path = tmp_path / "c.csv"
+    path.write_text(";".join(f"c{n}" for n in range(30)) + "\n" + "1,5;" + ";".join(["1.234"] * 29) + "\n")
+    statements: list[str] = []
+    memory.listener = lambda statement, _seconds, _rows: statements.append(statement.name)
+    assert all(one.fits.marks for one in read(memory, path).columns)
+    assert statements.count("engine/count_texts") <= 3
 
 
 _FIELDS = st.one_of(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from markupsafe import Markup
 
@@ -20,6 +19,7 @@ from sqlanon.sql import Identifier, Relation, Text
 _FEW_ROWS = 50
 _FIRST_ROWS = 2_000
 _COLUMNS_A_STATEMENT = 50
+_COLUMNS_TOGETHER = 500  # whose first texts are one column of a statement
 _FINITE = ("DOUBLE", "DATE", "TIMESTAMP")
 _DAY = r"\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6}0*)?)?"
@@ -38,6 +38,11 @@ _FORMS = {  # of kinds of tests; with a plus a number has fewer digits than one 
     "number": r"\s*(-?[1-9][0-9]*(\.[0-9]+)?|[-+]?(0|[1-9][0-9]{0,5})(\.[0-9]+)?|[-+]?\.[0-9]+)([eE][-+]?[0-9]+)?\s*",
     "punctuated": rf"\s*[-+]?[0-9]([0-9.,'\x{{2019}}{_BLANK}]*[0-9])?\s*",
     "amount": rf"\s*[-(]?[{_BLANK}]*{_SIGN}[{_BLANK}]*-?({_WHOLE}([.,][0-9]+)?|[.,][0-9]+)[{_BLANK}]*{_SIGN}[-)]?\s*",
+}
+_YEAR = r"(19|20)[0-9]{2}"
+_OF_TIME = {  # kinds of tests for times that no format of dates reads
+    "quarters": rf"(?i)\s*({_YEAR}[-/ ]?Q[1-4]|Q[1-4][-/ ]?{_YEAR})\s*",
+    "days of the week": r"(?i)\s*(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?\s*",
 }
 _NUMBERS = ("BIGINT", "HUGEINT", "DOUBLE", "DECIMAL")
 _TYPES = ("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP", "TIME")  # the first that all values survive
@@ -59,13 +64,25 @@ _DAY_PARTS = ("%Y", "%y", "%d", "%j", "%m", "%b", "%B", "%c", "%x", "%G")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _DAYS = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
 _SHORT_DAYS = ("%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%m-%y")
-_WITH_NAMES = ("%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y")
-_MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%m-%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y")
+_NAMED = ("%d-{0}-%Y", "%d {0} %Y", "%d. {0} %Y", "{0} %d, %Y", "{0} %d %Y", "%Y-{0}-%d", "%Y {0} %d")
+_WITH_NAMES = (
+    *(form.format(month) for form in _NAMED for month in ("%b", "%B")),
+    *("%d-%b-%y", "%d %b %y", "%d%b%Y"),
+    *(
+        f"{day}, {form}"
+        for day, month in (("%a", "%b"), ("%A", "%B"))
+        for form in (f"%d {month} %Y", f"{month} %d, %Y")
+    ),
+    *("%d %b %Y %H:%M", "%d %b %Y %H:%M:%S", "%a, %d %b %Y %H:%M:%S %z"),
+)
+_MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%m-%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y", "%Y-%b")
+_WEEKS = ("%G-W%V", "%G-W%V-%u")
 USUAL_DATES = (
     *(day + clock for clock in _CLOCKS for day in _DAYS),
     *_SHORT_DAYS,
     *_WITH_NAMES,
     *_MONTHS,
+    *_WEEKS,
 )
 """Formats of dates that a text column is tried with, so that people are told what to write."""
 
@@ -81,7 +98,7 @@ class _Test:
     marks: NumberMarks = PLAIN
 
     def arguments(self) -> dict[str, object]:
-        pattern = _FORMS.get(self.kind)
+        pattern = (_FORMS | _OF_TIME).get(self.kind)
         if self.kind == "casts" and self.type is not None:
             pattern = _lossless(self.type)
         return {
@@ -90,10 +107,15 @@ class _Test:
             "type": None if self.type is None else Markup(self.type),
             "format": None if self.format is None else Text(self.format),
             "finite": self.type in _FINITE,
-            "has_year": self.format is not None and "%Y" in self.format,
+            "has_year": self.format is not None and ("%Y" in self.format or "%G" in self.format),
             "marks": marks_of(self.marks, self.type or "DOUBLE"),
             "pattern": None if pattern is None else Text(pattern),
         }
+
+
+_Counts = dict[_Test, int | None]
+_Tests = Mapping[str, Sequence[_Test]]
+"""The tests of columns, by name."""
 
 
 def marks_of(marks: NumberMarks, type_: str | None) -> dict[str, object] | None:
@@ -106,30 +128,32 @@ def marks_of(marks: NumberMarks, type_: str | None) -> dict[str, object] | None:
 
 def decide_types(engine: Engine, texts: Relation, names: Sequence[str], options: ReadOptions) -> list[ReadColumn]:
     """Decide on a type for each column of a table of texts; raises PolicyError where a policy's type does not fit."""
-    decisions = [_TypeDecision(name, options) for name in names]
-    for part in _parts(decisions):
-        few = _count(engine, texts, [test for one in part for test in one.first_tests()], _FEW_ROWS)
-        first = few | _count(engine, texts, [test for one in part for test in one.more_tests(few)], _FIRST_ROWS)
-        every = _count(engine, texts, [test for one in part for test in one.tests_of_all(first)])
-        hints = _count(engine, texts, [test for one in part for test in one.tests_for_hints(first, every)])
-        for one in part:
-            one.counts = every | hints
-    problems = [problem for one in decisions if (problem := one.problem()) is not None]
+    decisions = {name: _TypeDecision(name, options) for name in names}
+    few = _count_first(engine, texts, {name: one.first_tests() for name, one in decisions.items()}, _FEW_ROWS)
+    more = {name: one.more_tests(few[name]) for name, one in decisions.items()}
+    counted = _count_first(engine, texts, more, _FIRST_ROWS)
+    first = {name: few[name] | counted[name] for name in names}
+    every = _count(engine, texts, {name: one.tests_of_all(first[name]) for name, one in decisions.items()})
+    of_hints = {name: one.tests_for_hints(first[name], every[name]) for name, one in decisions.items()}
+    hints = _count(engine, texts, of_hints)
+    for name, one in decisions.items():
+        one.counts = every[name] | hints[name]
+    problems = [problem for one in decisions.values() if (problem := one.problem()) is not None]
     if problems:
         raise PolicyError(problems)
-    columns = [one.decision() for one in decisions]
+    columns = [one.decision() for one in decisions.values()]
     return _with_marks(engine, texts, columns) if any(one.fits.marks for one in columns) else columns
 
 
 def _with_marks(engine: Engine, texts: Relation, columns: list[ReadColumn]) -> list[ReadColumn]:
     """Note the marks with which numbers that are read with a point would be numbers too."""
-    measured: dict[str, Fits] = {}
-    for one in columns:
-        if one.is_fraction:
-            tests = [_Test(one.name, "number", marks=marks) for marks in CUSTOMARY]
-            present, *counts = _count(engine, texts, [_Test(one.name, "present"), *tests]).values()
-            fit = tuple(marks for marks, count in zip(CUSTOMARY, counts, strict=True) if count == present)
-            measured[one.name] = Fits(marks=fit)
+    fractions = [one.name for one in columns if one.is_fraction]
+    tests = {name: [_Test(name, "number", marks=marks) for marks in CUSTOMARY] for name in fractions}
+    counts = _count(engine, texts, {name: [_Test(name, "present"), *tests[name]] for name in fractions})
+    measured = {}
+    for name, counted in counts.items():
+        present = counted[_Test(name, "present")]
+        measured[name] = Fits(marks=tuple(test.marks for test in tests[name] if counted[test] == present))
     return [replace(one, fits=measured.get(one.name, one.fits)) for one in columns]
 
 
@@ -166,7 +190,7 @@ class _TypeDecision:
         if self._wanted is not None:
             return [self._present]
         survives = [self._test("survives", type_) for type_ in _TYPES]
-        hints = [self._test(kind) for kind in ("number", "dated", "punctuated", "amount")]
+        hints = [self._test(kind) for kind in ("number", "dated", "punctuated", "amount", *_OF_TIME)]
         return [self._present, *self._by_format(self._dates), *survives, self._test("scale"), *hints]
 
     def more_tests(self, few: Mapping[_Test, int | None]) -> list[_Test]:
@@ -202,6 +226,7 @@ class _TypeDecision:
         tried = [*self._by_format(USUAL_DATES), *self._of_types()]
         dates = [test for test in tried if first.get(test) == present]
         amounts = [punctuated, amount] if first[amount] == present else []
+        dates += [test for test in map(self._test, _OF_TIME) if first.get(test) == present]
         if 2 * max(first[number] or 0, first[punctuated] or 0) <= present:
             return [*dates, *amounts]
         return [number, self._test("casts", "BIGINT"), *self._of_marks(), *dates, *amounts]
@@ -214,7 +239,7 @@ class _TypeDecision:
         present = counts[self._present]
         types = _TYPES if self._wanted is None else (self._wanted,)
         kind = "survives" if self._wanted is None else "casts"
-        decimals = [test.type for test in counts if test.column == self._name and (test.type or "").startswith("DEC")]
+        decimals = [test.type for test in counts if (test.type or "").startswith("DEC")]
         tests = [
             *self._by_format(self._dates),
             *(self._test(kind, type_) for type_ in dict.fromkeys([*types, *decimals])),
@@ -226,7 +251,7 @@ class _TypeDecision:
         present = self.counts[self._present] or 0
         if self._wanted in (None, "VARCHAR") or not present or self._chosen(self.counts) is not None:
             return None
-        passed = max(self.counts[test] or 0 for test in self.counts if self._is_cast(test))
+        passed = max(count or 0 for test, count in self.counts.items() if test.kind in ("casts", "parses"))
         return (
             f"source.types: {present - passed:,} of the {present:,} values of {Identifier(self._name)} are no"
             f" {self._wanted}; name another type, {self._remedy()}, or what stands for NULL (source.null)."
@@ -236,9 +261,6 @@ class _TypeDecision:
         if (self._wanted or "").startswith(_NUMBERS):
             return "the marks of its numbers (source.decimal, source.thousands)"
         return "the format of its dates (source.dates)"
-
-    def _is_cast(self, test: _Test) -> bool:
-        return test.column == self._name and test.kind in ("casts", "parses")
 
     def decision(self) -> ReadColumn:
         """The type of the column, and why."""
@@ -278,7 +300,7 @@ class _TypeDecision:
 
     def _fits(self, present: int) -> Fits:
         """List what would read all values of a column that stays text."""
-        passed = {test for test, count in self.counts.items() if test.column == self._name and count == present}
+        passed = {test for test, count in self.counts.items() if count == present}
         if not present:
             return Fits()
         if self._test("casts", "BIGINT") in passed and self._test("number") in passed:
@@ -298,6 +320,10 @@ class _TypeDecision:
             return f"text, as its values would be written otherwise; source.types ({fits.type}) reads them"
         if fits.dates:
             return f"text; its values fit the dates {' and '.join(fits.dates)}: source.dates reads them as dates"
+        if kind := next((kind for kind in _OF_TIME if self.counts.get(self._test(kind)) == present > 0), None):
+            return (
+                f"text; its values are {kind}, which no format of dates reads: a hierarchy (mapping) generalizes them"
+            )
         if fits.marks:
             return f"text; its values are numbers with {' or '.join(map(str, fewest(fits.marks)))}: say it in source"
         counts = {test: count for test, count in self.counts.items() if test == self._test("number")}
@@ -317,20 +343,36 @@ class _TypeDecision:
         )
 
 
-def _count(
-    engine: Engine, texts: Relation, tests: Sequence[_Test], limit: int | None = None
-) -> dict[_Test, int | None]:
-    """Count the values that pass each test."""
-    if not tests:
-        return {}
-    row = engine.query_one("engine/count_texts", table=texts, tests=[test.arguments() for test in tests], limit=limit)
-    return dict(zip(tests, row, strict=True))
+def _count(engine: Engine, texts: Relation, tests: _Tests) -> dict[str, _Counts]:
+    """Count the values of each column that pass each of its tests: a statement for so many columns."""
+    counts: dict[str, _Counts] = {name: {} for name in tests}
+    for part in _parts([name for name, of in tests.items() if of], _COLUMNS_A_STATEMENT):
+        asked = [test for name in part for test in tests[name]]
+        row = engine.query_one("engine/count_texts", table=texts, tests=[test.arguments() for test in asked])
+        for test, count in zip(asked, row, strict=True):
+            counts[test.column][test] = count
+    return counts
 
 
-def _parts(decisions: Sequence[_TypeDecision]) -> Iterator[list[_TypeDecision]]:
-    rest = iter(decisions)
-    while part := list(islice(rest, _COLUMNS_A_STATEMENT)):
-        yield part
+def _count_first(engine: Engine, texts: Relation, tests: _Tests, limit: int) -> dict[str, _Counts]:
+    """Count the same in the first rows: columns with the same tests are taken together, as planning is what costs."""
+    same: dict[tuple[_Test, ...], list[str]] = {}
+    for name, of in tests.items():
+        same.setdefault(tuple(replace(test, column="text") for test in of), []).append(name)
+    counts: dict[str, _Counts] = {}
+    for asked, names in same.items():
+        arguments = [test.arguments() for test in asked]
+        for part in _parts(names, _COLUMNS_TOGETHER):
+            columns = [Identifier(name) for name in part]
+            rows = engine.query("engine/count_first_texts", table=texts, columns=columns, tests=arguments, limit=limit)
+            counts |= {
+                name: dict(zip(tests[name], row, strict=True)) for name, (_, *row) in zip(part, rows, strict=True)
+            }
+    return counts
+
+
+def _parts(names: Sequence[str], most: int) -> Iterator[Sequence[str]]:
+    return (names[start : start + most] for start in range(0, len(names), most))
 
 
 def type_of_format(format_: str) -> str:

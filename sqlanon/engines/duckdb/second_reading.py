@@ -11,6 +11,7 @@ import io
 import itertools
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,8 +190,8 @@ def refuse_equal_names(path: str, names: Sequence[str]) -> None:
     """Raise PolicyError for columns without a name, and for names that differ in nothing but case."""
     if "" in names:
         raise PolicyError(f"A column of {path} has no name: give it one.")
-    folded = [name.casefold() for name in names]
-    twice = sorted(name for name, low in zip(names, folded, strict=True) if folded.count(low) > 1)
+    times = Counter(name.casefold() for name in names)
+    twice = sorted(name for name in names if times[name.casefold()] > 1)
     if twice:
         raise PolicyError(
             f"Columns of {path} have the same name: {', '.join(twice)}. Rename them; tables do not tell upper and"

@@ -25,7 +25,8 @@ WORDS = "words"  # the pattern of values that may be names; others are not held 
 LEAST_NAMES = 20  # different ones of a column: black and white are surnames too
 LEAST_SHARE = 0.5  # of values that match, for a column to be of a kind
 EXACT_ROWS = 200_000  # of larger tables, about as many values are looked at
-COLUMNS_A_STATEMENT = 10
+COLUMNS_A_STATEMENT = 25
+LOOKED_UP_A_STATEMENT = 10  # of columns with check digits, or words to look up
 
 _Shares = dict[str, float]
 _LOOKED_FOR = {name: pattern for name, (_, pattern) in PATTERNS.items()} | {WORDS: "^[^0-9@/:_]{3,60}$"}
@@ -65,11 +66,11 @@ def measure_patterns(
         for name, shares in _measure(engine, table, portion, wanted, modulus).items()
     }
     shaped = {name: [one for one, share in of.items() if one in CHECKED and share] for name, of in shares.items()}
-    for portion in portions([one for one in looked_at if shaped.get(one.name)], COLUMNS_A_STATEMENT):
+    for portion in portions([one for one in looked_at if shaped.get(one.name)], LOOKED_UP_A_STATEMENT):
         for name, checked in _measure(engine, table, portion, shaped, modulus, checks_digits=True).items():
             shares[name] |= checked
     worded = [column for column in looked_at if shares.get(column.name, {}).pop(WORDS, 0) >= LEAST_SHARE]
-    for portion in portions(worded, COLUMNS_A_STATEMENT):
+    for portion in portions(worded, LOOKED_UP_A_STATEMENT):
         for name, share in _measure_names(engine, table, portion, modulus):
             shares[name][NAMES] = share
     return shares
@@ -136,6 +137,8 @@ def _measure(
     for column in columns:
         present = int(next(counts))
         shares = {name: int(next(counts)) / max(1, present) for name in wanted[column.name]}
+        if present < LEAST_NAMES:
+            shares.pop(WORDS, None)
         if present:
             measured[column.name] = shares
     return measured
