@@ -27,6 +27,7 @@ from typer.models import ArgumentInfo
 from sqlanon.cli import BEGAN
 from sqlanon.cli.deferred import embedded, session_limits
 from sqlanon.cli.deferred import session as sessions
+from sqlanon.cli.streams import UnwrittenOutput
 from sqlanon.engines.urls import scrubbed
 from sqlanon.errors import Cancelled, Notice, OutputError, PolicyError, SqlanonError
 from sqlanon.support import documents, environment
@@ -249,22 +250,33 @@ def _option(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 
 def _end(call: Call, work: Callable[[], int | None]) -> NoReturn:
-    """Do the work, and end with its exit code."""
+    """Do the work, write all output, and end with the exit code."""
+    try:
+        code = _worked(call, work)
+        sys.stdout.flush()
+    except UnwrittenOutput as error:
+        _forget_output()
+        call.note(f"Error: The output could not be written: {error.strerror}.")
+        code = SqlanonError.exit_code
+    raise typer.Exit(code)
+
+
+def _worked(call: Call, work: Callable[[], int | None]) -> int:
+    """Do the work, and report the error that ends it; the exit code."""
     try:
         with _notices(call):
-            code = work() or 0
+            return work() or 0
     except OutputError as error:
         _forget_output()
-        code = report(dataclasses.replace(call, json=False), error, error.exit_code)
+        return report(dataclasses.replace(call, json=False), error, error.exit_code)
     except SqlanonError as error:
-        code = report(call, error, error.exit_code)
+        return report(call, error, error.exit_code)
     except KeyboardInterrupt:
-        code = report(call, Cancelled("Interrupted."), INTERRUPTED)
-    except BrokenPipeError:
+        return report(call, Cancelled("Interrupted."), INTERRUPTED)
+    except (UnwrittenOutput, BrokenPipeError):
         raise  # Typer ends quietly when nobody reads any more
     except Exception as error:
-        code = _report_unexpected(call, error)
-    raise typer.Exit(code)
+        return _report_unexpected(call, error)
 
 
 @contextlib.contextmanager
