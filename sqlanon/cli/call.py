@@ -9,6 +9,7 @@ import functools
 import inspect
 import io
 import json
+import math
 import os
 import re
 import shlex
@@ -49,9 +50,12 @@ class Call:
     began: float = BEGAN
 
     def emit(self, data: Any) -> None:
-        """Print one JSON object on stdout; characters that it can't be encoded with are escaped as JSON does."""
+        """Print one JSON object on stdout; characters that it can't be encoded with are escaped as JSON does.
+
+        Infinities and NaN, which JSON has no numbers for, are the texts inf, -inf and nan.
+        """
         ascii_only = (sys.stdout.encoding or "ascii").lower().replace("_", "-") not in _UNICODE
-        print(json.dumps(data, ensure_ascii=ascii_only, indent=2, default=str))
+        print(json.dumps(_written(data), ensure_ascii=ascii_only, indent=2, default=str, allow_nan=False))
 
     def note(self, text: str) -> None:
         """Print a line for people on stderr."""
@@ -73,6 +77,15 @@ class Call:
                 f"The release is published, as run {run}, but the output could not be written: {error.strerror}."
                 f" `sqlanon show {run}` and `sqlanon report {run}` show it."
             ) from error
+
+
+def _written(data: Any) -> Any:
+    """Replace numbers that JSON can't write by their texts."""
+    if isinstance(data, dict):
+        return {key: _written(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_written(value) for value in data]
+    return str(data) if isinstance(data, float) and not math.isfinite(data) else data
 
 
 _DATABASE = "Limits of the database session"

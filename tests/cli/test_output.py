@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from sqlanon.cli.call import Call
+from sqlanon.engines.session_limits import EngineOptions
 from tests.cli.support import PROGRAM, ROOT, call, execute, make_patients, query, write_policy
 from tests.random_cases import many
 
@@ -149,3 +152,12 @@ def test_output_that_nothing_takes_is_said_in_a_sentence(database_url: str, tmp_
         assert (done.returncode, "the output could not be written" in error.lower()) == (code, True), done.stderr
     os.close(out)
     assert len(json.loads(call("runs", "--policy", policy, "--json").stdout)["runs"]) == 2
+
+
+def test_json_holds_no_numbers_that_json_lacks(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(number: str) -> None:
+        raise AssertionError(number)
+
+    Call(EngineOptions(), json=True, verbose=False).emit({"a": [math.inf, (-math.inf, 0.5)], "b": {"c": math.nan}})
+    written = json.loads(capsys.readouterr().out, parse_constant=fail)
+    assert written == {"a": ["inf", ["-inf", 0.5]], "b": {"c": "nan"}}
