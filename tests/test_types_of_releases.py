@@ -19,12 +19,9 @@ from tests.typed_tables import (
     DUCKDB_TYPES,
     NOT_IN_PARQUET,
     ODD_SETTINGS,
-    OTHERWISE,
     POSTGRES,
-    POSTGRES_OTHERWISE,
     POSTGRES_TYPES,
     ROWS,
-    otherwise,
 )
 
 Columns = Mapping[str, tuple[str, str]]
@@ -308,53 +305,3 @@ def test_text_is_written_where_it_is_asked_for(postgres: str, tmp_path: Path) ->
     release_and_verify(policy)
     types = duckdb.sql(f"DESCRIBE SELECT * FROM '{tmp_path}/r.parquet'").fetchall()
     assert {type_ for _, type_, *_ in types} == {"VARCHAR"}
-
-
-@pytest.mark.variants(2)
-@pytest.mark.parametrize("target", ["csv", "parquet", "same"])
-@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
-def test_one_altered_cell_of_any_type_is_seen(postgres: str, tmp_path: Path, engine: str, target: str) -> None:
-    """Each column in turn has a value of the twin in one row: a release of the same rows with other values."""
-    is_duckdb = engine == "duckdb"
-    columns, others = (DUCKDB, OTHERWISE) if is_duckdb else (POSTGRES, POSTGRES_OTHERWISE)
-    if not is_duckdb and target == "same":
-        target = "duckdb"
-    as_text = NOT_IN_PARQUET if is_duckdb and target == "parquet" else ()
-    places = {}
-    for name, of in (("twin", otherwise(columns, others)), ("whole", dict(columns))):
-        (directory := tmp_path / name).mkdir()
-        url = fill_duckdb(directory / "source.duckdb", of) if is_duckdb else fill_postgres(postgres, of)
-        policy = write(directory, url, release_of(target, directory, ""), list(columns), as_text)
-        assert call("run", policy, "-q").exit_code == 0
-        places[name] = directory / {"same": "source.duckdb", "duckdb": "out.duckdb"}.get(target, f"r.{target}")
-    whole = places["whole"].read_bytes()
-    unseen = []
-    for column in ("", *columns):
-        alter_cell(places["whole"], places["twin"], column)
-        if call("verify", policy).exit_code != (3 if column else 0):
-            unseen.append(column)
-        places["whole"].write_bytes(whole)
-    assert unseen == []
-
-
-def alter_cell(place: Path, twin: Path, name: str) -> None:
-    """Give a row another value that the twin has in this column; without a name, write the same rows anew."""
-    is_table = place.suffix == ".duckdb"
-    with duckdb.connect(str(place) if is_table else ":memory:") as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        if is_table:
-            connection.execute(f"ATTACH '{twin}' AS twin (READ_ONLY)")
-            table, other = "typed_r", "twin.typed_r"
-        else:
-            table, other = "rows", "twin_rows"
-            for made, file in ((table, place), (other, twin)):
-                reader = f"read_csv('{file}', all_varchar = true)" if file.suffix == ".csv" else f"'{file}'"
-                connection.execute(f"CREATE TABLE {made} AS FROM {reader}")
-        if name:
-            connection.execute(
-                f"UPDATE {table} SET {name} = (SELECT o.{name} FROM {other} AS o WHERE"
-                f" CAST(o.{name} AS VARCHAR) IS DISTINCT FROM (SELECT CAST({name} AS VARCHAR) FROM {table} LIMIT 1)"
-                f" LIMIT 1) WHERE rowid = (SELECT min(rowid) FROM {table})"
-            )
-        if not is_table:
-            connection.execute(f"COPY rows TO '{place}'")
