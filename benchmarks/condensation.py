@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import duckdb
 
-from sqlanon.releases.synthetic import OFFSET, ORDER_BITS
+from sqlanon.releases.synthetic import OFFSET
 from sqlanon.sql import Identifier, RedactedValue, Relation, expression, renderer
 
 COLUMNS = 8
@@ -49,7 +49,7 @@ def render() -> dict[str, str]:
             "number": i,
             "mean": 0.5,
             "floor": 0.01,
-            "grid": 2.0**-20,
+            "grid": 2.0**-28,
             "cell": Identifier(f"c{i}"),
             "value": expression(f"r.v{i}"),
             "dictionary": None,
@@ -69,7 +69,6 @@ def render() -> dict[str, str]:
             categories=[],
             key=key,
             offset=OFFSET,
-            order_bits=ORDER_BITS,
             **shared,
         ),
     ]

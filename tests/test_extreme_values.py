@@ -142,6 +142,13 @@ def test_an_infinite_end_gives_an_infinite_number(database: Database, name: str,
     assert {str(value) for (value,) in released} == shown
 
 
+@pytest.mark.parametrize("greatest", [2.0, 1.7e308])
+def test_the_loss_of_a_span_beside_zero_is_none(database: Database, greatest: float) -> None:
+    table = database.create({"q": "DOUBLE PRECISION"}, [(number,) for number in (-0.0, 5e-324, greatest, greatest)])
+    result = anonymize(database.policy(table, {"q": "quasi-identifier"}))
+    assert result.as_json()["metrics"]["gcp"] == 0.0
+
+
 @pytest.mark.variants(2)
 @pytest.mark.parametrize("show", ["mean", "midpoint"])
 def test_between_both_infinities_is_no_number(database: Database, show: str) -> None:

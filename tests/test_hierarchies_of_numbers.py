@@ -121,6 +121,14 @@ def test_intervals_of_floats_that_are_no_numbers(engines: Any) -> None:
     assert [row["l1"] for row in rows][2:5] == ["[-0.1-0)", "[0-0.1)", "[0.3-0.4)"]
 
 
+@pytest.mark.parametrize("widths", [[10, 20], [1, 10], [0.5, 10], [10**20]])
+def test_intervals_of_floats_beside_zero(engines: Any, widths: list[float]) -> None:
+    """PostgreSQL refuses to divide what has no smaller part."""
+    rows = build_on_both(engines, "DOUBLE PRECISION", [-10.0, -1e-310, -5e-324, 0.0, 5e-324, 1e-310], intervals=widths)
+    below, above = f"[-{widths[0]}-0)", f"[0-{widths[0]})"
+    assert [row["l1"] for row in rows][1:] == [below] * 2 + [above] * 3
+
+
 def test_wide_decimals_and_wide_intervals(engines: Any) -> None:
     values = [Decimal("-99999999999999999999999999.99"), Decimal("0.01"), Decimal("99999999999999999999999999.99")]
     rows = build_on_both(engines, "DECIMAL(28, 2)", values, intervals=[0.5, 10**24])

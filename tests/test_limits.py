@@ -356,6 +356,19 @@ def test_an_end_that_is_not_open_is_refused(database: Database, method: str, mon
 # --- what a draft proposes
 
 
+@pytest.mark.parametrize("numbers", [["1.7e308", "-1.7e308", "5e-324", "-5e-324"], ["1e400", "-1e400", "1e-400", "0"]])
+def test_a_draft_of_the_greatest_and_the_least_numbers(database: Database, numbers: list[str]) -> None:
+    """Decimals of PostgreSQL may be beyond doubles."""
+    type_ = "DOUBLE PRECISION" if "5e-324" in numbers or database.engine == "duckdb" else "NUMERIC"
+    table = database.create({"age": type_, "sex": "TEXT"}, [])
+    for number in numbers if type_ == "NUMERIC" else ["1.7e308", "-1.7e308", "5e-324", "-5e-324"]:
+        database.sql(f"INSERT INTO {table} SELECT CAST('{number}' AS {type_}), 'f' FROM generate_series(1, 300)")
+    with connect(database.url) as engine:
+        relation = engine.resolve(Relation.parse(table))
+        assert relation is not None
+        assert "age:" in propose_policy(profile(engine, relation), database.url, table)
+
+
 @pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("values", "proposed"),

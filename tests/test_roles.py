@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +20,7 @@ from sqlanon.report.audit.private_audit import audit_private
 from sqlanon.support.roles import Roles
 from sqlanon.verification.release import verify_release
 from tests.jobs_support import carry_out, frozen
-from tests.postgres_server import PostgresServer
+from tests.postgres_server import PostgresServer, find_binaries
 from tests.private_support import Known, run_private
 from tests.roles_support import ATTRIBUTES, Place, open_place
 from tests.run_support import Database, anonymize, open_database, quoted
@@ -159,10 +160,16 @@ def test_a_private_run_needs_no_more_than_the_grants(place: Place) -> None:
 
 
 def test_the_script_holds_as_a_whole_or_not_at_all(place: Place) -> None:
-    """Its end, the release's, fails where the source is missing; the roles and the catalog of its beginning go too."""
+    """Its end, the release's, fails where the source is missing; the roles and the catalog of its beginning go too.
+
+    psql sends it statement by statement: what is sent at once is one transaction anyway.
+    """
     missing = {"source": {"url": place.postgres_url, "table": "people.nobody"}}
-    with pytest.raises(psycopg.errors.UndefinedTable):
-        place.grant(**missing)
+    script, binaries = grant_script(place.policy("postgres", **missing), place.roles), find_binaries()
+    assert binaries is not None
+    psql = [binaries / "psql", "-X", "-d", place.postgres_url, "-f", "-"]
+    done = subprocess.run(psql, input=script, capture_output=True, text=True, check=False)
+    assert "people.nobody" in done.stderr
     schemas = "SELECT nspname FROM pg_namespace WHERE nspname IN ('sqlanon', 'released')"
     roles = "SELECT rolname FROM pg_roles WHERE rolname IN (?, ?)"
     assert place.owner.sql(schemas) + place.owner.sql(roles, [place.roles.runner, place.roles.reader]) == []

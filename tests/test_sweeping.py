@@ -76,7 +76,10 @@ def test_the_command_prints_a_table_an_object_and_a_picture(database: Database, 
         (2, True, True),
         (500, False, False),
     ]
-    assert call("sweep", path, "--k", "500", "--quiet").exit_code == 3
+    for options in ((), ("--json",)):
+        none = call("sweep", path, "--k", "500", "--quiet", *options)
+        assert (none.exit_code, "None of these k" in none.stderr) == (3, not options)
+    assert [one["met"] for one in only_object(none.stdout)["trials"]] == [False]
     assert call("sweep", path, "--k", "2,x").exit_code == 2
 
 

@@ -26,6 +26,7 @@ from sqlanon.measures.workload.read_back import FIRST, LAST, Reader, Span
 from sqlanon.measures.workload.utility import release_utility
 from sqlanon.measures.workload.views import table_view
 from sqlanon.policy import Policy
+from sqlanon.policy.cluster_algorithms import Microaggregation
 from tests.oracle.brute_force import Row, entropy, variance
 from tests.random_cases import many
 from tests.run_support import OPTIONS, anonymize, duckdb_url, open_database
@@ -259,6 +260,13 @@ def test_what_can_not_be_measured_is_refused(tmp_path: Path) -> None:
             release_utility(policy, target, options=OPTIONS)
     with pytest.raises(PolicyError, match=r"attributes\.age: show: midpoint .*\n.*weight: show: mean"):
         release_utility(policy, "sick", tree=True, options=OPTIONS)
+    for limit in ({"top": 40}, {"bottom": 30, "show": "bounds"}):
+        policy, _ = released(url, {"age": limit}, people(50))
+        with pytest.raises(PolicyError, match=rf"attributes\.age: values beyond {next(iter(limit))} are shown as one"):
+            release_utility(policy, "sick", tree=True, options=OPTIONS)
+    clusters = policy.model_copy(update={"algorithm": Microaggregation(name="microaggregation")})
+    with pytest.raises(PolicyError, match=r"microaggregation shows age, .*as centres"):
+        release_utility(clusters, "sick", tree=True, options=OPTIONS)
     policy, _ = released(url, {}, people(50))
     with pytest.raises(PolicyError, match="'sick' is no number"):
         release_utility(policy, "sick", tree=True, predict="number", options=OPTIONS)

@@ -9,6 +9,7 @@ import functools
 import inspect
 import io
 import json
+import math
 import os
 import re
 import shlex
@@ -27,6 +28,7 @@ from typer.models import ArgumentInfo
 from sqlanon.cli import BEGAN
 from sqlanon.cli.deferred import embedded, read_options, session_limits
 from sqlanon.cli.deferred import session as sessions
+from sqlanon.cli.streams import UnwrittenOutput
 from sqlanon.engines.urls import scrubbed
 from sqlanon.errors import Cancelled, Notice, OutputError, PolicyError, SqlanonError
 from sqlanon.support import documents, environment
@@ -49,9 +51,12 @@ class Call:
     began: float = BEGAN
 
     def emit(self, data: Any) -> None:
-        """Print one JSON object on stdout; characters that it can't be encoded with are escaped as JSON does."""
+        """Print one JSON object on stdout; characters that it can't be encoded with are escaped as JSON does.
+
+        Infinities and NaN, which JSON has no numbers for, are the texts inf, -inf and nan.
+        """
         ascii_only = (sys.stdout.encoding or "ascii").lower().replace("_", "-") not in _UNICODE
-        print(json.dumps(data, ensure_ascii=ascii_only, indent=2, default=str))
+        print(json.dumps(_written(data), ensure_ascii=ascii_only, indent=2, default=str, allow_nan=False))
 
     def note(self, text: str) -> None:
         """Print a line for people on stderr."""
@@ -73,6 +78,15 @@ class Call:
                 f"The release is published, as run {run}, but the output could not be written: {error.strerror}."
                 f" `sqlanon show {run}` and `sqlanon report {run}` show it."
             ) from error
+
+
+def _written(data: Any) -> Any:
+    """Replace numbers that JSON can't write by their texts."""
+    if isinstance(data, dict):
+        return {key: _written(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_written(value) for value in data]
+    return str(data) if isinstance(data, float) and not math.isfinite(data) else data
 
 
 _DATABASE = "Limits of the database session"
@@ -260,22 +274,33 @@ def _option(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 
 def _end(call: Call, work: Callable[[], int | None]) -> NoReturn:
-    """Do the work, and end with its exit code."""
+    """Do the work, write all output, and end with the exit code."""
+    try:
+        code = _worked(call, work)
+        sys.stdout.flush()
+    except UnwrittenOutput as error:
+        _forget_output()
+        call.note(f"Error: The output could not be written: {error.strerror}.")
+        code = SqlanonError.exit_code
+    raise typer.Exit(code)
+
+
+def _worked(call: Call, work: Callable[[], int | None]) -> int:
+    """Do the work, and report the error that ends it; the exit code."""
     try:
         with _notices(call):
-            code = work() or 0
+            return work() or 0
     except OutputError as error:
         _forget_output()
-        code = report(dataclasses.replace(call, json=False), error, error.exit_code)
+        return report(dataclasses.replace(call, json=False), error, error.exit_code)
     except SqlanonError as error:
-        code = report(call, error, error.exit_code)
+        return report(call, error, error.exit_code)
     except KeyboardInterrupt:
-        code = report(call, Cancelled("Interrupted."), INTERRUPTED)
-    except BrokenPipeError:
+        return report(call, Cancelled("Interrupted."), INTERRUPTED)
+    except (UnwrittenOutput, BrokenPipeError):
         raise  # Typer ends quietly when nobody reads any more
     except Exception as error:
-        code = _report_unexpected(call, error)
-    raise typer.Exit(code)
+        return _report_unexpected(call, error)
 
 
 @contextlib.contextmanager

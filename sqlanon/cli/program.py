@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import signal
 import sys
@@ -12,6 +11,7 @@ import typer
 
 from sqlanon.cli.call import INTERRUPTED
 from sqlanon.cli.commands import program
+from sqlanon.cli.streams import open_streams
 from sqlanon.engines.private import umask_guard
 from sqlanon.engines.urls import scrubbed
 from sqlanon.support.documents import is_text
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     given = sys.argv[1:] if arguments is None else arguments
     _end_politely()
-    _escape_what_can_not_be_shown()
+    open_streams()
     mask = umask_guard.narrow()
     try:
         _refuse_what_is_no_text(given)
@@ -46,16 +46,6 @@ def _refuse_what_is_no_text(given: list[str]) -> None:
     for place, argument in enumerate(given, 1):
         if not is_text(argument):
             raise typer.BadParameter(f"argument {place} of the command line is not text in UTF-8.")
-
-
-def _escape_what_can_not_be_shown() -> None:
-    """Let characters that stdout has no bytes for be escaped, such as on a terminal of ASCII, and not end the command.
-
-    A text that is read as it stands, such as a draft, is written in UTF-8: see `writing.give_exactly`.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _end_politely() -> None:

@@ -137,7 +137,7 @@ def sweep_command(
     svg: Annotated[Path | None, typer.Option("--svg", help="Draw privacy against utility into this file.")] = None,
     progress: Follow = "auto",
     quiet: Quiet = False,
-) -> None:
+) -> int:
     """Try several k in place of the policy's: what each would cost. Nothing is published; reports draw it.
 
     Exit code 3 if none of them can be met.
@@ -152,8 +152,11 @@ def sweep_command(
         call.emit(result.as_json())
     else:
         print(sweep_text(result))
-    if not any(run.result for run in result.runs):
-        raise ProtectionError("None of these k can be met.")
+    if any(run.result for run in result.runs):
+        return 0
+    if not call.json:
+        call.note("Error: None of these k can be met.")
+    return ProtectionError.exit_code
 
 
 def parse_ks(text: str) -> list[int]:

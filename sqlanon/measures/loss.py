@@ -24,6 +24,7 @@ from sqlanon.sql import Identifier, RedactedValue, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.values.expressions import double_of
 
+_LEAST_SHARE = 1e-300  # far below what a loss is rounded to
 _SCALE = 2.0**30  # of an attribute's penalty, which is added up as a whole number
 
 
@@ -64,7 +65,8 @@ def _penalty(engine: Engine, partition: Partition, axis: Axis) -> dict[str, Any]
         return known | {"measure": _share(axis)}
     kind = axis.field.attribute.column.kind
     upper, lower = (double_of(engine.render, macro("measures.value", end), kind) for end in (high, low))
-    measure = macro("measures.share_of_values", upper, lower, RedactedValue(width))
+    least = RedactedValue(width * _LEAST_SHARE)
+    measure = macro("measures.share_of_values", upper, lower, RedactedValue(width), least)
     return known | {"measure": measure, "dictionary": axis.field.coding.dictionary}
 
 

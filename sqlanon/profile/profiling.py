@@ -27,6 +27,7 @@ from sqlanon.profile.facts import RARE, ColumnFacts, Combination, Profile
 from sqlanon.profile.proposal import propose_roles
 from sqlanon.profile.vocabulary import FOREIGN, Vocabulary, vocabularies
 from sqlanon.sql import Identifier, Relation, Text
+from sqlanon.values.expressions import double_of
 
 EXACT_ROWS = 1_000_000
 FEW_ROWS = 1_000  # of fewer, hardly any number is rare
@@ -137,8 +138,10 @@ class _Measure:
         return [_with_ends(one, *ends[one.name]) if one.name in ends else one for one in facts]
 
     def _question_of_ends(self, facts: ColumnFacts) -> dict[str, Any]:
-        value = Markup(Identifier(facts.name))
-        is_finite = self._engine.render.macro("is_finite_number", value, facts.column.kind.value)
+        render, column = self._engine.render, facts.column
+        is_any_size = column.kind is Kind.DECIMAL and column.decimals is None  # doubles may not hold it
+        value = double_of(render, Markup(Identifier(facts.name)), Kind.DECIMAL if is_any_size else Kind.FLOAT)
+        is_finite = render.macro("is_finite_number", value, Kind.FLOAT.value)
         return {"relation": self._relation, "value": value, "is_finite": is_finite, "share": RARE}
 
     def words(self, facts: Sequence[ColumnFacts]) -> dict[str, ColumnFacts]:

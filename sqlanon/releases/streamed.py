@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
-from sqlanon.releases.synthetic import LEAST_DEVIATION, OFFSET, choose_grids, create_rows, secret_key
+from sqlanon.releases.synthetic import LEAST_DEVIATION, OFFSET, choose_grids, create_rows
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation, macro
 from sqlanon.staging.staging import StagedTable
@@ -75,7 +75,7 @@ class StreamedRows:
         engine.run("stream/create_members", members=members, groups=groups)
         engine.analyze(factors, members)
         choose_grids(engine, factors, numbers)
-        create_rows(engine, regions, members=members, factors=factors, numbers=numbers, key=secret_key(), names=names)
+        create_rows(engine, regions, members=members, factors=factors, numbers=numbers, names=names)
         workspace.drop(members, factors)
         return cls(sizes, groups, regions, numbers)
 
@@ -90,7 +90,7 @@ class StreamedRows:
     def check(self, engine: Engine, workspace: Workspace, staged: Relation) -> dict[str, Check]:
         """Check the staged rows against the statistics: as many, spread as these say, and on their grids."""
         grouped, group = workspace.table("grouped"), Identifier("sqlanon_group")
-        cells = [{"name": one["name"], "cell": one["cell"]} for one in self.numbers]
+        cells = [{"name": one["name"], "cell": one["cell"], "is_number": True} for one in self.numbers]
         engine.run(
             "condensation/create_staged", grouped=grouped, staged=staged, regions=self.regions, cells=cells, group=group
         )
@@ -98,7 +98,7 @@ class StreamedRows:
         strayed = unrounded = 0
         for place, one in enumerate(self.numbers):
             shown, grid = macro("relations.column", Identifier("s"), one["name"]), one["grid"]
-            astray, greatest = engine.query_one(
+            astray, *extent = engine.query_one(
                 "stream/count_strayed",
                 groups=self.groups,
                 staged=grouped,
@@ -112,7 +112,7 @@ class StreamedRows:
                 numbers=len(self.numbers),
             )
             strayed += int(astray)
-            off = count_off_grid(engine, grouped, shown, grid, OFFSET, float(greatest))
+            off = count_off_grid(engine, grouped, shown, grid, OFFSET, *map(float, extent))
             unrounded += int(seen) if off is None else off
         workspace.drop(grouped)
         return {

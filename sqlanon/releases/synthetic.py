@@ -21,9 +21,11 @@ from sqlanon.verification.condensed import CondensedRows, DrawnNumber
 from sqlanon.work.workspace import Workspace
 
 KEY_BYTES = 16  # as many as a digest has; with a row's number they fill one block, and longer keys are no stronger
-GRID_BITS = 20  # of the greatest standard deviation in a group: the draws have 32
+GRID_BITS = 28  # of the greatest standard deviation in a group: the draws have 40
+SIZE_BITS = 48  # of the number that is farthest from 0: doubles have 53, and some are left for the offset
 OFFSET = 0.3819660112501051  # of a grid from 0, in its steps: no whole number, and no decimal fraction, is on a grid
-ORDER_BITS = 62  # by which released rows are sorted, at random
+ORDER_BITS = 40  # by which released rows are sorted, at random
+REDRAWS = 10  # at most, of the rows that several groups show: of an ordinary table few are left after each
 LEAST_DEVIATION = 0.05  # of a number that all rows of a group have, in its standard deviations over all rows
 
 
@@ -41,7 +43,6 @@ def draw_rows(
     released numbers. 5. Draw.
     Raises ProtectionError where all rows have the same numbers.
     """
-    key = secret_key()
     numbers = [_number(engine, one) for one in clusters.coordinates if one.scale is Scale.CONTINUOUS]
     categories = [_category(one) for one in clusters.coordinates if one.scale is not Scale.CONTINUOUS]
     members, factors, regions, assigned = map(workspace.table, ("members", "factors", "regions", "drawn"))
@@ -52,7 +53,7 @@ def draw_rows(
         words=coded.word_columns,
         numbers=numbers,
         categories=categories,
-        key=key,
+        key=secret_key(),
     )
     engine.analyze(members)
     _add_measures(engine, members, numbers)
@@ -67,7 +68,6 @@ def draw_rows(
         factors=factors,
         numbers=numbers,
         categories=categories,
-        key=key,
         names=names,
     )
     engine.run("condensation/assign_rows", assigned=assigned, members=members, words=coded.word_columns)
@@ -90,56 +90,66 @@ def create_rows(
     factors: Relation,
     numbers: Sequence[Mapping[str, Any]],
     categories: Sequence[Mapping[str, Any]] = (),
-    key: RedactedValue,
     names: Sequence[str],
 ) -> None:
-    """Draw a synthetic row for each member of a group from the group's factors, by the randomness of the key.
+    """Draw a synthetic row for each member of a group from the group's factors, by the randomness of a secret key.
 
-    names: the columns of the numbers. Raises ProtectionError where rows of several groups are equal: nobody could check
-    then which group they are of.
+    Nobody could check equal rows of several groups: these are drawn again by another key, `REDRAWS` times at most.
+
+    names: the columns of the numbers. Raises ProtectionError where rows of several groups are still equal then.
     """
-    engine.run(
-        "condensation/create_rows",
-        regions=regions,
-        members=members,
-        factors=factors,
-        numbers=numbers,
-        categories=categories,
-        key=key,
-        offset=OFFSET,
-        order_bits=ORDER_BITS,
-    )
-    engine.analyze(regions)
+    values = {
+        "regions": regions,
+        "members": members,
+        "factors": factors,
+        "numbers": numbers,
+        "categories": categories,
+        "offset": OFFSET,
+    }
     cells = [one["cell"] for one in (*numbers, *categories)]
-    if engine.query_one("condensation/count_shared", regions=regions, cells=cells) != (0,):
+    engine.run("condensation/create_rows", key=secret_key(), **values)
+    for _ in range(REDRAWS):
+        engine.analyze(regions)
+        if not _has_shared(engine, regions, cells):
+            return
+        engine.run("condensation/delete_shared", regions=regions, cells=cells)
+        engine.run("condensation/add_missing_rows", key=secret_key(), **values)
+    engine.analyze(regions)
+    if _has_shared(engine, regions, cells):
         raise ProtectionError(
-            f"Synthetic rows of several groups are equal ({', '.join(names)}): numbers of these columns lie so far"
-            " apart that most of them are drawn as one. Leave rows with the greatest numbers out, or show their"
-            " logarithm, in a view."
+            f"Synthetic rows of several groups are still equal after {REDRAWS + 1} draws ({', '.join(names)}): numbers"
+            " of a column lie too close together beside its greatest numbers, or beside their distance from 0. In a"
+            " view, leave rows with the greatest numbers out, show the logarithm, or subtract the least number."
         )
 
 
+def _has_shared(engine: Engine, regions: Relation, cells: Sequence[Identifier]) -> bool:
+    """Tell if several groups show an equal row."""
+    return engine.query_one("condensation/count_shared", regions=regions, cells=cells) != (0,)
+
+
 def choose_grids(engine: Engine, factors: Relation, numbers: Sequence[dict[str, Any]]) -> tuple[int, int, int, int]:
-    """Add the grid of each number, by its greatest deviation in a group.
+    """Add the grid of each number, by its greatest deviation in a group and its distance from 0.
 
     Returns the number of groups, rows of the smallest and of the largest group, and widened numbers.
     """
-    groups, smallest, largest, widened, *deviations = engine.query_one(
+    groups, smallest, largest, widened, *measured = engine.query_one(
         "condensation/measure_factors", factors=factors, numbers=numbers
     )
-    for one, deviation in zip(numbers, deviations, strict=True):
-        one["grid"] = _grid_of(float(deviation))
+    for one, deviation, size in zip(numbers, measured[::2], measured[1::2], strict=True):
+        one["grid"] = _grid_of(float(deviation), float(size))
     return int(groups), int(smallest), int(largest), int(widened)
 
 
-def _grid_of(deviation: float) -> RedactedValue | None:
+def _grid_of(deviation: float, size: float) -> RedactedValue | None:
     """The distance of neighbouring points of a column's grid, a power of two; None of a column without deviation.
 
-    deviation: the greatest standard deviation of the column in a group.
+    deviation: the greatest standard deviation of the column in a group. size: the greatest distance of a group's mean
+    from 0.
     """
     if not deviation:
         return None
-    return RedactedValue(math.ldexp(1.0, math.frexp(deviation)[1] - GRID_BITS))
+    return RedactedValue(math.ldexp(1.0, max(math.frexp(deviation)[1] - GRID_BITS, math.frexp(size)[1] - SIZE_BITS)))
 
 
 def _number(engine: Engine, one: Coordinate) -> dict[str, Any]:

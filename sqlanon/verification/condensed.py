@@ -22,7 +22,8 @@ from sqlanon.verification.checking import check_kept
 from sqlanon.verification.release_checks import classes_equal
 from sqlanon.work.workspace import Workspace
 
-FINEST, COARSEST = 2.0**-21, 2.0**-18  # of grids, in the greatest standard deviation of a group
+FINEST, COARSEST = 2.0**-29, 2.0**-26  # of grids, in the greatest standard deviation of a group
+COARSEST_OF_SIZE = 2.0**-46  # of the number that is farthest from 0: doubles of its size tell no finer grid
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,10 @@ def check_condensed(
     recoding = drawn.recoding
     checks = check_kept(engine, plan, recoding, staged)
     witness, grouped, group = create_witness(engine, workspace, drawn), workspace.table("grouped"), _group(recoding)
-    cells = [{"name": cell.column, "cell": cell_name(place)} for place, cell in enumerate(recoding.cells)]
+    cells = [
+        {"name": cell.column, "cell": cell_name(place), "is_number": place in drawn.numbers}
+        for place, cell in enumerate(recoding.cells)
+    ]
     engine.run(
         "condensation/create_staged",
         grouped=grouped,
@@ -151,7 +155,7 @@ def _measure_spread(
     strayed = unrounded = 0
     for place, shown, raw in _numbers(engine, drawn):
         one = drawn.numbers[place]
-        astray, greatest = engine.query_one(
+        astray, *extent = engine.query_one(
             "verify/count_strayed",
             witness=witness,
             staged=grouped,
@@ -163,22 +167,31 @@ def _measure_spread(
             numbers=len(drawn.numbers),
         )
         strayed += int(astray)
-        off = count_off_grid(engine, grouped, shown, one.grid, drawn.offset, float(greatest))
+        off = count_off_grid(engine, grouped, shown, one.grid, drawn.offset, *map(float, extent))
         unrounded += drawn.recoding.coded.source_rows if off is None else off
     return strayed, unrounded
 
 
 def count_off_grid(
-    engine: Engine, staged: Relation, shown: Markup, grid: RedactedValue | None, offset: float, deviation: float
+    engine: Engine,
+    staged: Relation,
+    shown: Markup,
+    grid: RedactedValue | None,
+    offset: float,
+    deviation: float,
+    size: float,
 ) -> int | None:
-    """Count staged rows whose number is off its grid; None where the grid does not suit the greatest deviation.
+    """Count staged rows whose number is off its grid; None where the grid does not suit the raw numbers.
 
-    A grid must hide the steps of draws and be no coarser than that takes; see `releases.synthetic`. A number without
-    deviation has no grid, and no row is off it.
+    A grid must hide the steps of draws and be no coarser than that, or the size of doubles, takes; see
+    `releases.synthetic`. A number without deviation has no grid, and no row is off it.
+
+    deviation: the greatest of a group. size: the distance from 0 of the number that is farthest.
     """
     if grid is None:
         return 0
-    if not FINEST * deviation <= float(grid.value) <= COARSEST * deviation:
+    coarsest = max(COARSEST * deviation, COARSEST_OF_SIZE * size)
+    if not FINEST * deviation <= float(grid.value) <= coarsest:
         return None
     return int(engine.query_one("verify/count_unrounded", staged=staged, shown=shown, grid=grid, offset=offset)[0])
 

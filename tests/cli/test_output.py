@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sqlanon.cli.call import Call
+from sqlanon.engines.session_limits import EngineOptions
 from tests.cli.support import PROGRAM, ROOT, call, execute, make_patients, query, write_policy
 from tests.random_cases import many
 
@@ -18,12 +23,14 @@ ROWS = 20
 CODE = 5  # of a release that is published and could not be told
 
 
-def started(out: int, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The program at its end, with `out` for its stdout."""
+def started(
+    out: int, *arguments: object, err: int = subprocess.PIPE, closed: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """The program at its end, with `out` for its stdout; closed: streams that a shell closes, such as `2>&-`."""
     return subprocess.run(
-        [*PROGRAM, *(str(argument) for argument in arguments)],
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *PROGRAM, *(str(argument) for argument in arguments)],
         stdout=out,
-        stderr=subprocess.PIPE,
+        stderr=err,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         timeout=120,
@@ -91,3 +98,66 @@ def test_what_cannot_be_encoded_is_escaped(database_url: str, tmp_path: Path) ->
         assert (done.returncode, done.stderr) == (0, "")
         assert shown in page.read_text(encoding="ascii")
     assert json.loads(page.read_text(encoding="ascii"))["quasi_identifiers"][2]["name"] == "geschlecht_ä"
+
+
+@pytest.fixture
+def unheard(how: str) -> Iterator[dict[str, Any]]:
+    """Arguments of `started` that leave the program no stderr to write to."""
+    if how == "none":
+        yield {"closed": "2>&-"}
+        return
+    err = unwritable(how)
+    yield {"err": err}
+    os.close(err)
+
+
+@pytest.mark.variants(1)
+@pytest.mark.parametrize(
+    ("engine_name", "how"),
+    [("duckdb", "closed"), ("postgres", "none"), ("duckdb", "full"), ("postgres", "closed")][: many(3)],
+    indirect=["engine_name"],
+)
+def test_what_nobody_hears_changes_no_result(database_url: str, tmp_path: Path, unheard: dict[str, Any]) -> None:
+    """Progress, notes and errors are lost; what is done, and the exit code, are the same."""
+    make_patients(database_url, ROWS)
+    policy = write_policy(tmp_path, database_url)
+    for options in ((), ("--progress", "json")):
+        done = started(subprocess.PIPE, "run", policy, "--replace", *options, **unheard)
+        assert (done.returncode, "What some classes show" in done.stdout) == (0, True), done.stdout
+    execute(database_url, "DROP TABLE patients_released")
+    assert started(subprocess.PIPE, "verify", policy, **unheard).returncode == 2
+    assert started(subprocess.PIPE, "show", "nonesuch", "--policy", policy, **unheard).returncode == 2
+    pipe = unwritable("closed")
+    assert started(pipe, "run", policy, **unheard).returncode == CODE
+    os.close(pipe)
+    assert query(database_url, "SELECT count(*) FROM patients_released") == [(ROWS,)]
+
+
+@pytest.mark.parametrize("how", ["full", "none"])
+def test_output_that_nothing_takes_is_said_in_a_sentence(database_url: str, tmp_path: Path, how: str) -> None:
+    make_patients(database_url, ROWS)
+    policy = write_policy(tmp_path, database_url)
+    out = unwritable("full")
+    for code, command in (
+        (CODE, ("run", policy, "-q")),
+        (CODE, ("run", policy, "-q", "--json", "--replace")),
+        (1, ("runs", "--policy", policy)),
+        (1, ("runs", "--policy", policy, "--json")),
+        (1, ("show", "nonesuch", "--policy", policy, "--json")),
+        (1, ("schema",)),
+        (1, ("risk", policy)),
+    ):
+        done = started(out, *command, closed=">&-" if how == "none" else "")
+        (error,) = done.stderr.splitlines()
+        assert (done.returncode, "the output could not be written" in error.lower()) == (code, True), done.stderr
+    os.close(out)
+    assert len(json.loads(call("runs", "--policy", policy, "--json").stdout)["runs"]) == 2
+
+
+def test_json_holds_no_numbers_that_json_lacks(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(number: str) -> None:
+        raise AssertionError(number)
+
+    Call(EngineOptions(), json=True, verbose=False).emit({"a": [math.inf, (-math.inf, 0.5)], "b": {"c": math.nan}})
+    written = json.loads(capsys.readouterr().out, parse_constant=fail)
+    assert written == {"a": ["inf", ["-inf", 0.5]], "b": {"c": "nan"}}

@@ -63,3 +63,18 @@ def test_files_are_measured_too(tmp_path: Path) -> None:
     found = call("utility", written, "--target", "disease", "--tree", "--json")
     assert found.exit_code == 0, found.output
     assert only_object(found.stdout)["tree"]["suppressed"] == 0
+
+
+def test_numbers_of_many_digits_are_text_in_a_csv(tmp_path: Path) -> None:
+    url, source = f"duckdb:///{tmp_path / 'one.duckdb'}", tmp_path / "patients.csv"
+    columns = "i AS ssn, i % 40 AS age, 'z' || i % 9 AS zipcode, 'F' AS sex, 'd' || i % 4 AS disease"
+    ward = "(i % 5)::HUGEINT * 34028236692093846346337460743176821145 AS ward"
+    execute(url, f"CREATE TABLE t AS SELECT {columns}, {ward} FROM range(300) t(i)", f"COPY t TO '{source}'")
+    written = write_policy(tmp_path, url, release="{file: released.csv}")
+    text = written.read_text().replace(
+        f'{{url: "{url}", table: patients}}', "{file: patients.csv, types: {ward: hugeint}}"
+    )
+    written.write_text(text)
+    assert call("run", written, "-q").exit_code == 0
+    refused = call("utility", written, "--target", "ward")
+    assert (refused.exit_code, "The target 'ward' is a number" in refused.stderr) == (2, True), refused.output

@@ -23,6 +23,7 @@ from sqlanon.measures.workload.tree import TreeScores, score_trees
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.connecting import open_release, open_source
 from sqlanon.policy import AttributeSection, Policy, Role, Show
+from sqlanon.policy.algorithm_parameters import Recodes
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.values.expressions import comparable, text_of
 
@@ -50,7 +51,7 @@ def compare_trees(
     were released.
     """
     quasi = {name: one for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER}
-    _check(quasi)
+    _check(policy, quasi)
     labelled = {n: one.hierarchy for n, one in quasi.items() if one.hierarchy and one.show is Show.LABEL}
     with (
         open_source(policy, options, read_only=not labelled) as (engine, table),
@@ -68,16 +69,29 @@ def compare_trees(
     return _score(source, geometry, box, target, predicts)
 
 
-def _check(quasi: Mapping[str, AttributeSection]) -> None:
-    shown = {name: one.show.value for name, one in quasi.items() if one.show not in (Show.LABEL, Show.BOUNDS)}
-    if shown:
+def _check(policy: Policy, quasi: Mapping[str, AttributeSection]) -> None:
+    """Refuse what does not say which rows a class holds."""
+    if policy.algorithm.recodes is Recodes.CLUSTERS:
         raise PolicyError(
-            [
-                f"attributes.{name}: show: {show} doesn't say which rows a class holds, and trees can't be compared; "
-                "use show: label or bounds."
-                for name, show in shown.items()
-            ]
+            f"Trees can't be compared: {policy.algorithm.name} shows {', '.join(quasi)} as centres of clusters, which"
+            " don't say which rows a cluster holds; leave --tree out."
         )
+    problems = [f"attributes.{name}: {why}" for name, one in quasi.items() if (why := _untold(one)) is not None]
+    if problems:
+        raise PolicyError(problems)
+
+
+def _untold(attribute: AttributeSection) -> str | None:
+    """Say why the cells of an attribute don't tell the values of their rows; None if they do."""
+    if attribute.show not in (Show.LABEL, Show.BOUNDS):
+        return (
+            f"show: {attribute.show.value} doesn't say which rows a class holds, and trees can't be compared; use show:"
+            " label or bounds."
+        )
+    limits = [key for key in ("bottom", "top") if getattr(attribute, key) is not None]
+    if limits:
+        return f"values beyond {' and '.join(limits)} are shown as one, and trees can't be compared; leave --tree out."
+    return None
 
 
 def _read_source(

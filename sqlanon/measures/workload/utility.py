@@ -93,7 +93,10 @@ def release_utility(
         original, baseline = measure(engine, view, whole), measure(engine, one_class(view), whole)
     with open_release(policy, options=options) as (engine, release):
         columns = release_columns(policy, {column.name for column in engine.columns(release)})
-        released = measure(engine, table_view(engine, release, columns, target), whole)
+        shown = table_view(engine, release, columns, target)
+        if shown.number is None and whole.power_sums is not None:
+            raise _other_type(target)
+        released = measure(engine, shown, whole)
     scores = None
     if tree:
         from sqlanon.measures.workload.comparison import compare_trees
@@ -108,6 +111,13 @@ def _check(policy: Policy, target: str) -> None:
     problem = target_problem(target, roles, policy.source.table or policy.source.file or "")
     if problem is not None:
         raise PolicyError(f"The target '{target}': {problem}")
+
+
+def _other_type(target: str) -> PolicyError:
+    return PolicyError(
+        f"The target '{target}' is a number, and text in the release: a CSV file keeps no types, and numbers of many"
+        " digits are read as text. Release to Parquet or to a table."
+    )
 
 
 def _count_release(policy: Policy, target: str, options: EngineOptions | None) -> int:
