@@ -259,8 +259,9 @@ def test_what_costs_do_not_go_with_is_refused_before_any_work(database: Database
     few = write_costs(tmp_path / "few.csv", dict.fromkeys(itertools.combinations("abcd", 2), 1))
     with pytest.raises(PolicyError, match=r"few.csv' lacks 2 of the values of 'ill'; give each pair of values a line"):
         anonymize(asking(few))
-    with pytest.raises(PolicyError, match="no solver to measure t-closeness"):
-        frozen(database, outcome.run)
+    if database.engine == "postgres":  # whose procedures have none; the program carries jobs out elsewhere
+        with pytest.raises(PolicyError, match="no solver to measure t-closeness"):
+            frozen(database, outcome.run)
 
 
 def test_engines_that_settle_no_models_are_named() -> None:

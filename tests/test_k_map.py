@@ -414,12 +414,7 @@ BOTH = {"model": "delta-presence", "minimum": 0.1, "maximum": 0.3, "population":
 )
 def test_what_a_population_does_not_decide_is_refused(database: Database, more: dict[str, Any], said: str) -> None:
     _, _, policy = mapped_policy(database)
-    attributes = more.pop("attributes", ATTRIBUTES)
+    given = {"privacy": [m.model_dump() for m in policy.privacy], "algorithm": {"name": "optimal"}} | more
+    attributes = given.pop("attributes", ATTRIBUTES)
     with pytest.raises(PolicyError, match=said):
-        anonymize(
-            database.policy(
-                policy.source.table or "",
-                attributes,
-                **({"privacy": [m.model_dump() for m in policy.privacy], "algorithm": {"name": "optimal"}} | more),
-            )
-        )
+        anonymize(database.policy(policy.source.table or "", attributes, **given))
