@@ -160,7 +160,7 @@ def test_integers_of_duckdb_beyond_64_bits(engines: Any) -> None:
 
 
 def test_decimals_with_too_many_places_are_refused(engine: Engine) -> None:
-    with pytest.raises(PolicyError, match=r"too few for .*38,\s*30.*; cast it in a view"):
+    with pytest.raises(PolicyError, match=r"too few for .*38,\s*30.*; cast it in the source"):
         build(engine, "DECIMAL(38, 30)", [Decimal("1.5")], intervals=[5])
 
 

@@ -27,7 +27,7 @@ def interval_problems(spec: Hierarchy, column: Column) -> list[str]:
     if grid is None:
         return ["interval widths or origin have more than 22 decimals."]
     if column.kind is Kind.DECIMAL and _limit(grid, column) < _LEAST_DECIMAL_LIMIT:
-        return [f"intervals count exactly in {_EXACT_DIGITS} digits, too few for {column.type}; cast it in a view."]
+        return [f"intervals count exactly in {_EXACT_DIGITS} digits, too few for {column.type}; cast it in the source."]
     if column.kind is Kind.DECIMAL and _is_beyond(grid, column):
         return [f"{column.type} has no room for interval widths and an origin of this size; ask for smaller ones."]
     return grid.problems()

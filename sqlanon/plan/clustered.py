@@ -188,7 +188,7 @@ def gathering_problems(policy: Policy, columns: Sequence[Column], rows: int) -> 
         role = policy.attributes[column.name].role
         if role is Role.QUASI_IDENTIFIER and column.name.lower() in GATHERED_COLUMNS:
             place = path_text(("attributes", column.name))
-            yield f"{place}: r-gather has a column '{column.name}' of its own; rename it in a view."
+            yield f"{place}: r-gather has a column '{column.name}' of its own; rename it in the source."
 
 
 def condensation_problems(attributes: Sequence[tuple[Column, AttributeSection]]) -> Iterator[str]:
@@ -210,7 +210,9 @@ def _strata_problems(
     target = policy.target
     for column, _ in attributes:
         if column.name == target and column.kind in (Kind.DECIMAL, Kind.FLOAT):
-            yield f"algorithm.target: it needs classes, and '{target}' is {column.type}; group its numbers in a view."
+            yield (
+                f"algorithm.target: it needs classes, and '{target}' is {column.type}; group its numbers in the source."
+            )
     for model in models_of(policy):
         if target is not None and model.attribute == target:
             yield (
@@ -229,7 +231,7 @@ def small_strata_problem(target: str, small: int, values: int, k: int) -> str:
     """Say that values of the target have too few rows for a group; none is named."""
     return (
         f"{small} of the {values} values of '{target}' have fewer than the {k} rows of a group; join them with others"
-        " or leave their rows out, in a view, or ask for a smaller k."
+        " or leave their rows out of the source, or ask for a smaller k."
     )
 
 
@@ -260,14 +262,14 @@ def column_problems(algorithm: AlgorithmParameters, column: Column, attribute: A
         yield f"{name} takes a hierarchy with method: k-member alone; ask for that, or leave the hierarchy out."
     for key in ("bottom", "top"):
         if getattr(attribute, key) is not None:
-            yield f"{name} has no {key}; limit the numbers in a view, with least() or greatest()."
+            yield f"{name} has no {key}; limit the numbers in the source, with least() or greatest()."
     if attribute.hierarchy is not None:
         yield from _generalized_problems(attribute)
         return
     if column.kind not in _CENTRED and attribute.order is None:
         yield (
-            f"{name} has no centre of values of type {column.type}; cast them in a view: to numbers, or, to be shown"
-            " by the most frequent one, to texts."
+            f"{name} has no centre of values of type {column.type}; cast them in the source: to numbers, or, to be"
+            " shown by the most frequent one, to texts."
         )
         return
     usual = policy_show(column, attribute)
@@ -313,14 +315,14 @@ def value_problems(uncountable: Uncountable | None) -> Iterator[str]:
     if uncountable.nulls:
         yield (
             f"{rows_hold(uncountable.nulls)} NULL, which has no distance to other values; fill it in or leave these"
-            " rows out, in a view."
+            " rows out of the source."
         )
     if uncountable.infinite:
-        yield f"{rows_hold(uncountable.infinite)} NaN or an infinity, which have no mean; leave them out in a view."
+        yield f"{rows_hold(uncountable.infinite)} NaN or an infinity, which have no mean; leave them out of the source."
     if uncountable.huge:
         yield (
             f"{rows_hold(uncountable.huge)} numbers beyond {uncountable.largest:g}, whose products no double holds;"
-            " scale them in a view."
+            " scale them in the source."
         )
     if uncountable.unordered:
         yield f"{rows_hold(uncountable.unordered)} values that order lacks; it must list all of them."

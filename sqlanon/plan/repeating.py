@@ -59,7 +59,7 @@ class Repetition:
         return (
             f"subject: {'; '.join(reasons)}. Where a person has several rows, a class of k rows may be of one person,"
             " and the models protect rows, not persons. To count persons, name the identifier that tells them apart as"
-            " `subject`, at the top of the policy; or make a view with one row a person, and release that. To release"
+            " `subject`, at the top of the policy; or make a table with one row a person, and release that. To release"
             " rows nevertheless, write `subject: none`."
         )
 

@@ -101,6 +101,8 @@ class PlanSubject:
         """The way in which values get a column of another type: of nested types, a field of theirs."""
         if not column.field:
             return self.recast
+        if self.policy.source.file is not None:
+            return f"write a field of it into the file as a column of its own, such as {column.field}"
         return f"use a view that has a field of it as a column of its own, such as {column.field}"
 
     @property

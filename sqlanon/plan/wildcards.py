@@ -32,7 +32,7 @@ class _Misread:
 
     def problem(self, count: int) -> str:
         held = f"{rows_hold(count)} {'a text with' if self.anywhere else 'the text'} `{self.text}`"
-        return f"{path_text(('attributes', self.column.name))}: {held}, which {self.why}; replace it in a view."
+        return f"{path_text(('attributes', self.column.name))}: {held}, which {self.why}; replace it in the source."
 
 
 def wildcard_problems(subject: PlanSubject, engine: Engine, source: Relation) -> Iterator[str]:

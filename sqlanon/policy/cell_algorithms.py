@@ -64,7 +64,7 @@ class SingleCells(AlgorithmParameters):
         if len(quasi) > MOST_COLUMNS:
             yield (
                 f"algorithm: {self.name} tries sets of quasi-identifiers, and takes {MOST_COLUMNS} at most, not"
-                f" {len(quasi)}; leave columns out, or make one of several in a view."
+                f" {len(quasi)}; leave columns out, or make one of several in the source."
             )
         if quasi and not set(quasi) - set(self.whole):
             yield "algorithm.whole: every quasi-identifier is to stay whole, so that none can show `*`; leave one out."
@@ -94,7 +94,7 @@ class LocalSuppression(SingleCells):
         if attribute.hierarchy is not None and attribute.hierarchy.kind != "suppress":
             yield (
                 f"{self.name} shows values or `*`, and no groups; use algorithm: cell-generalization, leave hierarchy"
-                " out, or group values in a view."
+                " out, or group values in the source."
             )
         yield from super().quasi_problems(attribute)
 
@@ -132,7 +132,9 @@ class CellGeneralization(SingleCells):
                 " (sqlanon hierarchy export) and give it as csv."
             )
         if hierarchy is not None and (attribute.bottom is not None or attribute.top is not None):
-            yield f"{self.name} knows no labels with open ends; leave bottom and top out, or recode numbers in a view."
+            yield (
+                f"{self.name} knows no labels with open ends; leave bottom and top out, or recode numbers before."
+            )
 
 
 def _untold(hierarchy: Hierarchy) -> str | None:

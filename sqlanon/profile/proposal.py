@@ -113,7 +113,7 @@ def _can_generalize(facts: ColumnFacts) -> bool:
 
 def _by_values(facts: ColumnFacts) -> Proposal:
     if not _can_generalize(facts):
-        return Proposal(Role.OMIT, Basis.CAUTION, "values of this type cannot be generalized; cast it in a view")
+        return Proposal(Role.OMIT, Basis.CAUTION, "values of this type cannot be generalized; cast it in the source")
     if facts.distinct == 0:
         return Proposal(Role.OMIT, Basis.CAUTION, "no row has a value, which could tell what it holds")
     if facts.distinct == 1 and facts.nulls == 0 and facts.rows > 1:

@@ -39,7 +39,7 @@ def _alone(costs: DraftCosts | None) -> str:
 def _model(facts: ColumnFacts, costs: DraftCosts | None) -> str:
     name, attribute = comment(facts.name), quoted(facts.name)
     if facts.column.kind is Kind.OTHER:
-        return f"  # no model for {name}: values of its type are not compared; cast it in a view"
+        return f"  # no model for {name}: values of its type are not compared; cast it in the source"
     if facts.distinct < 2:  # NULL adds no diversity
         where = "every row" if not facts.nulls else "every row that has a value"
         return f"  # no model for {name}: it is the same in {where}"

@@ -264,7 +264,8 @@ def require_same(plan: Plan, stored: StoredRules, engine: str) -> None:
         )
     kinds = {attribute.name: attribute.column.kind for attribute in plan.quasi_identifiers}
     wrong = [
-        f"Column '{a.name}' holds values of kind {kinds[a.name]}, and the rules are about {a.kind}; cast it in a view."
+        f"Column '{a.name}' holds values of kind {kinds[a.name]}, and the rules are about {a.kind}; cast it in the"
+        " source."
         for a in stored.attributes
         if kinds[a.name] is not a.kind
     ]

@@ -147,7 +147,8 @@ class _Mining:
         if rows:
             name = self.person.attribute.name
             raise PolicyError(
-                f"'{name}' is NULL in {quantity(rows, 'row')}, whose persons are not known: leave them out in a view."
+                f"'{name}' is NULL in {quantity(rows, 'row')}, whose persons are not known; leave them out of the"
+                " source."
             )
 
     def mine(self, quasi: Sequence[Field], right: Field) -> None:

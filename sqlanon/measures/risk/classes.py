@@ -76,6 +76,6 @@ def require_subject(source: RiskSource, what: str = "") -> tuple[int, int] | Non
         of_what = what and f" of {what}"
         raise PolicyError(
             f"The subject '{source.subject.name}'{of_what} is NULL in {rows - known:,} of {quantity(rows, 'row')}, so"
-            " nobody knows whose these are: leave them out in a view, or give each a person of its own there."
+            " nobody knows whose these are: leave them out of the source, or give each a person of its own there."
         )
     return int(rows), int(persons + rows - known)

@@ -112,7 +112,7 @@ def row_risks(source: RiskSource, table: str, key: str, fraction: float | None) 
     target = find_new_table(engine, table, "--rows-to")
     require_columns(engine, source.table, [key])
     if key.lower() in COLUMNS:
-        raise PolicyError(f"The key '{key}' has the name of a column that --rows-to writes: rename it in a view.")
+        raise PolicyError(f"The key '{key}' has the name of a column that --rows-to writes: rename it in the source.")
     (column,) = (one for one in engine.columns(source.table) if one.name == key)
     _require_telling_apart(source, column)
     return RowRisks(source, target, column, fraction or 1.0)
@@ -127,5 +127,5 @@ def _require_telling_apart(source: RiskSource, key: Column) -> None:
         raise PolicyError(
             f"The key '{key.name}' does not tell the rows apart: of {rows:,} rows {rows - known:,} have none (NULL),"
             f" and the other {known:,} have {different:,} different keys. Name a column that is different in each row,"
-            " or number the rows in a view."
+            " or number the rows in the source."
         )

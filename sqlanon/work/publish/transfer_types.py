@@ -23,7 +23,7 @@ _MAX_DIGITS = 38  # of a decimal on every engine
 _PLAIN = (Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.TEXT)  # kinds whose texts in a CSV are DuckDB's own
 
 
-_REMEDY = ". Write it as: text, or cast the column in a view."
+_REMEDY = ". Write it as: text, or cast the column in the source."
 
 
 @dataclass(frozen=True)
