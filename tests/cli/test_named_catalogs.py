@@ -248,6 +248,14 @@ def test_commands_on_policies_of_other_kinds_refuse_it_too(kept: Kept, kind: str
     _all_refused(_ended(kept.policy(catalog={"schema": "mistyped"}, **more), commands), "There is no catalog in schema")
 
 
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_commands_on_policies_of_other_kinds_refuse_one_of_another_role(granted: Granted, kind: str) -> None:
+    commands, more = OTHER_KINDS[kind]
+    assert call("db", "upgrade", "--policy", granted.policy("postgres", catalog={"schema": "others"})).exit_code == 0
+    said = "GRANT USAGE, CREATE ON SCHEMA"
+    _all_refused(_ended(granted.policy(catalog={"schema": "others"}, **more), commands), said)
+
+
 def test_every_command_is_tried_or_looks_into_no_catalog() -> None:
     known = {name.removeprefix("sqlanon ") for name, _ in all_commands(program(), "sqlanon")}
     kinds = [command for commands, _ in OTHER_KINDS.values() for command in commands]
