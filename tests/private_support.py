@@ -147,14 +147,14 @@ def run_private(
     policy: Policy,
     *,
     replace: bool = False,
-    options: EngineOptions = OPTIONS,
+    options: EngineOptions | None = None,
     observer: Observer | None = None,
     account: Any = None,
     mechanisms: Any = None,
 ) -> PrivateResult:
     """A private run with draws of `mechanisms`, charged on `account`; by default those of any run."""
     source = PrivateDraw(policy, account, mechanisms)
-    with interruptible(), open_session(policy, options, replace_release=replace) as session:
+    with interruptible(), open_session(policy, options or EngineOptions(), replace_release=replace) as session:
         return carry_out(session, policy, source, Publish(replace), observer)
 
 

@@ -19,9 +19,12 @@ from tests.typed_tables import (
     DUCKDB_TYPES,
     NOT_IN_PARQUET,
     ODD_SETTINGS,
+    OTHERWISE,
     POSTGRES,
+    POSTGRES_OTHERWISE,
     POSTGRES_TYPES,
     ROWS,
+    otherwise,
 )
 
 Columns = Mapping[str, tuple[str, str]]
@@ -305,3 +308,66 @@ def test_text_is_written_where_it_is_asked_for(postgres: str, tmp_path: Path) ->
     release_and_verify(policy)
     types = duckdb.sql(f"DESCRIBE SELECT * FROM '{tmp_path}/r.parquet'").fetchall()
     assert {type_ for _, type_, *_ in types} == {"VARCHAR"}
+
+
+@pytest.mark.parametrize("target", ["csv", "parquet", "same"])
+@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+def test_one_altered_cell_of_any_type_is_seen(postgres: str, tmp_path: Path, engine: str, target: str) -> None:
+    """Columns have, each in a row of its own, a value of the twin: a release of the same rows with other values."""
+    is_duckdb = engine == "duckdb"
+    columns, others = (DUCKDB, OTHERWISE) if is_duckdb else (POSTGRES, POSTGRES_OTHERWISE)
+    if not is_duckdb and target == "same":
+        target = "duckdb"
+    as_text = NOT_IN_PARQUET if is_duckdb and target == "parquet" else ()
+    places = {}
+    for name, of in (("twin", otherwise(columns, others)), ("whole", dict(columns))):
+        (directory := tmp_path / name).mkdir()
+        url = fill_duckdb(directory / "source.duckdb", of) if is_duckdb else fill_postgres(postgres, of)
+        policy = write(directory, url, release_of(target, directory, ""), list(columns), as_text)
+        assert call("run", policy, "-q").exit_code == 0
+        places[name] = directory / {"same": "source.duckdb", "duckdb": "out.duckdb"}.get(target, f"r.{target}")
+    whole = places["whole"].read_bytes()
+    assert violations_of(policy) == 0
+    names = list(columns)
+    for first in range(0, len(names), ROWS):
+        batch = names[first : first + ROWS]
+        alter_cells(places["whole"], places["twin"], batch)
+        assert violations_of(policy) == 2 * len(batch), batch  # rows that lack, and rows that are too many
+        places["whole"].write_bytes(whole)
+
+
+def violations_of(policy: Path) -> int:
+    """Count the rows whose kept values `verify` finds altered."""
+    verified = call("verify", policy, "--json")
+    checks = json.loads(verified.stdout)["checks"]
+    assert verified.exit_code == (3 if checks["values_equal"]["violations"] else 0), verified.output
+    return int(checks["values_equal"]["violations"])
+
+
+def alter_cells(place: Path, twin: Path, names: Sequence[str]) -> None:
+    """Give each of these columns, in a row of its own, another value that the twin has there."""
+    is_table = place.suffix == ".duckdb"
+    with duckdb.connect(str(place) if is_table else ":memory:") as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        if is_table:
+            connection.execute(f"ATTACH '{twin}' AS twin (READ_ONLY)")
+            table, other = "typed_r", "twin.typed_r"
+        else:
+            table, other = "rows", "twin_rows"
+            for made, file in ((table, place), (other, twin)):
+                reader = (
+                    f"read_csv('{file}', all_varchar = true, allow_quoted_nulls = false)"
+                    if file.suffix == ".csv"
+                    else f"'{file}'"
+                )
+                connection.execute(f"CREATE TABLE {made} AS FROM {reader}")
+        rows = [row for (row,) in connection.execute(f"SELECT rowid FROM {table} ORDER BY rowid").fetchall()]
+        for name, row in zip(names, rows, strict=False):
+            connection.execute(
+                f"UPDATE {table} SET {name} = (SELECT o.{name} FROM {other} AS o WHERE"
+                f" CAST(o.{name} AS VARCHAR) NOT IN"
+                f" (SELECT CAST({name} AS VARCHAR) FROM {table} WHERE {name} IS NOT NULL)"
+                f" LIMIT 1) WHERE rowid = {row}"
+            )
+        if not is_table:
+            connection.execute(f"COPY rows TO '{place}'")

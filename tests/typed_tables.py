@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 ROWS = 12
@@ -144,3 +145,37 @@ DUCKDB: Mapping[str, tuple[str, str]] = {
 DUCKDB_TYPES = ("CREATE TYPE mood AS ENUM ('sad', 'it''s, ok')",)
 NOT_IN_PARQUET = ("c_huge", "c_unsigned_huge", "c_zoned", "c_interval")
 """Columns of DuckDB's that Parquet has no type for, or not for their values."""
+
+OTHERWISE: Mapping[str, str] = {
+    "c_before_christ": "DATE '0044-03-16 (BC)'",
+    "c_after_9999": "DATE '12020-01-02'",
+    "c_local_before": "TIMESTAMP '0044-03-15 (BC) 10:00:00.000001'",
+    "c_seconds": "TIMESTAMP '2020-01-01 00:00:01'",
+    "c_thousandths": "TIMESTAMP '2020-01-01 00:00:00.501'",
+    "c_billionths": "CAST('2020-01-01 00:00:00.123456788' AS TIMESTAMP_NS)",
+    "c_moment": "TIMESTAMPTZ '2020-01-01 10:00:00.000001+02'",
+    "c_time": "TIME '10:00:00.250001'",
+    "c_midnight": "TIME '00:00:00'",
+    "c_zoned": "CAST('09:00:00+01' AS TIMETZ)",
+    "c_fine": "CAST('10:00:00.123456788' AS TIME_NS)",
+    "c_letters": r"CAST('ab\x00d' AS BLOB)",
+    "c_bits": "CAST('00101' AS BIT)",
+    "c_texts": "['a,b', NULL, 'NULL', 'q\"''', ' x ', '']",
+    "c_nested": "[{'a': [DATE '2020-01-01', NULL]}]",
+}
+"""Other values of columns of DuckDB's that have one value in all rows."""
+POSTGRES_OTHERWISE: Mapping[str, str] = {
+    "c_local_before": "timestamp '0044-03-15 10:00:00.000001 BC'",
+    "c_moment_before": "timestamptz '0044-03-15 10:00:00.000001+00 BC'",
+    "c_midnight": "'00:00:00'",
+    "c_feeling": "'it''s, ok'",
+    "c_letter": "'y'",
+    "c_class": "'pg_type'::regclass",
+}
+
+
+def otherwise(columns: Mapping[str, tuple[str, str]], others: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The same columns with another value in every row."""
+    return {
+        name: (type_, others.get(name, re.sub(r"\bi\b", "(i + 1)", value))) for name, (type_, value) in columns.items()
+    }

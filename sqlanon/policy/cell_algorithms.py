@@ -132,9 +132,7 @@ class CellGeneralization(SingleCells):
                 " (sqlanon hierarchy export) and give it as csv."
             )
         if hierarchy is not None and (attribute.bottom is not None or attribute.top is not None):
-            yield (
-                f"{self.name} knows no labels with open ends; leave bottom and top out, or recode numbers before."
-            )
+            yield (f"{self.name} knows no labels with open ends; leave bottom and top out, or recode numbers before.")
 
 
 def _untold(hierarchy: Hierarchy) -> str | None:
