@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +15,15 @@ from sqlanon.plan.streams import stream_problems
 from sqlanon.policy.loading import build_policy, parse_stored
 from sqlanon.policy.schema import policy_schema
 from sqlanon.policy.writer import policy_text
+from sqlanon.runs.asking import ask
+from sqlanon.runs.condensing import release_job, update_job
+from tests.cli.support import call
 from tests.hiding_support import hide, hiding_policy
 from tests.jobs_support import carry_out, frozen
 from tests.private_support import Known, run_private
 from tests.randomize_support import randomize, randomized_policy
 from tests.rules_support import apply
-from tests.run_support import Database, Row, anonymize
+from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
 
 pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
@@ -114,6 +118,27 @@ def test_randomized_and_hidden_releases_leave_it_out(database: Database) -> None
     assert [name for name, _ in database.columns(f"{table}_h")] == list(KEPT)
 
 
+def test_questions_are_not_about_it(database: Database) -> None:
+    """An omitted column may be a condition of nobody's question, and is measured by none."""
+    table = database.create(COLUMNS, visits())
+    policy = database.policy(table, LEFT | KEPT, privacy=K[:1])
+    assert ask(policy, "count(*) where age between 20 and 39", OPTIONS).value == "60"
+    for question in ("count(*) where patient_id <= 9", "sum(patient_id)", "sum(tags)"):
+        with pytest.raises(PolicyError, match=r"patient_id|tags"):
+            ask(policy, question, OPTIONS)
+
+
+def test_streams_keep_nothing_of_it(database: Database) -> None:
+    table = database.create(COLUMNS, visits())
+    roles = LEFT | {"age": "quasi-identifier", "sex": "omit", "ill": "omit"}
+    policy = database.policy(table, roles, privacy=K[:1], algorithm={"name": "condensation"})
+    update_job(policy, "stream", table, OPTIONS)
+    kept = {name for name, _ in database.columns("sqlanon.condensed_stream")}
+    assert not {name for name in kept for column in COLUMNS if column in name and column != "age"}
+    release_job(policy, "stream", options=OPTIONS)
+    assert [name for name, _ in database.columns(f"{table}_r")] == ["age"]
+
+
 def test_noisy_counts_leave_it_out(database: Database) -> None:
     table = database.create(COLUMNS, visits())
     ill = {"role": "quasi-identifier", "values": ["flu", "cold", "none"]}
@@ -159,3 +184,15 @@ def test_a_frame_is_released_without_it() -> None:
     roles = {name: {"role": role} if isinstance(role, str) else role for name, role in KEPT.items()}
     policy = {"attributes": {**roles, "notes": {"role": "omit"}}, "privacy": K}
     assert list(sqlanon.anonymize(frame.drop(columns="notes").assign(notes="x"), policy).df()) == list(KEPT)
+
+
+def test_a_dbt_project_names_no_omitted_column(database_url: str, tmp_path: Path) -> None:
+    with open_database(database_url) as database:
+        table = database.create(COLUMNS, visits())
+        run = anonymize(database.policy(table, LEFT | KEPT, privacy=K[:1])).run
+    project = tmp_path / "project"
+    made = call("export", run, "--as", "dbt", "--name", "kept", "-o", project, "--url", database_url)
+    assert made.exit_code == 0, made.output
+    written = {path: path.read_text(encoding="utf-8") for path in project.rglob("*") if path.is_file()}
+    assert written
+    assert [path.name for path, text in written.items() for name in LEFT if name in text] == []

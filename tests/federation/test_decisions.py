@@ -14,6 +14,7 @@ from sqlanon.federation.releasing import SharedSearch
 from sqlanon.federation.scope import require_scope
 from sqlanon.federation.thresholds import Threshold
 from sqlanon.policy.loading import build_policy
+from tests.federation.sites import attributes
 from tests.federation.support import NAMES
 from tests.federation.threads import record, release, sites_of
 
@@ -142,3 +143,15 @@ def test_what_decisions_are_not_enough_for_is_refused(change: dict[str, Any], se
         else:
             with pytest.raises(PolicyError, match=sentence):
                 require_scope(policy, plan)
+
+
+@pytest.mark.parametrize("plan", [{}, DECISION], ids=["counts", "decision"])
+def test_an_omitted_column_is_in_no_site_s_release(tmp_path: Path, plan: dict[str, Any]) -> None:
+    sites = sites_of(tmp_path, 4, plan=plan, suppression=0.3, algorithm=PRECISION)
+    kept = {name: role for name, role in attributes().items() if name != "disease"}
+    policies = {name: sites.policy(name, attributes=kept | {"disease": {"role": "omit"}}) for name in NAMES}
+    results = release(sites, **policies)
+    assert [result.published for result in results.values()] == [True, True, True]
+    for name in NAMES:
+        with sites.opened(name) as database:
+            assert [column for column, _ in database.columns("released")] == list(kept)
