@@ -60,7 +60,7 @@ class Journal:
     cancelled: str | None = None
     began: float = field(default_factory=time.perf_counter)
     lock: threading.Lock = field(default_factory=threading.Lock)  # sub-trees report from threads of their own
-    told: str | None = None  # the phase that the observer knows of
+    announced: str | None = None  # the phase that the observer knows of
 
     def note(self, statement: Statement, seconds: float, rows: int) -> None:
         """Write a statement down; a listener of engines (see `StatementListener`)."""
@@ -83,8 +83,8 @@ class Journal:
     def during(self, phase: str) -> Iterator[None]:
         """Tell the observer that a phase begins, once for all its parts, and count its time."""
         self.phase = phase
-        if self.told != phase:
-            self.told = phase
+        if self.announced != phase:
+            self.announced = phase
             self.observer.phase(phase)
         started = time.perf_counter()
         try:
