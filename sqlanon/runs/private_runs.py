@@ -6,9 +6,8 @@ Nothing of the source is read before its budget was charged, and no number of it
 from __future__ import annotations
 
 import contextlib
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.private.accounting import Schedule, schedule_of
 from sqlanon.algorithms.private.drawing import draw_counts, require_cells
 from sqlanon.algorithms.private.mechanisms import Mechanisms, OpenDP
@@ -55,11 +54,6 @@ class PrivateDraw(ReleaseSource[RunExecution[PrivatePlan], PrivateResult]):
         self.account = account or LedgerAccount()
         self.mechanisms = mechanisms or OpenDP()
         self.charged: BudgetState | None = None
-
-    @classmethod
-    def of(cls, policy: Policy, options: SearchOptions) -> Self:
-        options.refuse(policy)
-        return cls(policy)
 
     def resolve(self, run: RunExecution[PrivatePlan], *, replace: bool, is_part: bool) -> PrivatePlan:  # noqa: ARG002
         plan = resolve_private(run.policy, run.engine, replace=replace)

@@ -6,9 +6,8 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import ReleaseKind
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models.randomization.changes import AddedNoise, RandomChange
@@ -77,11 +76,6 @@ class RandomDraw(ReleaseSource[RunExecution[RandomizedPlan], RandomizedResult]):
     def __init__(self, policy: Policy, key: Callable[[], str] = secret_key) -> None:
         self.algorithm = policy.algorithm.name
         self.key = key
-
-    @classmethod
-    def of(cls, policy: Policy, options: SearchOptions) -> Self:
-        options.refuse(policy)
-        return cls(policy)
 
     def resolve(self, run: RunExecution[RandomizedPlan], *, replace: bool, is_part: bool) -> RandomizedPlan:  # noqa: ARG002
         plan = resolve_randomized(run.policy, run.engine, replace=replace)

@@ -10,11 +10,10 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 from sqlanon.algorithms.hiding.counting import Counts, count_rules
 from sqlanon.algorithms.hiding.methods import METHODS
-from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import ReleaseKind
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.measures.rule_mining import RuleDifference, RuleMining, RuleThresholds
@@ -71,11 +70,6 @@ class RuleHiding(ReleaseSource[RunExecution[HidingPlan], HidingResult]):
     def __init__(self, policy: Policy) -> None:
         self.algorithm = policy.algorithm.name
         self.policy = policy
-
-    @classmethod
-    def of(cls, policy: Policy, options: SearchOptions) -> Self:
-        options.refuse(policy)
-        return cls(policy)
 
     def resolve(self, run: RunExecution[HidingPlan], *, replace: bool, is_part: bool) -> HidingPlan:  # noqa: ARG002
         plan = resolve_hiding(run.policy, run.engine, replace=replace)

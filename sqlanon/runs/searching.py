@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from sqlanon.algorithms import SearchRequest, algorithm_of
 from sqlanon.algorithms.lattice.options import SearchOptions
@@ -11,7 +11,7 @@ from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.encoding.persons import count_persons
 from sqlanon.models import models_by_rows
-from sqlanon.policy import AlgorithmParameters, Policy
+from sqlanon.policy import AlgorithmParameters
 from sqlanon.releases.base import Release
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.runs.class_source import ClassSource
@@ -28,10 +28,6 @@ class Search(ClassSource):
         self.algorithm = parameters.name
         self.seed = self.searching.seed
         self.search_options = search_options
-
-    @classmethod
-    def of(cls, policy: Policy, options: SearchOptions) -> Self:
-        return cls(options.applied_to(policy).algorithm, options)
 
     def encode(self, run: ClassRun) -> Encoded:
         whole = self.searching.needs_all_witnesses or None

@@ -6,12 +6,10 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import ReleaseRecord
 from sqlanon.engines.publishing import Record, nothing
-from sqlanon.policy import Policy
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.results.measures import Check
 from sqlanon.results.records import write_record
@@ -49,11 +47,6 @@ class RunSource(ABC, Generic[RunT, ResultT]):
     algorithm: str
     seed: int | None = None
     job: str | None = None
-
-    @classmethod
-    def of(cls, policy: Policy, options: SearchOptions) -> Self:
-        """Make the source that a policy asks for; raises PolicyError for options that have no meaning for it."""
-        raise NotImplementedError(f"{cls.__name__} is not made of a policy alone.")
 
     def require_source(self, run: RunT) -> None:
         """Refuse a source that the recoding is not about, before it is planned for."""

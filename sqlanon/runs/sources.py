@@ -37,9 +37,16 @@ WITHOUT_CLASSES = {
 
 
 def source_of(policy: Policy, options: SearchOptions) -> ReleaseSource[Any, Any]:
-    """Make the source of a policy's release; see `RunSource.of`."""
-    family = WITHOUT_CLASSES.get(policy.algorithm.recodes)
-    source: ReleaseSource[Any, Any] = load_part(CLASSES if family is None else family.source).of(policy, options)
+    """Make the source of a policy's release.
+
+    Raises PolicyError for options of a search that the policy's algorithm can't follow, or that searches for nothing.
+    """
+    source: ReleaseSource[Any, Any]
+    if policy.algorithm.recodes.makes_classes:
+        source = load_part(CLASSES)(options.applied_to(policy).algorithm, options)
+    else:
+        options.refuse(policy)
+        source = load_part(WITHOUT_CLASSES[policy.algorithm.recodes].source)(policy)
     return source
 
 
