@@ -10,11 +10,17 @@ from typing import Any
 import pytest
 
 import sqlanon
+from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import Catalog, Status
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
+from sqlanon.runs.flow import carry_out
+from sqlanon.runs.sink import Publish
+from sqlanon.runs.sources import source_of
+from sqlanon.work.journal import Silent
+from sqlanon.work.session import open_session
 from tests.cli.support import call
 from tests.hiding_support import hiding_policy
 from tests.private_support import private_policy
@@ -72,6 +78,7 @@ def test_every_policy_is_checked_run_and_audited_by_the_same_calls(
     assert result.published
     assert (recorded := runs_of(database_url)[0]).id == result.run
     assert recorded.status is Status.PUBLISHED
+    assert (recorded.source_rows is None) == (kind == "private")
     audit = sqlanon.audit_release(policy, options=OPTIONS)
     assert audit.satisfied
     told = printed("verify", path)
@@ -118,3 +125,30 @@ def printed(command: str, path: Path) -> Any:
 def runs_of(url: str) -> Any:
     with connect(url) as engine, Catalog.open(engine) as catalog:
         return catalog.runs(5)
+
+
+class InsertsMeanwhile(Silent):
+    """Writes into the source of a run once its search has begun."""
+
+    def __init__(self, database: Database, table: str, values: str) -> None:
+        self.database, self.table, self.values = database, table, values
+
+    def phase(self, name: str) -> None:
+        if name == "recode":
+            self.database.sql(f"INSERT INTO {self.table} VALUES {self.values}")
+
+
+def test_rows_that_come_meanwhile_are_in_no_part_of_a_run_that_hides_rules(postgres_database: Database) -> None:
+    """What is searched, staged and checked is of one state of the source."""
+    policy = _hiding(postgres_database)
+    table = policy.source.table or ""
+    sqlanon.run(policy, options=OPTIONS, observer=InsertsMeanwhile(postgres_database, table, "(99, 'z')"))
+    assert postgres_database.sql(f"SELECT count(*) FROM {table} WHERE item = 'z'") == [(1,)]
+    assert postgres_database.sql(f"SELECT count(*) FROM {policy.release.table} WHERE item = 'z'") == [(0,)]
+
+
+def test_a_session_is_listened_to_as_before_a_run(database: Database) -> None:
+    policy = _classes(database)
+    with open_session(policy, OPTIONS) as session:
+        carry_out(session, policy, source_of(policy, SearchOptions()), Publish(replace=False))
+        assert [engine.listener for engine in session.engines] == [None]
