@@ -139,7 +139,7 @@ class InsertsMeanwhile(Silent):
 
 
 def test_rows_that_come_meanwhile_are_in_no_part_of_a_run_that_hides_rules(postgres_database: Database) -> None:
-    """What is searched, staged and checked is of one state of the source."""
+    """The search, the staged rows and their check are of one state of the source."""
     policy = _hiding(postgres_database)
     table = policy.source.table or ""
     sqlanon.run(policy, options=OPTIONS, observer=InsertsMeanwhile(postgres_database, table, "(99, 'z')"))
