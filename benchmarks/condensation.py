@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import duckdb
 
-from sqlanon.releases.synthetic import OFFSET
+from sqlanon.methods.clustering.releases.synthetic import OFFSET
 from sqlanon.sql import Identifier, RedactedValue, Relation, expression, renderer
 
 COLUMNS = 8
@@ -60,10 +60,10 @@ def render() -> dict[str, str]:
     key = expression("{key}", key=RedactedValue("0" * 32))
     rows = {"assigned": Relation("members"), "words": [], "categories": [], "key": key}
     rendered = [
-        render("condensation/create_members", **shared, **rows),
-        render("condensation/create_factors", factors=factors, **shared),
+        render("methods/clustering/condensation/create_members", **shared, **rows),
+        render("methods/clustering/condensation/create_factors", factors=factors, **shared),
         render(
-            "condensation/create_rows",
+            "methods/clustering/condensation/create_rows",
             factors=factors,
             regions=regions,
             categories=[],

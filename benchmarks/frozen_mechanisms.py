@@ -102,7 +102,7 @@ def _hide(database: Database, table: str, method: str) -> Any:
 
 
 def _stream(database: Database, table: str) -> Any:
-    from sqlanon.runs.condensing import release_job, update_job
+    from sqlanon.methods.clustering.streams import release_job, update_job
 
     numbers = f"{table}_numbers"
     database.sql(f"DROP TABLE IF EXISTS {numbers}")

@@ -45,7 +45,7 @@ def grow(directory: str, rows: int, k: int, memory_limit: str | None) -> None:
     with connect(url) as engine, Catalog.open(engine) as catalog:
         record = read_rules(catalog, outcome.run).record
         steps = len(catalog.steps(outcome.run))
-        rules = sum(step.seconds for step in catalog.steps(outcome.run) if step.name.startswith("rules/"))
+        rules = sum(step.seconds for step in catalog.steps(outcome.run) if step.name.startswith("releases/rules/"))
     whole = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(
         f"{rows:,} rows: {record.leaves:,} rules, {record.depth} levels, {steps} statements; Python's peak"

@@ -17,11 +17,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.algorithms.output.auditing import AskedTable, audit
-from sqlanon.algorithms.output.axes import spans_of
-from sqlanon.algorithms.output.question import Condition, parse_question
-from sqlanon.algorithms.output.row_space import SumVerdict
 from sqlanon.engines import connect
+from sqlanon.inquiries.questions.auditing import AskedTable, audit
+from sqlanon.inquiries.questions.axes import spans_of
+from sqlanon.inquiries.questions.question import Condition, parse_question
+from sqlanon.inquiries.questions.row_space import SumVerdict
 from sqlanon.sql import Identifier, Relation, Statement
 
 SIZES = {"age": 70, "zip": 100, "job": 15, "sex": 2, "edu": 16, "marital": 7, "country": 40, "race": 5}
@@ -101,7 +101,7 @@ def main() -> None:
             spans = spans_of(parse_question(question(draw)), there, NAMES)
             scan, _ = seconds(
                 lambda spans=spans: engine.query_one(
-                    "output/measure_table",
+                    "inquiries/questions/measure_table",
                     source=table,
                     person=None,
                     spans=asked.span_values(spans),

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from private_utility import TARGET, Adult, Numbers
 
-from sqlanon.algorithms.private.marginals import sizes_of
-from sqlanon.plan.private import PrivatePlan
-from sqlanon.plan.public_domain import NumberDomain
+from sqlanon.methods.differential_privacy.drawing.marginals import sizes_of
+from sqlanon.methods.differential_privacy.plan import PrivatePlan
+from sqlanon.methods.differential_privacy.public_domain import NumberDomain
 
 STEPS: dict[str, tuple[int, int, int]] = {
     "age": (15, 95, 5),

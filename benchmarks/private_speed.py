@@ -26,14 +26,14 @@ from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 from private_plans import PlainWorkspace, draw_release, plan_release
 from private_utility import Adult
 
-from sqlanon.algorithms.private.counting import Places
-from sqlanon.algorithms.private.drawing import require_cells
-from sqlanon.api.granting import grant_budget
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.plan.private import PrivatePlan
+from sqlanon.methods.clustering.releases.synthetic import secret_key
+from sqlanon.methods.differential_privacy.drawing.counting import Places
+from sqlanon.methods.differential_privacy.drawing.drawing import require_cells
+from sqlanon.methods.differential_privacy.granting import grant_budget
+from sqlanon.methods.differential_privacy.plan import PrivatePlan
 from sqlanon.policy.privacy import PrivacyBudget
-from sqlanon.releases.synthetic import secret_key
 from sqlanon.sql import Relation, Statement
 from tests.private_support import run_private
 

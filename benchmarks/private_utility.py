@@ -31,14 +31,14 @@ from private_plans import PlainWorkspace, QuickNoise, draw_release, plan_release
 from sklearn.tree import DecisionTreeClassifier
 
 from sqlanon import anonymize
-from sqlanon.algorithms.private.accounting import schedule_of
-from sqlanon.algorithms.private.counting import Places
-from sqlanon.algorithms.private.drawing import DrawnCounts
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.plan.private import PrivatePlan
-from sqlanon.plan.public_domain import NumberDomain
-from sqlanon.releases.synthetic import secret_key
+from sqlanon.methods.clustering.releases.synthetic import secret_key
+from sqlanon.methods.differential_privacy.drawing.accounting import schedule_of
+from sqlanon.methods.differential_privacy.drawing.counting import Places
+from sqlanon.methods.differential_privacy.drawing.drawing import DrawnCounts
+from sqlanon.methods.differential_privacy.plan import PrivatePlan
+from sqlanon.methods.differential_privacy.public_domain import NumberDomain
 from sqlanon.sql import Relation, Statement
 
 Numbers = NDArray[Any]

@@ -23,7 +23,7 @@ from sqlanon.engines import connect
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 
-_STATEMENT = "randomize/stage_rows"
+_STATEMENT = "methods/randomization/stage_rows"
 TABLES = {
     "equal": "i * 7919 % 100 AS a, CAST(floor(100 * random()) AS INTEGER) AS b, i % 10 AS c",
     "different": "i * 7919 % 100000007 AS a, CAST(floor(100000 * random()) AS INTEGER) AS b, 9000 * random() AS c",

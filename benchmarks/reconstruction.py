@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 import duckdb
 
 from sqlanon import reconstruct, run
+from sqlanon.methods.randomization.reconstruction.result import ReconstructedShare
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.results.reconstruction import ReconstructedShare
 
 _T = TypeVar("_T")
 DEVIATION, EPSILON, BINS = 20, 1.0, 50

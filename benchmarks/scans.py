@@ -21,10 +21,10 @@ from agrawal import Wanted, create_statement
 from splits import policy as generated_policy
 
 from sqlanon.algorithms.tree import mondrian
-from sqlanon.algorithms.tree.sampling import rothko_s
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.methods.partitioning.sampling import rothko_s
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import RothkoS
@@ -63,7 +63,7 @@ class Ledger:
             kept = self.sizes[begun[1]] if statement.text.startswith("INSERT") else 0
             self.sizes[begun[1]] = kept + max(written, 0)
             self.levels[-1][2] += max(written, 0) / self.rows
-        if statement.name == "tree/scan/split_rows":
+        if statement.name == "algorithms/tree/scan/split_rows":
             self.levels.append([written / self.rows, 0.0, 0.0])
 
 

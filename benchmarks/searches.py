@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
+from sqlanon.algorithms.tree.mondrian import build_task, criterion_of
 
 from sqlanon.algorithms.tree.forest import grow_forest
-from sqlanon.algorithms.tree.gain.criteria import Criterion
-from sqlanon.algorithms.tree.gain.gain import GainGrowth
 from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
-from sqlanon.algorithms.tree.mondrian import build_task, criterion_of
-from sqlanon.algorithms.tree.sampling.hypothesis import Confidence
-from sqlanon.algorithms.tree.sampling.rothko_s import Sampling
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import Engine
+from sqlanon.methods.partitioning.gain.criteria import Criterion
+from sqlanon.methods.partitioning.gain.gain import GainGrowth
+from sqlanon.methods.partitioning.sampling.hypothesis import Confidence
+from sqlanon.methods.partitioning.sampling.rothko_s import Sampling
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import RothkoS, RothkoT
@@ -97,7 +97,7 @@ class Searches:
         """The rows of the leaves that no further sample was drawn of."""
         ranges = self.workspace.table("figure_ranges")
         parts = [{"settled": part.settled.ranges, "next_roots": part.next_roots} for part in sampling.parts]
-        self.engine.run("tree/decide/sampling/collect_ranges", ranges=ranges, parts=parts)
+        self.engine.run("methods/partitioning/sampling/decide/collect_ranges", ranges=ranges, parts=parts)
         rows, _ = sampling._consumed_rows()
         words = ", ".join(str(word) for word in self.coded.word_columns)
         leaves = f"(SELECT node FROM {ranges})"

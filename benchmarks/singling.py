@@ -19,11 +19,11 @@ from agrawal import Wanted, query
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.measures.risk.association_mining import AssociationOptions, mine_associations
-from sqlanon.measures.risk.coded_columns import code_columns
-from sqlanon.measures.risk.source import risk_source
-from sqlanon.measures.risk.subsets import ENOUGH, measure_subsets
-from sqlanon.measures.risk.suda import measure_suda
+from sqlanon.inquiries.risk.association_mining import AssociationOptions, mine_associations
+from sqlanon.inquiries.risk.coded_columns import code_columns
+from sqlanon.inquiries.risk.source import risk_source
+from sqlanon.inquiries.risk.subsets import ENOUGH, measure_subsets
+from sqlanon.inquiries.risk.suda import measure_suda
 from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.work.workspace import TemporaryWorkspace
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import duckdb
 
 from sqlanon import reconstruct, run
+from sqlanon.methods.randomization.reconstruction.picture import draw_reconstruction
 from sqlanon.policy.loading import build_policy
-from sqlanon.report.drawing.distribution import draw_reconstruction
 
 LEAST, MOST, BINS = 18, 63, 15
 DEVIATION = 10

@@ -17,13 +17,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from sqlanon.api.calls import check_policy, check_table, draft_policy, profile_table, table_loss
-    from sqlanon.api.classifying import compare_classifiers
-    from sqlanon.api.filtering import measure_noise_filter
     from sqlanon.api.frames.anonymizing import anonymize
     from sqlanon.api.frames.result import Anonymized
-    from sqlanon.api.granting import close_budget, grant_budget, list_budgets
     from sqlanon.api.labels.label_columns import read_labels
-    from sqlanon.api.reconstructing import reconstruct
     from sqlanon.api.risk import policy_risk, table_risk
     from sqlanon.catalog.budget_records import Budget
     from sqlanon.engines import connect
@@ -40,7 +36,22 @@ if TYPE_CHECKING:
         SqlanonError,
         VerificationError,
     )
+    from sqlanon.inquiries.profile.facts import Profile
     from sqlanon.measures.workload.utility import Utility, release_utility
+    from sqlanon.methods.differential_privacy.check import PrivateCheck
+    from sqlanon.methods.differential_privacy.granting import close_budget, grant_budget, list_budgets
+    from sqlanon.methods.differential_privacy.mechanism_audit.findings import MechanismsAudit
+    from sqlanon.methods.differential_privacy.mechanism_audit.mechanisms_audit import audit_mechanisms
+    from sqlanon.methods.differential_privacy.result import PrivateResult
+    from sqlanon.methods.randomization.reconstruction.classification import Classification
+    from sqlanon.methods.randomization.reconstruction.compare_classifiers import compare_classifiers
+    from sqlanon.methods.randomization.reconstruction.measure_filter import measure_noise_filter
+    from sqlanon.methods.randomization.reconstruction.reconstruct import reconstruct
+    from sqlanon.methods.randomization.reconstruction.result import Reconstruction
+    from sqlanon.methods.randomization.result import RandomizedResult
+    from sqlanon.methods.randomization.source import RandomizedCheck
+    from sqlanon.methods.rule_hiding.result import HidingResult
+    from sqlanon.methods.rule_hiding.source import HidingCheck
     from sqlanon.models import (
         AlphaK,
         AverageRisk,
@@ -60,7 +71,6 @@ if TYPE_CHECKING:
     from sqlanon.plan.plan import Plan
     from sqlanon.policy import Policy
     from sqlanon.policy.loading import build_policy, load_policy, parse_policy
-    from sqlanon.profile.facts import Profile
     from sqlanon.report.audit.auditing import Audit
     from sqlanon.report.audit.audits import audit_release
     from sqlanon.report.audit.recorded_audit import RecordedAudit
@@ -69,20 +79,10 @@ if TYPE_CHECKING:
     from sqlanon.report.queries import diff_runs, run_record, run_report
     from sqlanon.report.risk_page import render_risk
     from sqlanon.report.run_record.check import RecordCheck, check_record, read_record
-    from sqlanon.results.classification import Classification
-    from sqlanon.results.hiding import HidingResult
     from sqlanon.results.masking import Masking
-    from sqlanon.results.private import PrivateResult
-    from sqlanon.results.randomized import RandomizedResult
-    from sqlanon.results.reconstruction import Reconstruction
     from sqlanon.results.risk import PolicyRisk, TableRisk
     from sqlanon.results.run_result import RunResult
-    from sqlanon.runs.auditing.findings import MechanismsAudit
-    from sqlanon.runs.auditing.mechanisms_audit import audit_mechanisms
-    from sqlanon.runs.private_check import PrivateCheck
-    from sqlanon.runs.randomizing import RandomizedCheck
     from sqlanon.runs.resuming import resume_run
-    from sqlanon.runs.rule_hiding import HidingCheck
     from sqlanon.runs.runner import run
     from sqlanon.runs.tradeoffs.comparing import compare_policies
     from sqlanon.runs.tradeoffs.exploration import Exploration

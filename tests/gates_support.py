@@ -13,12 +13,12 @@ import pytest
 from sqlanon import grant_budget
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
+from sqlanon.inquiries.questions.ask import ask
+from sqlanon.inquiries.questions.ask_with_noise import ask_with_noise
+from sqlanon.methods.clustering.streams import release_job, update_job
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.applying import apply_rules
-from sqlanon.runs.asking import ask
-from sqlanon.runs.asking_with_noise import ask_with_noise
-from sqlanon.runs.condensing import release_job, update_job
 from sqlanon.runs.stored import Application
 from sqlanon.work.journal import Observer
 from tests.federation.support import NAMES

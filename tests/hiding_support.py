@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from sqlanon.methods.rule_hiding.result import HidingResult
 from sqlanon.policy import Policy
-from sqlanon.results.hiding import HidingResult
 from sqlanon.runs.runner import run
 from tests.run_support import OPTIONS, Database
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from sqlanon.catalog.tables import Tables
-from sqlanon.runs import private_check, private_runs
-from sqlanon.runs.auditing.own_database import nameless
-from sqlanon.runs.auditing.recording import ConstantDraws
+from sqlanon.methods.differential_privacy import check as private_check
+from sqlanon.methods.differential_privacy import source as private_runs
+from sqlanon.methods.differential_privacy.mechanism_audit.own_database import nameless
+from sqlanon.methods.differential_privacy.mechanism_audit.recording import ConstantDraws
 from sqlanon.sql import Relation
 from tests.cli.support import call
 from tests.run_support import Database, Row

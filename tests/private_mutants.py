@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sqlanon.algorithms.private import accounting, drawing, mechanisms, scoring
-from sqlanon.algorithms.private.mechanisms import OpenDP
 from sqlanon.catalog import budgets
 from sqlanon.engines.base import Engine
 from sqlanon.errors import EngineError
-from sqlanon.plan.private import PrivatePlan
-from sqlanon.plan.public_domain import NumberDomain
+from sqlanon.methods.differential_privacy import source as private_runs
+from sqlanon.methods.differential_privacy.drawing import accounting, drawing, mechanisms, scoring
+from sqlanon.methods.differential_privacy.drawing.mechanisms import OpenDP
+from sqlanon.methods.differential_privacy.plan import PrivatePlan
+from sqlanon.methods.differential_privacy.public_domain import NumberDomain
 from sqlanon.policy import Policy
-from sqlanon.runs import private_runs
 from sqlanon.sql import Statement
 from tests.budgets_support import sql
 
@@ -143,7 +143,7 @@ def cells_of_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Engine.fetch_blocks
 
     def fetch_blocks(engine: Engine, statement: Statement) -> Any:
-        assert statement.name == "private/count_cells"
+        assert statement.name == "methods/differential_privacy/count_cells"
         return whole(engine, replace(statement, text=statement.text.replace("AS BIGINT", "AS INTEGER")))
 
     monkeypatch.setattr(Engine, "fetch_blocks", fetch_blocks)

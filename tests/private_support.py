@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from sqlanon.algorithms.private.accounting import Charge
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.plan.private import PrivatePlan, resolve_private
+from sqlanon.methods.differential_privacy.drawing.accounting import Charge
+from sqlanon.methods.differential_privacy.plan import PrivatePlan, resolve_private
+from sqlanon.methods.differential_privacy.release import NoisyCounts, load_counts, load_labels
+from sqlanon.methods.differential_privacy.result import BudgetState, PrivateResult
+from sqlanon.methods.differential_privacy.source import PrivateDraw
+from sqlanon.methods.differential_privacy.verify import check_counts, check_drawn
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.releases.counts import NoisyCounts, load_counts, load_labels
-from sqlanon.results.private import BudgetState, PrivateResult
 from sqlanon.runs.flow import carry_out, interruptible
-from sqlanon.runs.private_runs import PrivateDraw
 from sqlanon.runs.sink import Publish
 from sqlanon.sql import RedactedValue, Relation, Statement
-from sqlanon.verification.counts import check_counts, check_drawn
 from sqlanon.work.journal import Observer
 from sqlanon.work.session import Session, open_session
 from tests.run_support import OPTIONS, Database, PlainWorkspace, quoted

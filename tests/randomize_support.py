@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from sqlanon.methods.randomization.result import RandomizedResult
+from sqlanon.methods.randomization.source import RandomDraw
 from sqlanon.models.randomization.draws import TAIL_BITS, Draws
 from sqlanon.policy import Policy
-from sqlanon.results.randomized import RandomizedResult
 from sqlanon.runs.flow import carry_out, interruptible
-from sqlanon.runs.randomizing import RandomDraw
 from sqlanon.runs.sink import Publish
 from sqlanon.work.session import open_session
 from tests.run_support import OPTIONS, Database

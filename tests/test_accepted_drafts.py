@@ -14,13 +14,13 @@ import sqlanon.policy.loading as loading
 from sqlanon.api.calls import check_policy, draft
 from sqlanon.engines import connect
 from sqlanon.errors import AccessError, PolicyError, ProtectionError
-from sqlanon.measures.risk.identifiers import COLUMNS_A_STATEMENT
+from sqlanon.inquiries.profile.draft import Draft
+from sqlanon.inquiries.profile.profiling import COLUMNS_A_STATEMENT as MEASURED_A_STATEMENT
+from sqlanon.inquiries.profile.profiling import profile
+from sqlanon.inquiries.risk.identifiers import COLUMNS_A_STATEMENT
 from sqlanon.plan.checks import MAX_QUASI_IDENTIFIERS
 from sqlanon.policy import Role
 from sqlanon.policy.loading import parse_policy
-from sqlanon.profile.draft import Draft
-from sqlanon.profile.profiling import COLUMNS_A_STATEMENT as MEASURED_A_STATEMENT
-from sqlanon.profile.profiling import profile
 from sqlanon.sql import Relation
 from tests.cli.support import execute
 from tests.random_cases import random_cases
@@ -268,6 +268,6 @@ def test_text_columns_are_looked_at_in_parts(tmp_path: Path) -> None:
         engine.listener = lambda statement, _seconds, _rows: sent.append((statement.name, len(statement.text)))
         profile(engine, relation)
     names = [name for name, _ in sent]
-    assert names.count("engine/find_lax_columns") == 3
-    assert names.count("risk/count_patterns") == 250 // COLUMNS_A_STATEMENT
-    assert names.count("profile/measure_columns") == -(-250 // MEASURED_A_STATEMENT)
+    assert names.count("engines/find_lax_columns") == 3
+    assert names.count("inquiries/risk/count_patterns") == 250 // COLUMNS_A_STATEMENT
+    assert names.count("inquiries/profile/measure_columns") == -(-250 // MEASURED_A_STATEMENT)

@@ -135,7 +135,7 @@ def test_kept_columns_may_lie_in_a_word_of_their_own(database: Database) -> None
 def joins(database: Database, run: str) -> int:
     """Count the joins that sent the rows of a run down the tree of rules."""
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
-        (step,) = (step for step in catalog.steps(run) if step.name == "rules/route_rows")
+        (step,) = (step for step in catalog.steps(run) if step.name == "releases/rules/route_rows")
     return step.statement.count("JOIN")
 
 

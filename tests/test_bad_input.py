@@ -87,7 +87,7 @@ def test_models_that_no_release_can_meet(database: Database, model: dict[str, An
     _says_no_secret(raised.value)
     assert database.sql("SELECT status, error_class FROM sqlanon.runs") == [("refused", "ProtectionError")]
     assert database.leftovers() == []
-    assert database.sql("SELECT count(*) FROM sqlanon.steps WHERE name = 'tree/scan/split_rows'") == [(0,)]
+    assert database.sql("SELECT count(*) FROM sqlanon.steps WHERE name = 'algorithms/tree/scan/split_rows'") == [(0,)]
 
 
 def _says_no_secret(error: BaseException) -> None:

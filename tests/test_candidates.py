@@ -137,5 +137,9 @@ def test_growing_a_graph_takes_a_statement_for_each_phase() -> None:
         graph = first_graph(engine, space, Lattice(("a", "b"), (1, 2), (0, 0), (1, 2)))
         engine.listener = lambda statement, *_: names.append(statement.name)
         graph.grown()
-    made = [name for name in names if name.startswith("lattice/")]
-    assert made == ["lattice/join_candidates", "lattice/prune_candidates", "lattice/create_edges"]
+    made = [name for name in names if name.startswith("algorithms/lattice/")]
+    assert made == [
+        "algorithms/lattice/join_candidates",
+        "algorithms/lattice/prune_candidates",
+        "algorithms/lattice/create_edges",
+    ]

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.cells import suppressing
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
+from sqlanon.methods.cells.search import suppressing
 from sqlanon.models import models_of
 from sqlanon.policy import Policy
 from sqlanon.results.facts import CellFacts
@@ -375,8 +375,8 @@ DIVERSE = {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}
 @pytest.mark.parametrize(
     ("models", "template", "values", "message"),
     [
-        (anonymity(5), "cells/create_candidates", {"least": 4}, "k-anonymity"),
-        ([*anonymity(4), DIVERSE], "cells/star_tuples", {"measures": []}, "distinct-l-diversity"),
+        (anonymity(5), "methods/cells/create_candidates", {"least": 4}, "k-anonymity"),
+        ([*anonymity(4), DIVERSE], "methods/cells/star_tuples", {"measures": []}, "distinct-l-diversity"),
     ],
 )
 def test_a_search_that_climbs_too_little_is_caught(

@@ -17,10 +17,14 @@ from sqlanon import Classification, compare_classifiers
 from sqlanon.engines import connect
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.measures.reconstruction.bins import Bins
-from sqlanon.measures.reconstruction.classifying.by_class import match_in_order, quotas_of_groups, share_out
-from sqlanon.measures.reconstruction.classifying.features import Feature
-from sqlanon.measures.reconstruction.classifying.growing import Trees, leaves_of
+from sqlanon.methods.randomization.reconstruction.bins import Bins
+from sqlanon.methods.randomization.reconstruction.classifying.by_class import (
+    match_in_order,
+    quotas_of_groups,
+    share_out,
+)
+from sqlanon.methods.randomization.reconstruction.classifying.features import Feature
+from sqlanon.methods.randomization.reconstruction.classifying.growing import Trees, leaves_of
 from sqlanon.models.randomization.changes import Response, Transition
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
@@ -86,7 +90,7 @@ def test_splits_are_the_best_of_all(engine_name: str, request: pytest.FixtureReq
     with connect(url, OPTIONS) as engine:
         workspace = TemporaryWorkspace(engine)
         training, listed = workspace.table("given"), [one.listed(engine) for one in features]
-        engine.run("classification/create_training", training=training, features=listed)
+        engine.run("methods/randomization/classification/create_training", training=training, features=listed)
         rows = [(root, False, *row) for root, of_root in tables.items() for row in of_root]
         noise = [(root, True, *(draw.randrange(3) for _ in range(3))) for root in tables for _ in range(50)]
         engine.load(training, ["node", "is_test", "s", "b0", "b1"], rows + noise)

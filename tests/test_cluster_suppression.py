@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sqlanon.algorithms.clusters.suppressing import suppress_violating
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, VerificationError
+from sqlanon.methods.clustering.search.suppressing import suppress_violating
 from sqlanon.sql import Statement
 from tests.run_support import Database, anonymize
 from tests.test_microaggregation import EXACT, QUASI, anonymity
@@ -67,7 +67,7 @@ def test_more_rows_left_out_than_the_budget_allows_are_not_published(
     assert result.release.suppressed == 0
     assert all(model.satisfied for model in result.models)
     suppress: Any = suppress_violating
-    place = "sqlanon.algorithms.clusters.searching.suppress_violating"
+    place = "sqlanon.methods.clustering.search.searching.suppress_violating"
     monkeypatch.setattr(place, lambda *given: suppress(*given[:-1], 2))
     with pytest.raises(VerificationError, match="rows_add_up"):
         anonymize(policy, replace=True)
@@ -80,7 +80,7 @@ def test_a_row_that_no_check_sees_is_a_violation(database: Database, monkeypatch
 
     def lose(engine: Engine, sent: str, /, **values: Any) -> Any:
         done = run(engine, sent, **values)
-        if sent == "clusters/create_witness":
+        if sent == "methods/clustering/search/create_witness":
             engine.execute(Statement("test", f"DELETE FROM {values['witnessed']} WHERE r0 < 2"))
         return done
 

@@ -236,7 +236,7 @@ def _hold(policy: Policy, engine: Engine, source: Relation) -> None:
 def test_the_look_for_code_is_planned_as_a_small_one(place: Place) -> None:
     """Room for hashing is made before a statement runs, for as many rows as the planner guesses."""
     with connect(place.url(place.roles.runner)) as engine:
-        statement = engine.render("engine/list_code_of_others", table=Text(SOURCE))
+        statement = engine.render("engines/list_code_of_others", table=Text(SOURCE))
         ((plan,),) = engine.fetch(Statement("explain", f"EXPLAIN (FORMAT JSON) {statement.text}"))
     guesses = [int(rows) for rows in re.findall(r"'Plan Rows': (\d+)", str(plan))]
     assert max(guesses) < 250_000

@@ -256,7 +256,7 @@ def test_staged_rows_join_their_groups_by_hashes(engine: Engine) -> None:
         {"name": Identifier("c"), "cell": Identifier("c1"), "is_number": False},
     ]
     rendered = engine.render(
-        "condensation/create_staged",
+        "methods/clustering/condensation/create_staged",
         grouped=Relation("grouped"),
         staged=Relation("staged"),
         regions=Relation("regions"),

@@ -11,8 +11,8 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, ProtectionError, SqlanonError
+from sqlanon.methods.clustering.streams import release_job, update_job
 from sqlanon.policy import Policy
-from sqlanon.runs.condensing import release_job, update_job
 from sqlanon.work.workspace import Workspace
 from tests.cli.support import call_main
 from tests.run_support import OPTIONS, Database, Row, duckdb_url, open_database
@@ -128,7 +128,7 @@ def test_a_release_that_fails_its_check_keeps_the_job(database: Database, monkey
     table = database.create(COLUMNS, rows_of(20, 3))
     policy = policy_of(database, table)
     update_job(policy, f"of_{table}", table, OPTIONS)
-    monkeypatch.setattr("sqlanon.releases.streamed.StreamedRows.check", broken)
+    monkeypatch.setattr("sqlanon.methods.clustering.releases.streamed.StreamedRows.check", broken)
     with pytest.raises(SqlanonError, match="failed its check"):
         release_job(policy, f"of_{table}", options=OPTIONS)
     assert f"condensed_of_{table}" in tables(database)
@@ -142,7 +142,7 @@ def test_a_release_whose_statistics_stay_is_not_published(database: Database, mo
     update_job(policy, job, table, OPTIONS)
 
     def run(engine: Engine, template: str, /, **values: Any) -> Any:
-        if template == "engine/drop_table" and values["table"].name == f"condensed_{job}":
+        if template == "engines/drop_table" and values["table"].name == f"condensed_{job}":
             raise SqlanonError("held")
         return original(engine, template, **values)
 

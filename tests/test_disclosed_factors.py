@@ -8,7 +8,7 @@ import secrets
 
 import pytest
 
-from sqlanon.releases.synthetic import OFFSET
+from sqlanon.methods.clustering.releases.synthetic import OFFSET
 from tests.run_support import Database
 
 QUASI = "quasi-identifier"

@@ -6,11 +6,11 @@ import pytest
 
 from sqlanon.api.calls import draft_policy
 from sqlanon.engines.columns import Column, Kind
+from sqlanon.inquiries.profile.bands import band_widths
+from sqlanon.inquiries.profile.facts import ColumnFacts
+from sqlanon.inquiries.profile.vocabulary import vocabularies
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_policy
-from sqlanon.profile.bands import band_widths
-from sqlanon.profile.facts import ColumnFacts
-from sqlanon.profile.vocabulary import vocabularies
 from tests.cli.support import execute, query
 from tests.run_support import run
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.engines.base import Engine
-from sqlanon.releases.synthetic import create_rows
+from sqlanon.methods.clustering.releases.synthetic import create_rows
 from sqlanon.sql import Identifier, RedactedValue, Relation, Statement
 from tests.random_cases import many
 
@@ -64,7 +64,7 @@ def draw_one_group(engine: Engine, rows: list[tuple[float, ...]]) -> list[tuple[
         }
         for i in range(3)
     ]
-    engine.run("condensation/create_factors", factors=factors, members=members, numbers=numbers)
+    engine.run("methods/clustering/condensation/create_factors", factors=factors, members=members, numbers=numbers)
     create_rows(engine, regions, members=members, factors=factors, numbers=numbers, names=["x0", "x1", "x2"])
     drawn = engine.fetch(Statement("test", "SELECT c0, c1, c2 FROM regions ORDER BY region"))
     return [tuple(map(float, row)) for row in drawn]

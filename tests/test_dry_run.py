@@ -64,8 +64,8 @@ HIERARCHIES: dict[str, Any] = {
     "member": "suppress",
 }
 SHOWS = {"age": "bounds", "big": "midpoint", "income": "mean", "weight": "midpoint", "born": "bounds", "small": "mean"}
-UNPARSED = ("staging/drop_texts", "engine/prepare_holding", "engine/end_holding")  # which the parser does not know
-PERIPHERAL = ("catalog/", "engine/", "publish/")
+UNPARSED = ("staging/drop_texts", "engines/prepare_holding", "engines/end_holding")  # which the parser does not know
+PERIPHERAL = ("catalog/", "engines/", "work/publish/")
 K = {"model": "k-anonymity", "k": 2}
 DIVERSITY = [
     {"model": "distinct-l-diversity", "attribute": "disease", "l": 2},
@@ -203,7 +203,7 @@ def test_a_dry_run_has_the_statements_of_a_run(database: Database) -> None:
 
 
 SENT = "SELECT name FROM sqlanon.steps WHERE run = ? AND phase = 'publish' ORDER BY number"
-ASKED = ("publish/describe_", "publish/list_", "catalog/", "engine/", "count_rows")
+ASKED = ("work/publish/describe_", "work/publish/list_", "catalog/", "engines/", "count_rows")
 
 
 @pytest.mark.variants(2)
@@ -224,10 +224,14 @@ def test_a_dry_run_publishes_as_a_run_does(database: Database, kept: str) -> Non
     sent = [name for (name,) in database.sql(SENT, [outcome.run]) if not name.startswith(ASKED)]
     assert [step.name for step in steps if not step.name.startswith(ASKED)] == sent
     names = [step.name for step in steps]
-    assert names.index("engine/begin") < names.index("engine/commit")
+    assert names.index("engines/begin") < names.index("engines/commit")
     if kept == "a release":
-        assert names.index("publish/drop_table") < names.index("publish/rename_table") < names.index("engine/commit")
-        assert "publish/comment_table" in names
+        assert (
+            names.index("work/publish/drop_table")
+            < names.index("work/publish/rename_table")
+            < names.index("engines/commit")
+        )
+        assert "work/publish/comment_table" in names
 
 
 @pytest.mark.variants(1)
@@ -260,7 +264,7 @@ def test_a_dry_sampling_has_the_statements_of_a_run(database: Database) -> None:
 def test_a_form_that_depends_on_the_data_says_so(database: Database) -> None:
     table = database.create({"q": "INTEGER"}, [(n,) for n in range(9)])
     policy = database.policy(table, {"q": STAR}, algorithm={"name": "optimal"})
-    (base,) = (step for step in run_dry(policy, OPTIONS).steps if step.name == "lattice/create_base")
+    (base,) = (step for step in run_dry(policy, OPTIONS).steps if step.name == "algorithms/lattice/create_base")
     assert base.statement.startswith("-- One of two forms")
 
 
@@ -322,7 +326,7 @@ def test_the_searches_for_intervals_parse(database: Database, search: str) -> No
     policy = database.policy("people", PLAIN, privacy=[K, diverse], algorithm=algorithm)
     script = run_dry(policy, OPTIONS)
     assert _wrong(script, database.engine) == []
-    assert any(one.name == "ordered/move_rows" for one in script.steps)
+    assert any(one.name == "methods/intervals/move_rows" for one in script.steps)
 
 
 def test_the_search_for_cells_parses(database: Database) -> None:
@@ -335,7 +339,7 @@ def test_the_search_for_cells_parses(database: Database) -> None:
     policy = database.policy("people", attributes, privacy=[K], algorithm={"name": "cell-generalization"})
     script = run_dry(policy, OPTIONS)
     assert _wrong(script, database.engine) == []
-    assert any(one.name == "cells/measure_levels" for one in script.steps)
+    assert any(one.name == "methods/cells/measure_levels" for one in script.steps)
 
 
 def test_the_recoding_of_a_remainder_parses(database: Database) -> None:
@@ -346,7 +350,7 @@ def test_the_recoding_of_a_remainder_parses(database: Database) -> None:
         policy = database.policy("people", attributes, algorithm={"name": "optimal"}, **more)
         found = run_dry(policy, OPTIONS)
         assert _wrong(found, database.engine) == []
-        assert "lattice/create_suppressed" in [step.name for step in found.steps]
+        assert "algorithms/lattice/create_suppressed" in [step.name for step in found.steps]
 
 
 def test_a_dry_search_shows_few_of_many_checks(database: Database) -> None:

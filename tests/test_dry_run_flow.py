@@ -24,7 +24,7 @@ ROLES: dict[str, Any] = {
     "zip": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}},
     "s": "sensitive",
 }
-QUESTIONS = ("engine/", "catalog/", "publish/describe_", "publish/list_", "publish/find_")
+QUESTIONS = ("engines/", "catalog/", "work/publish/describe_", "work/publish/list_", "work/publish/find_")
 
 
 @pytest.fixture
@@ -154,8 +154,8 @@ def test_what_goes_on_around_the_data_is_named(database: Database) -> None:
     assert sum("sqlanon_staging" in text for text in texts) > 1
     if database.engine == "postgres":
         names = [step.name for step in steps]
-        assert names[:2] == ["engine/apply_settings", "engine/limit_lock_waits"]
-        assert {"engine/prepare_holding", "engine/analyze_tables", "catalog/drop_tables"} <= set(names)
+        assert names[:2] == ["engines/apply_settings", "engines/limit_lock_waits"]
+        assert {"engines/prepare_holding", "engines/analyze_tables", "catalog/drop_tables"} <= set(names)
 
 
 def test_what_a_run_refuses_a_dry_run_refuses(database: Database) -> None:
@@ -181,7 +181,7 @@ def test_the_last_part_can_be_sent(database: Database, kept: str) -> None:
         anonymize(policy)
         database.sql(f"COMMENT ON TABLE {table}_r IS 'ours'")
     steps = [step for step in run_dry(policy, OPTIONS, replace=True).steps if step.phase == "publish"]
-    (rename,) = (step.statement for step in steps if step.name == "publish/rename_table")
+    (rename,) = (step.statement for step in steps if step.name == "work/publish/rename_table")
     staging = rename.split()[2]
     database.sql(f"CREATE TABLE {staging} AS SELECT q AS q_min, q AS q_max, zip, s FROM {table} WHERE q < 9")
     for step in steps:
@@ -210,11 +210,11 @@ def test_a_release_goes_from_one_engine_to_the_other(postgres_url: str, tmp_path
         assert in_database(database) == here
         assert list(tmp_path.iterdir()) == []
         away = [step for step in steps if step.statement.startswith("-- In the release's database.")]
-        (created,) = (step.statement for step in away if step.name == "publish/create_table")
+        (created,) = (step.statement for step in away if step.name == "work/publish/create_table")
         assert '"other"."main"."sqlanon_staging' in created
         assert '"q_min" INTEGER, "q_max" INTEGER, "zip" VARCHAR, "s" VARCHAR' in created
-        assert {"publish/import_rows", "count_rows", "publish/rename_table"} <= {step.name for step in away}
-        exported = [step.statement for step in steps if step.name == "publish/export_rows"]
+        assert {"work/publish/import_rows", "count_rows", "work/publish/rename_table"} <= {step.name for step in away}
+        exported = [step.statement for step in steps if step.name == "work/publish/export_rows"]
         assert len(exported) == 1
         assert "TO STDOUT" in exported[0]
         anonymize(policy)
@@ -234,11 +234,11 @@ def test_rules_go_to_a_catalog_elsewhere(postgres_url: str, tmp_path: Path) -> N
         table = database.create(COLUMNS, ROWS)
         policy = database.policy(table, ROLES, catalog={"url": f"duckdb:///{tmp_path}/catalog.duckdb"})
         steps = run_dry(policy, OPTIONS).steps
-        created = [step.statement for step in steps if step.name == "publish/create_table"]
+        created = [step.statement for step in steps if step.name == "work/publish/create_table"]
         assert list(tmp_path.iterdir()) == []
         run = anonymize(policy).run
     with duckdb.connect(f"{tmp_path}/catalog.duckdb") as connection:
-        sent = "SELECT statement FROM sqlanon.steps WHERE run = ? AND name = 'publish/export_rows' ORDER BY number"
+        sent = "SELECT statement FROM sqlanon.steps WHERE run = ? AND name = 'work/publish/export_rows' ORDER BY number"
         exported = [text for (text,) in connection.execute(sent, [run]).fetchall()]
         columns = connection.execute(
             "SELECT table_name, column_name FROM duckdb_columns() WHERE starts_with(table_name, 'rules_')"

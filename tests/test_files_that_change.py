@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sqlanon.algorithms.full_domain import FullDomainGeneralization
 from sqlanon.errors import ConflictError, EngineError
+from sqlanon.methods.generalization.full_domain import FullDomainGeneralization
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs import searching
 from sqlanon.runs.tradeoffs.sweeping import sweep

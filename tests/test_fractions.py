@@ -99,6 +99,6 @@ def test_rules_of_units_are_applied(database: Database) -> None:
         "[2300.250001-*]": 12,
         "*": 3,
     }
-    steps = "SELECT statement FROM sqlanon.steps WHERE run = ? AND name = 'rules/mark_fractions'"
+    steps = "SELECT statement FROM sqlanon.steps WHERE run = ? AND name = 'releases/rules/mark_fractions'"
     ((marked,),) = database.sql(steps, [again])
     assert str(2_400_750_000 - 1_200_000_001 + 2) not in marked

@@ -17,9 +17,9 @@ from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart, Statu
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, Cancelled, ConflictError, EngineError, PolicyError
+from sqlanon.methods.clustering.streams import release_job, update_job
 from sqlanon.plan.plan import find_release
 from sqlanon.policy import Policy
-from sqlanon.runs.condensing import release_job, update_job
 from sqlanon.runs.sink import Sink
 from sqlanon.sql import Relation, Statement
 from sqlanon.work.journal import Silent

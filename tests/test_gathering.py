@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.clusters import gathering
-from sqlanon.algorithms.clusters.filling import fill_centres
-from sqlanon.algorithms.clusters.gathering import Guessing
 from sqlanon.engines.base import Engine
+from sqlanon.methods.clustering.search import gathering
+from sqlanon.methods.clustering.search.filling import fill_centres
+from sqlanon.methods.clustering.search.gathering import Guessing
 from sqlanon.sql import Statement
 from sqlanon.work.workspace import TemporaryWorkspace
 from tests.oracle.gathering import is_filled, least_radius

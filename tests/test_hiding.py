@@ -14,15 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from sqlanon.algorithms.hiding.border import border_of
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, VerificationError
-from sqlanon.plan.hiding import HidingPlan
+from sqlanon.methods.rule_hiding.plan import HidingPlan
+from sqlanon.methods.rule_hiding.search.border import border_of
+from sqlanon.methods.rule_hiding.verify import check_hidden
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
-from sqlanon.verification.hidden_rules import check_hidden
 from tests.hiding_support import BASKETS, baskets_of, counts_of, hide, hiding_policy, is_mined, mine
 from tests.run_support import Database
 
@@ -328,7 +328,7 @@ def test_nothing_is_published_that_was_tampered_with(
         engine.execute(Statement("tamper", Markup(statement.format(rows=release))))
         return check_hidden(engine, plan, release)
 
-    monkeypatch.setattr("sqlanon.runs.rule_hiding.check_hidden", tampered)
+    monkeypatch.setattr("sqlanon.methods.rule_hiding.source.check_hidden", tampered)
     with pytest.raises(VerificationError, match=check):
         hide(policy)
     assert database.sql("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [f"{table}_r"]) == []
@@ -352,7 +352,7 @@ def test_rows_that_were_tampered_with_are_seen(
         engine.execute(Statement("tamper", Markup(statement.format(rows=release))))
         return check_hidden(engine, plan, release)
 
-    monkeypatch.setattr("sqlanon.runs.rule_hiding.check_hidden", tampered)
+    monkeypatch.setattr("sqlanon.methods.rule_hiding.source.check_hidden", tampered)
     with pytest.raises(VerificationError, match=check):
         hide(policy)
 

@@ -10,9 +10,9 @@ import pytest
 
 from sqlanon import run_report
 from sqlanon.errors import PolicyError, VerificationError
+from sqlanon.methods.rule_hiding.audit import audit_hidden_rules
+from sqlanon.methods.rule_hiding.page import others_text
 from sqlanon.policy import Policy
-from sqlanon.report.audit.hiding_audit import audit_hidden_rules
-from sqlanon.report.hiding_page import others_text
 from sqlanon.results.measures import Check
 from tests.cli.support import call_main
 from tests.cli.test_hiding import write_policy
@@ -128,7 +128,7 @@ def test_the_page_shows_figures_and_no_item(database: Database, monkeypatch: pyt
     assert not re.search("canary|&lt;b|<b>", page)
     with pytest.raises(PolicyError, match="hidden rules has none: leave it out"):
         run_report(run, policy=policy, population=1000)
-    monkeypatch.setattr("sqlanon.runs.rule_hiding.check_hidden", lambda *_: {"rules_hidden": Check(1, 1)})
+    monkeypatch.setattr("sqlanon.methods.rule_hiding.source.check_hidden", lambda *_: {"rules_hidden": Check(1, 1)})
     with pytest.raises(VerificationError):
         hide(policy, replace=True)
     failed = database.sql("SELECT id FROM sqlanon.runs WHERE status <> 'published'")[0][0]

@@ -69,7 +69,7 @@ def test_incognito_as_published_checks_3538_generalizations_in_few_statements() 
     with counted(5, {"name": "incognito"}) as (problem, _, names):
         assert_published(IncognitoSearch(problem, "basic", infers=False).go(), 5)
         assert problem.sets.checked == 3_538
-        assert names["lattice/count_small_each"] < 250
+        assert names["algorithms/lattice/count_small_each"] < 250
         assert sum(names.values()) < 400
 
 

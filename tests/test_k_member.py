@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.clusters.methods import gather
-from sqlanon.algorithms.clusters.points import rows_of_block
 from sqlanon.encoding.coordinates import Coordinate, Scale
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError, VerificationError
+from sqlanon.methods.clustering.policy import K_MEMBER_BLOCK
+from sqlanon.methods.clustering.releases import centres
+from sqlanon.methods.clustering.search.methods import gather
+from sqlanon.methods.clustering.search.points import rows_of_block
 from sqlanon.policy import Hierarchy, Microaggregation
-from sqlanon.policy.cluster_algorithms import K_MEMBER_BLOCK
-from sqlanon.releases import centres
 from sqlanon.sql import Relation, Statement
 from sqlanon.staging.recode import Recoding
 from sqlanon.verification import ancestors
@@ -175,7 +175,7 @@ def test_another_label_is_not_published(database: Database, monkeypatch: pytest.
         engine.execute(Statement("test", f"UPDATE {made.regions} SET c0 = {label} WHERE c0 = 'x'"))
         return made
 
-    monkeypatch.setattr("sqlanon.releases.clusters.create_centres", tampered)
+    monkeypatch.setattr("sqlanon.methods.clustering.releases.centred.create_centres", tampered)
     with pytest.raises(VerificationError, match="centres_true"):
         anonymize(database.policy(table, {"a": {"role": QUASI, "hierarchy": HIERARCHY}}, algorithm=K_MEMBER))
 

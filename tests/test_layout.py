@@ -367,9 +367,9 @@ def test_a_dry_run_sends_what_a_run_sends(database: Database) -> None:
         played = [step.name for step in run_dry(policy).steps if step.phase == "publish"]
         outcome = anonymize(policy, replace=True)
         sent = database.sql(
-            "SELECT name FROM sqlanon.steps WHERE run = ? AND phase = 'publish' AND name LIKE 'publish/%'"
+            "SELECT name FROM sqlanon.steps WHERE run = ? AND phase = 'publish' AND name LIKE 'work/publish/%'"
             " ORDER BY number",
             [outcome.run],
         )
-        changing = ("publish/create", "publish/drop", "publish/rename", "publish/set_owner", "publish/grant")
+        changing = ("publish/create", "publish/drop", "publish/rename", "work/publish/set_owner", "publish/grant")
         assert [n for n in played if n.startswith(changing)] == [n for (n,) in sent if n.startswith(changing)]

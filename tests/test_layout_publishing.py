@@ -108,7 +108,7 @@ def test_an_older_snapshot_keeps_the_old_star(postgres_database: Database, monke
 # --- whole or not at all
 
 
-CHANGING = ["publish/drop_table", "publish/rename_table", "publish/create_star_view"]
+CHANGING = ["work/publish/drop_table", "work/publish/rename_table", "work/publish/create_star_view"]
 
 
 @pytest.mark.variants(2)
@@ -125,7 +125,7 @@ def test_a_failure_half_way_leaves_the_old_release(
     policy = database.policy(table, PLAIN, release={"table": name, "layout": now})
     for template in CHANGING if now == "star" else CHANGING[:2]:
         with monkeypatch.context() as patch:
-            fail_after(patch, template, "publish/drop_view" if was == "star" else template)
+            fail_after(patch, template, "work/publish/drop_view" if was == "star" else template)
             with pytest.raises(EngineError, match="broken"):
                 anonymize(policy, replace=True)
         assert content(database, name) == before, template

@@ -15,9 +15,9 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.hierarchies.limits import Limits
+from sqlanon.inquiries.profile.draft import propose_policy
+from sqlanon.inquiries.profile.profiling import profile
 from sqlanon.policy.loading import parse_policy
-from sqlanon.profile.draft import propose_policy
-from sqlanon.profile.profiling import profile
 from sqlanon.releases.rules.export_sql import rules_select
 from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.sql import Relation

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from sqlanon.algorithms.cells import sequence, suppressing
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
+from sqlanon.methods.cells.search import sequence, suppressing
 from sqlanon.models import models_of
 from sqlanon.policy import Policy
 from sqlanon.results.facts import CellFacts
@@ -183,8 +183,8 @@ def test_combinations_that_are_met_change_no_tuples(database: Database, monkeypa
     monkeypatch.setattr(Engine, "run", note)
     algorithm = suppression(subsets={2: 2, 3: 2})
     run_on(database, random_rows(random.Random(1), 40), algorithm=algorithm, privacy=anonymity(2))
-    assert stated.count("cells/project_states") == 10
-    assert stated.count("cells/apply_stars") == 0
+    assert stated.count("methods/cells/project_states") == 10
+    assert stated.count("methods/cells/apply_stars") == 0
 
 
 def hold_sizes_against_brute_force(database: Database, names: tuple[str, ...], rows: list[Row]) -> None:
@@ -230,7 +230,7 @@ def test_a_dictionary_of_stars_is_one_statement_a_column(database: Database, mon
     monkeypatch.setattr(Engine, "run", note)
     run_on(database, random_rows(random.Random(1), 30), algorithm=suppression(), privacy=anonymity(2))
     assert [name for name in stated if name.startswith("hierarchies/")] == ["hierarchies/star_values"] * len(NAMES)
-    assert stated.count("cells/create_subsets") == 1
+    assert stated.count("methods/cells/create_subsets") == 1
 
 
 @pytest.mark.either_engine
@@ -348,9 +348,9 @@ DIVERSE = {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}
 @pytest.mark.parametrize(
     ("more", "template", "values", "message"),
     [
-        ({"privacy": anonymity(5)}, "cells/create_candidates", {"least": 4}, "k-anonymity"),
-        ({"privacy": [*anonymity(2), DIVERSE]}, "cells/star_tuples", {"measures": []}, "distinct-l-diversity"),
-        ({"algorithm": suppression(subsets={1: 9})}, "cells/create_candidates", {"least": 2}, "k-anonymity"),
+        ({"privacy": anonymity(5)}, "methods/cells/create_candidates", {"least": 4}, "k-anonymity"),
+        ({"privacy": [*anonymity(2), DIVERSE]}, "methods/cells/star_tuples", {"measures": []}, "distinct-l-diversity"),
+        ({"algorithm": suppression(subsets={1: 9})}, "methods/cells/create_candidates", {"least": 2}, "k-anonymity"),
     ],
 )
 def test_a_search_that_stars_too_little_is_caught(

@@ -151,12 +151,16 @@ def test_a_dry_run_shows_what_is_measured(database: Database) -> None:
     table = database.create(COLUMNS, rows_of(60, 2))
     policy = database.policy(table, ROLES, algorithm=CLUSTERS, privacy=anonymity(4))
     names = {step.name for step in run_dry(policy).steps}
-    assert names >= {"masking/link_rows", "masking/measure_intervals", "masking/compare_categories"}
+    assert names >= {
+        "measures/masking/link_rows",
+        "measures/masking/measure_intervals",
+        "measures/masking/compare_categories",
+    }
     numbers = {name: ROLES[name] for name in ("a", "b", "d")} | dict.fromkeys(("id", "c", "g", "s"), "insensitive")
-    assert "masking/link_rows" in {
+    assert "measures/masking/link_rows" in {
         step.name for step in run_dry(database.policy(table, numbers, algorithm=CLUSTERS)).steps
     }
     texts = {"c": QUASI} | dict.fromkeys(("id", "a", "b", "d", "g", "s"), "insensitive")
-    assert "masking/compare_categories" in {
+    assert "measures/masking/compare_categories" in {
         step.name for step in run_dry(database.policy(table, texts, algorithm=CLUSTERS)).steps
     }

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon import run_report
-from sqlanon.algorithms.clusters import methods
-from sqlanon.algorithms.clusters.methods import gather
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
+from sqlanon.methods.clustering.search import methods
+from sqlanon.methods.clustering.search.methods import gather
 from sqlanon.policy import Microaggregation
 from sqlanon.results.facts import ClusterFacts
 from tests.adult import DATA

@@ -157,13 +157,13 @@ def test_ranges_of_parents_serve_one_session_and_several_alike(
     released = _released(databases[0], case, list(case.rows))
     assert released is not None
     check_release(case, released)
-    assert heard.count("tree/decide/inherit_ranges") == 2
-    assert heard.count("tree/scan/measure_nodes") < heard.count("tree/decide/choose_attributes")
+    assert heard.count("algorithms/tree/decide/inherit_ranges") == 2
+    assert heard.count("algorithms/tree/scan/measure_nodes") < heard.count("algorithms/tree/decide/choose_attributes")
     monkeypatch.setattr(forest, "PARALLEL_ROWS", 1)
     monkeypatch.setattr(run_support, "OPTIONS", EngineOptions(threads=2))
     heard.clear()
     assert _released(databases[1], case, [case.rows[i] for i in case.order]) == released
-    assert "tree/decide/branch_ranges" in heard, "no ranges were handed on"
+    assert "algorithms/tree/decide/branch_ranges" in heard, "no ranges were handed on"
 
 
 def test_values_of_bins_are_counted_only_where_one_holds_several(
@@ -177,7 +177,7 @@ def test_values_of_bins_are_counted_only_where_one_holds_several(
     monkeypatch.setattr(DuckDB, "weighs_scans", True)
     monkeypatch.setattr(medians, "WEIGHED_BIN_BITS", medians.MOST_BIN_BITS)
     assert _released(databases[0], case, list(case.rows)) == released
-    assert 0 < heard.count("tree/scan/count_median_values") < heard.count("tree/scan/count_bins")
+    assert 0 < heard.count("algorithms/tree/scan/count_median_values") < heard.count("algorithms/tree/scan/count_bins")
 
 
 _NUMBERS: dict[str, list[Any]] = {

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.clusters.methods import gather
 from sqlanon.engines.base import Engine
+from sqlanon.methods.clustering.search.methods import gather
 from sqlanon.policy import Condensation
 from sqlanon.results.facts import CondensedFacts
 from tests.oracle import clusters as oracle

@@ -9,14 +9,14 @@ import pytest
 
 import sqlanon
 from sqlanon.api.calls import check_policy
-from sqlanon.api.granting import grant_budget
 from sqlanon.errors import PolicyError
-from sqlanon.plan.streams import stream_problems
+from sqlanon.inquiries.questions.ask import ask
+from sqlanon.methods.clustering.stream_plan import stream_problems
+from sqlanon.methods.clustering.streams import release_job, update_job
+from sqlanon.methods.differential_privacy.granting import grant_budget
 from sqlanon.policy.loading import build_policy, parse_stored
 from sqlanon.policy.schema import policy_schema
 from sqlanon.policy.writer import policy_text
-from sqlanon.runs.asking import ask
-from sqlanon.runs.condensing import release_job, update_job
 from tests.cli.support import call
 from tests.hiding_support import hide, hiding_policy
 from tests.jobs_support import carry_out, frozen

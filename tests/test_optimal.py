@@ -238,8 +238,10 @@ def test_adult_has_the_published_optimum(suppression: float, tmp_path: Path) -> 
     assert findings.score == pytest.approx(score, abs=1e-10)
     assert findings.proven
     assert problem.sets.checked < 700
-    scores = statements.count("lattice/sum_covered")
-    checks = statements.count("lattice/count_small_each") + statements.count("lattice/count_small")
+    scores = statements.count("algorithms/lattice/sum_covered")
+    checks = statements.count("algorithms/lattice/count_small_each") + statements.count(
+        "algorithms/lattice/count_small"
+    )
     assert checks <= problem.sets.checked / 10
     assert len(statements) <= checks + scores + 2 * len(ATTRIBUTES)  # and two for each marginal
     assert scores < 25

@@ -233,7 +233,7 @@ def test_each_round_takes_the_same_statements(database: Database, monkeypatch: p
 
     monkeypatch.setattr(Engine, "query", note)
     _, facts, _ = run_on(database, random_rows(1, 60), algorithm=ordered(), privacy=[anonymity(3)])
-    assert asked.count("ordered/score_cuts") == sum(facts.intervals.values()) - len(facts.intervals) + 1
+    assert asked.count("methods/intervals/score_cuts") == sum(facts.intervals.values()) - len(facts.intervals) + 1
 
 
 EVENLY = {1: {50}, 2: {33, 67}, 3: {25, 50, 75}}  # where a hundred values are cut
@@ -263,10 +263,10 @@ def test_a_search_that_cuts_too_far_is_caught(database: Database, monkeypatch: p
     query, query_one = Engine.query, Engine.query_one
 
     def cut_further(self: Engine, name: str, /, **given: Any) -> Any:
-        return query(self, name, **{**given, **({"fewest": 1} if name == "ordered/score_cuts" else {})})
+        return query(self, name, **{**given, **({"fewest": 1} if name == "methods/intervals/score_cuts" else {})})
 
     def see_no_failure(self: Engine, name: str, /, **given: Any) -> Any:
-        return (0, 0) if name == "lattice/count_failing" else query_one(self, name, **given)
+        return (0, 0) if name == "algorithms/lattice/count_failing" else query_one(self, name, **given)
 
     if model == "k-anonymity":
         monkeypatch.setattr(Engine, "query", cut_further)

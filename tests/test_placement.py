@@ -80,7 +80,7 @@ class CarryingEngine(DividingEngine):
             for name, table in given.items():
                 exchange.create_table(other, other.temporary(name), table)
             result: T = pickle.loads(pickle.dumps(work))(other)
-            for name, _ in other.query("engine/list_temporary"):
+            for name, _ in other.query("engines/list_temporary"):
                 if name not in given:
                     exchange.create_table(self, self.temporary(name), exchange.read_table(other, other.temporary(name)))
         return result
@@ -223,7 +223,7 @@ def plan_of_placing(url: str, rounds: int) -> str:
         "ordered": True,
     }
     statement = renderer("postgres")(
-        "audit/place_tuples",
+        "report/audit/place_tuples",
         placed=Relation("placed"),
         tuples=Relation("tuples"),
         boxes=Relation("boxes"),

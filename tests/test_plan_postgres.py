@@ -11,9 +11,9 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, PolicyError
+from sqlanon.inquiries.profile.profiling import profile
 from sqlanon.plan.plan import resolve
 from sqlanon.policy import Policy, ReleaseSection
-from sqlanon.profile.profiling import profile
 from sqlanon.sql import Relation, Statement
 from tests.plan_support import ATTRIBUTES, COLUMNS, PRIVACY, make_table, policy_with, sql
 from tests.postgres_server import PostgresServer
@@ -30,7 +30,7 @@ def owner(postgres_url: str) -> Iterator[Engine]:
 @pytest.fixture
 def reader(owner: Engine, postgres_server: PostgresServer) -> Iterator[Engine]:
     """A session of a role that owns nothing and may do nothing yet."""
-    (database,) = owner.query_one("engine/get_database")
+    (database,) = owner.query_one("engines/get_database")
     role = f"reader_of_{database}"
     sql(owner, f"CREATE ROLE {role} LOGIN")
     try:
@@ -93,7 +93,7 @@ def test_sources_of_all_kinds(owner: Engine, statement: str) -> None:
 
 
 def test_names_that_say_the_database(owner: Engine) -> None:
-    (database,) = owner.query_one("engine/get_database")
+    (database,) = owner.query_one("engines/get_database")
     assert resolve(_into(f"{database}.public.r"), owner).release == Relation("r", "public")
     with pytest.raises(PolicyError, match="the session is connected to"):
         resolve(_into("elsewhere.public.r"), owner)

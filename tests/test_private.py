@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from sqlanon.algorithms.private.accounting import schedule_of
-from sqlanon.algorithms.private.drawing import draw_counts
-from sqlanon.algorithms.private.specializing import Histograms, Specialization
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
+from sqlanon.methods.differential_privacy.drawing.accounting import schedule_of
+from sqlanon.methods.differential_privacy.drawing.drawing import draw_counts
+from sqlanon.methods.differential_privacy.drawing.specializing import Histograms, Specialization
 from sqlanon.policy.loading import build_policy
 from tests.private_support import (
     Ample,

@@ -12,24 +12,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sqlanon.algorithms.private.accounting import NOISE, schedule_of
-from sqlanon.algorithms.private.drawing import draw_counts
-from sqlanon.algorithms.private.mechanisms import OpenDP
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.errors import PolicyError, VerificationError
-from sqlanon.plan.private import PrivatePlan
-from sqlanon.releases import counts
-from sqlanon.releases.counts import NoisyCounts
-from sqlanon.runs.auditing.accounts import audit_account, audit_schedule
-from sqlanon.runs.auditing.bounds import least_probability, lower_bound
-from sqlanon.runs.auditing.findings import Finding
-from sqlanon.runs.auditing.generating import GeneratedTable, generate_table
-from sqlanon.runs.auditing.mechanisms_audit import audit_mechanisms
-from sqlanon.runs.auditing.neighbours import audit_changes, audit_charges, audit_neighbours
-from sqlanon.runs.auditing.recording import ConstantDraws, Request, change
-from sqlanon.runs.auditing.sampling import audit_samples
+from sqlanon.methods.differential_privacy import release as counts
+from sqlanon.methods.differential_privacy.drawing.accounting import NOISE, schedule_of
+from sqlanon.methods.differential_privacy.drawing.drawing import draw_counts
+from sqlanon.methods.differential_privacy.drawing.mechanisms import OpenDP
+from sqlanon.methods.differential_privacy.mechanism_audit.accounts import audit_account, audit_schedule
+from sqlanon.methods.differential_privacy.mechanism_audit.bounds import least_probability, lower_bound
+from sqlanon.methods.differential_privacy.mechanism_audit.findings import Finding
+from sqlanon.methods.differential_privacy.mechanism_audit.generating import GeneratedTable, generate_table
+from sqlanon.methods.differential_privacy.mechanism_audit.mechanisms_audit import audit_mechanisms
+from sqlanon.methods.differential_privacy.mechanism_audit.neighbours import (
+    audit_changes,
+    audit_charges,
+    audit_neighbours,
+)
+from sqlanon.methods.differential_privacy.mechanism_audit.recording import ConstantDraws, Request, change
+from sqlanon.methods.differential_privacy.mechanism_audit.sampling import audit_samples
+from sqlanon.methods.differential_privacy.plan import PrivatePlan
+from sqlanon.methods.differential_privacy.release import NoisyCounts
 from sqlanon.sql import Relation
 from tests.private_mutants import MUTANTS, cells_of_32_bits
 from tests.private_support import Ample, Known, draw, planned, private_policy

@@ -17,11 +17,11 @@ import pytest
 from sqlanon.catalog import Catalog, Released, Run
 from sqlanon.engines import connect
 from sqlanon.errors import BudgetError, Cancelled, EngineError, PolicyError, SqlanonError
+from sqlanon.methods.differential_privacy.check import PrivateCheck, check_private
+from sqlanon.methods.differential_privacy.result import BudgetState, PrivateResult
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.policy.writer import policy_text
-from sqlanon.results.private import BudgetState, PrivateResult
-from sqlanon.runs.private_check import PrivateCheck, check_private
 from sqlanon.sql import Relation
 from tests.cli.support import call
 from tests.private_support import Known, private_policy, run_private
@@ -225,7 +225,7 @@ def test_a_catalog_of_before_there_were_budgets_has_none(people: Database) -> No
 
 KILLED = """
 import os, signal, sys
-from sqlanon.algorithms.private.mechanisms import OpenDP
+from sqlanon.methods.differential_privacy.drawing.mechanisms import OpenDP
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import parse_stored
 from tests.private_support import run_private

@@ -13,12 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sqlanon.algorithms.private import drawing
-from sqlanon.algorithms.private.accounting import schedule_of
-from sqlanon.algorithms.private.synthesizing import NoisyMarginal, _non_negative, consistent, fit, synthesize
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.policy.join_trees import is_tree
+from sqlanon.methods.differential_privacy.drawing import drawing
+from sqlanon.methods.differential_privacy.drawing.accounting import schedule_of
+from sqlanon.methods.differential_privacy.drawing.synthesizing import (
+    NoisyMarginal,
+    _non_negative,
+    consistent,
+    fit,
+    synthesize,
+)
+from sqlanon.methods.differential_privacy.join_trees import is_tree
 from tests.private_support import Known, planned, staged_rows
 from tests.run_support import PlainWorkspace
 from tests.test_private import ATTRIBUTES, CLASSES, COLUMNS, place_of_age, place_of_job, rows_of

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from sqlanon.algorithms.private.counting import Places
-from sqlanon.algorithms.private.drawing import require_cells
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.plan.private import PrivatePlan
-from sqlanon.plan.public_domain import Node
-from sqlanon.releases.counts import NoisyCounts
-from sqlanon.releases.synthetic import secret_key
+from sqlanon.methods.clustering.releases.synthetic import secret_key
+from sqlanon.methods.differential_privacy.drawing.counting import Places
+from sqlanon.methods.differential_privacy.drawing.drawing import require_cells
+from sqlanon.methods.differential_privacy.plan import PrivatePlan
+from sqlanon.methods.differential_privacy.public_domain import Node
+from sqlanon.methods.differential_privacy.release import NoisyCounts
 from tests.private_support import DOMAINS, place_of, planned, staged_rows, steps_of, values_near
 from tests.run_support import PlainWorkspace
 
@@ -136,7 +136,7 @@ def test_as_many_rows_of_a_person_count_as_the_policy_says(engines: tuple[Engine
 def test_cells_are_repeated_by_their_counts_in_the_order_of_cells(
     engines: tuple[Engine, Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sqlanon.releases.counts._MOST_COPIES", 2)
+    monkeypatch.setattr("sqlanon.methods.differential_privacy.release._MOST_COPIES", 2)
     columns = {"age": "INTEGER NOT NULL", "pay": "VARCHAR"}
     attributes = {
         "age": {**NUMBER, "domain": {"from": 0, "below": 3}},

@@ -7,14 +7,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sqlanon.algorithms.private.units import amounts_in_units
 from sqlanon.catalog import Run, Status
 from sqlanon.errors import PolicyError
-from sqlanon.report.material import Material
-from sqlanon.report.page import render
-from sqlanon.report.private_page import belief_text, budget_text, promise_text, sensitivity_text, unit_text
-from sqlanon.results.measures import Check
-from sqlanon.results.private import (
+from sqlanon.methods.differential_privacy.drawing.units import amounts_in_units
+from sqlanon.methods.differential_privacy.page import (
+    belief_text,
+    budget_text,
+    promise_text,
+    sensitivity_text,
+    unit_text,
+)
+from sqlanon.methods.differential_privacy.result import (
     NEIGHBOURS,
     BudgetState,
     CellsResult,
@@ -22,6 +25,9 @@ from sqlanon.results.private import (
     MechanismCharge,
     PrivateResult,
 )
+from sqlanon.report.material import Material
+from sqlanon.report.page import render
+from sqlanon.results.measures import Check
 from sqlanon.results.records import read_part, write_record
 from sqlanon.results.run_result import CatalogPlace
 

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sqlanon.algorithms.private import drawing, exact_draws
-from sqlanon.algorithms.private.accounting import Schedule, schedule_of
-from sqlanon.algorithms.private.counting import CountedCells
-from sqlanon.algorithms.private.exact_draws import Chance, Geometric, Interval, Noise, reaching
-from sqlanon.algorithms.private.mechanisms import OpenDP
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.releases.counts import NoisyCounts
+from sqlanon.methods.differential_privacy.drawing import drawing, exact_draws
+from sqlanon.methods.differential_privacy.drawing.accounting import Schedule, schedule_of
+from sqlanon.methods.differential_privacy.drawing.counting import CountedCells
+from sqlanon.methods.differential_privacy.drawing.exact_draws import Chance, Geometric, Interval, Noise, reaching
+from sqlanon.methods.differential_privacy.drawing.mechanisms import OpenDP
+from sqlanon.methods.differential_privacy.release import NoisyCounts
 from tests.private_support import Known, planned, staged_rows
 from tests.run_support import PlainWorkspace
 

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sqlanon.algorithms.private import accounting, drawing, marginals, spanning_tree
-from sqlanon.algorithms.private.accounting import CHOICE, NOISE, schedule_of
-from sqlanon.algorithms.private.drawing import DrawnCounts
-from sqlanon.algorithms.private.scoring import DistanceFromExpected
-from sqlanon.algorithms.private.synthesizing import NoisyMarginal, fit
-from sqlanon.cli.private import result_text
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.results.private import PrivateResult
+from sqlanon.methods.differential_privacy.drawing import accounting, drawing, marginals, spanning_tree
+from sqlanon.methods.differential_privacy.drawing.accounting import CHOICE, NOISE, schedule_of
+from sqlanon.methods.differential_privacy.drawing.drawing import DrawnCounts
+from sqlanon.methods.differential_privacy.drawing.scoring import DistanceFromExpected
+from sqlanon.methods.differential_privacy.drawing.synthesizing import NoisyMarginal, fit
+from sqlanon.methods.differential_privacy.result import PrivateResult
+from sqlanon.methods.differential_privacy.text import result_text
 from sqlanon.results.records import read_part, write_record
 from tests.private_support import Ample, Known, draw, greatest, planned, private_policy, staged_rows
 from tests.run_support import Database, PlainWorkspace

@@ -6,8 +6,8 @@ import pytest
 
 from sqlanon.api.calls import check_table
 from sqlanon.errors import PolicyError
+from sqlanon.methods.differential_privacy.audit import audit_private
 from sqlanon.models import KAnonymity
-from sqlanon.report.audit.private_audit import audit_private
 from tests.cli.support import execute
 from tests.private_support import Known
 from tests.run_support import Database

@@ -19,16 +19,16 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import dialect_of_url
 from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.errors import PolicyError
+from sqlanon.inquiries.profile.draft import propose_policy
+from sqlanon.inquiries.profile.facts import ColumnFacts, Profile
+from sqlanon.inquiries.profile.profiling import profile
+from sqlanon.inquiries.profile.proposal import propose, propose_roles
 from sqlanon.plan.column_names import words_of
 from sqlanon.plan.plan import resolve
 from sqlanon.plan.repeating import NO_REPETITION
 from sqlanon.policy import Hierarchy, Policy, Role
 from sqlanon.policy.algorithms import OWN_ALGORITHMS
 from sqlanon.policy.loading import parse_policy
-from sqlanon.profile.draft import propose_policy
-from sqlanon.profile.facts import ColumnFacts, Profile
-from sqlanon.profile.profiling import profile
-from sqlanon.profile.proposal import propose, propose_roles
 from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.support.environment import expanded
 
@@ -157,7 +157,7 @@ def test_shares_of_unique_rows_match_brute_force(engine: Engine, seed: int) -> N
 
 
 def test_large_tables_are_estimated_from_a_part_of_the_values(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.profile.profiling.SMALL_DOMAIN", 500)
+    monkeypatch.setattr("sqlanon.inquiries.profile.profiling.SMALL_DOMAIN", 500)
     columns = {
         "patient_id": ("INTEGER", "i"),
         "age": ("INTEGER", "i % 60"),
@@ -186,9 +186,9 @@ def test_many_columns_take_a_bounded_number_of_statements(engine: Engine) -> Non
     found = profile(engine, relation)
     engine.listener = None
     assert len(found.pairs) == 45
-    assert statements.count("profile/measure_columns") == 2
-    assert statements.count("profile/measure_uniqueness") == 2 + 45 + 1
-    assert max(statements.count(name) for name in statements if name != "profile/measure_uniqueness") <= 4
+    assert statements.count("inquiries/profile/measure_columns") == 2
+    assert statements.count("inquiries/profile/measure_uniqueness") == 2 + 45 + 1
+    assert max(statements.count(name) for name in statements if name != "inquiries/profile/measure_uniqueness") <= 4
 
 
 def test_a_draft_in_python_keeps_the_variables_of_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -234,16 +234,46 @@ def test_values_without_a_distance_are_refused(database: Database, value: float 
 
 
 TAMPERED = [
-    ("gathering/stage_clusters", "staging", 'UPDATE {t} SET "rows" = "rows" + 1 WHERE cluster = 1', "clusters_true"),
-    ("gathering/stage_clusters", "staging", "UPDATE {t} SET radius = radius / 4", "radius_holds"),
-    ("gathering/stage_clusters", "staging", "UPDATE {t} SET a = a + 1 WHERE cluster = 2", "clusters_true"),
-    ("gathering/stage_clusters", "staging", "DELETE FROM {t} WHERE cluster = 1", "rows_add_up"),
-    ("gathering/stage_values", "staging", "DELETE FROM {t} WHERE cluster = 1 AND value = 'x'", "values_counted"),
-    ("gathering/stage_values", "staging", "UPDATE {t} SET value = 'y' WHERE value = 'x'", "values_counted"),
-    ("gathering/stage_values", "staging", "UPDATE {t} SET cluster = 3 - cluster WHERE cluster < 3", "values_counted"),
-    ("gathering/describe_clusters", "regions", "UPDATE {t} SET n = n + 1", "clusters_true"),
-    ("clusters/assign_rows", "assigned", "UPDATE {t} SET leaf = (SELECT min(leaf) FROM {t})", "radius_holds"),
-    ("gathering/join_nearest", "clustered", "DELETE FROM {t}", "nothing was published|rows_add_up"),
+    (
+        "methods/clustering/gathering/stage_clusters",
+        "staging",
+        'UPDATE {t} SET "rows" = "rows" + 1 WHERE cluster = 1',
+        "clusters_true",
+    ),
+    ("methods/clustering/gathering/stage_clusters", "staging", "UPDATE {t} SET radius = radius / 4", "radius_holds"),
+    (
+        "methods/clustering/gathering/stage_clusters",
+        "staging",
+        "UPDATE {t} SET a = a + 1 WHERE cluster = 2",
+        "clusters_true",
+    ),
+    ("methods/clustering/gathering/stage_clusters", "staging", "DELETE FROM {t} WHERE cluster = 1", "rows_add_up"),
+    (
+        "methods/clustering/gathering/stage_values",
+        "staging",
+        "DELETE FROM {t} WHERE cluster = 1 AND value = 'x'",
+        "values_counted",
+    ),
+    (
+        "methods/clustering/gathering/stage_values",
+        "staging",
+        "UPDATE {t} SET value = 'y' WHERE value = 'x'",
+        "values_counted",
+    ),
+    (
+        "methods/clustering/gathering/stage_values",
+        "staging",
+        "UPDATE {t} SET cluster = 3 - cluster WHERE cluster < 3",
+        "values_counted",
+    ),
+    ("methods/clustering/gathering/describe_clusters", "regions", "UPDATE {t} SET n = n + 1", "clusters_true"),
+    (
+        "methods/clustering/search/assign_rows",
+        "assigned",
+        "UPDATE {t} SET leaf = (SELECT min(leaf) FROM {t})",
+        "radius_holds",
+    ),
+    ("methods/clustering/gathering/join_nearest", "clustered", "DELETE FROM {t}", "nothing was published|rows_add_up"),
 ]
 
 
@@ -288,8 +318,8 @@ def test_both_tables_are_published_or_none(database: Database, monkeypatch: pyte
 
     def run(engine: Engine, sent: str, /, **values: Any) -> Any:
         found = original(engine, sent, **values)
-        ends = sent == "publish/rename_table" and str(values["name"]).strip('"') == f"{table}_r_values"
-        if ends or sent == "publish/insert_rows":
+        ends = sent == "work/publish/rename_table" and str(values["name"]).strip('"') == f"{table}_r_values"
+        if ends or sent == "work/publish/insert_rows":
             raise VerificationError("on purpose")
         return found
 

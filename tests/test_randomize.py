@@ -77,7 +77,7 @@ def test_the_tail_of_a_bound_decides_where_its_head_does_not(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Heads of two bits in place of sixteen are often equal to what is held against them."""
-    for module in ("sqlanon.models.randomization.draws", "sqlanon.releases.randomized"):
+    for module in ("sqlanon.models.randomization.draws", "sqlanon.methods.randomization.release"):
         monkeypatch.setattr(f"{module}.HEAD_BITS", 2)
     monkeypatch.setattr("sqlanon.models.randomization.draws.CAPACITY", 1 << 2 + TAIL_BITS)
     rows = [(*row[:4], row[4] or "") for row in rows_of(200)]
@@ -303,7 +303,8 @@ def test_noise_that_is_too_small_is_seen(database: Database, monkeypatch: pytest
     table = database.create(COLUMNS, rows_of(3000))
     policy = randomized_policy(database, table, ROLES, CHANGES)
     monkeypatch.setattr(
-        "sqlanon.plan.randomized_numbers.noise_draws", lambda _, unit: noise_draws(GaussianNoise(2.0), unit)
+        "sqlanon.methods.randomization.columns.numbers.noise_draws",
+        lambda _, unit: noise_draws(GaussianNoise(2.0), unit),
     )
     with pytest.raises(VerificationError, match="distributions_fit"):
         randomize(policy)

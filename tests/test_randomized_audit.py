@@ -10,9 +10,9 @@ import pytest
 
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError
+from sqlanon.methods.randomization.audit import audit_randomized
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
-from sqlanon.report.audit.randomized_audit import audit_randomized
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
 from sqlanon.work.session import open_existing_catalog

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 from sqlanon import measure_noise_filter, reconstruct
-from sqlanon.cli.reconstruct import reconstruction_csv
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import EngineError, PolicyError
-from sqlanon.measures.reconstruction.bins import Bins
-from sqlanon.measures.reconstruction.estimating import estimate, invert
+from sqlanon.methods.randomization.audit import audit_randomized
+from sqlanon.methods.randomization.reconstruct_command import reconstruction_csv
+from sqlanon.methods.randomization.reconstruction.bins import Bins
+from sqlanon.methods.randomization.reconstruction.estimating import estimate, invert
+from sqlanon.methods.randomization.reconstruction.result import ReconstructedGroup, ReconstructedShare, Reconstruction
 from sqlanon.models.randomization.changes import Response
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
-from sqlanon.report.audit.randomized_audit import audit_randomized
-from sqlanon.results.reconstruction import ReconstructedGroup, ReconstructedShare, Reconstruction
 from sqlanon.sql import Relation
 from tests.cli.support import call_main, execute, query
 from tests.randomize_support import randomize, randomized_policy

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.clusters import refining
 from sqlanon.encoding.coordinates import Coordinate, Scale
 from sqlanon.engines.base import Engine
+from sqlanon.methods.clustering.search import refining
 from sqlanon.releases.clustering import Points
 from sqlanon.sql import Relation
 from tests.oracle import refinement as oracle

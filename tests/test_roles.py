@@ -11,12 +11,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from sqlanon.api.granting import grant_budget
 from sqlanon.catalog.tables import Tables
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.methods.differential_privacy.audit import audit_private
+from sqlanon.methods.differential_privacy.granting import grant_budget
 from sqlanon.policy.grants import grant_script
 from sqlanon.policy.loading import build_policy
-from sqlanon.report.audit.private_audit import audit_private
 from sqlanon.support.roles import Roles
 from sqlanon.verification.release import verify_release
 from tests.jobs_support import carry_out, frozen

@@ -14,9 +14,9 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from sqlanon.algorithms.tree import forest
-from sqlanon.algorithms.tree.gain import packed, scanning
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
+from sqlanon.methods.partitioning.gain import packed, scanning
 from sqlanon.runs.dry_run import run_dry
 from tests.mondrian_oracle import satisfies
 from tests.oracle.rothko import LETTERS, Rothko, Row, axes_of, information, squares
@@ -352,9 +352,9 @@ def test_a_dry_run_shows_the_statements_of_a_gain(database: Database) -> None:
     table = small(database, [(n, "xyz"[n % 3], 0) for n in range(9)])
     steps = run_dry(database.policy(table, PLAIN, algorithm=rothko())).steps
     names = [step.name for step in steps]
-    assert names.count("tree/decide/gain/choose_splits") == 1
-    assert names.count("tree/scan/gain/defer_rows") == 1
-    assert "tree/decide/find_medians" in names
+    assert names.count("methods/partitioning/gain/decide/choose_splits") == 1
+    assert names.count("methods/partitioning/gain/scan/defer_rows") == 1
+    assert "algorithms/tree/decide/find_medians" in names
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlanon.algorithms.tree.mondrian import build_task
 
 from sqlanon.algorithms.tree import forest, task
-from sqlanon.algorithms.tree.mondrian import build_task
-from sqlanon.algorithms.tree.sampling.hypothesis import Confidence
-from sqlanon.algorithms.tree.sampling.rothko_s import Sampling
-from sqlanon.algorithms.tree.sampling.sampled import SampledGrowth
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.cli.summary import sampling_text
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.methods.partitioning.sampling.hypothesis import Confidence
+from sqlanon.methods.partitioning.sampling.rothko_s import Sampling
+from sqlanon.methods.partitioning.sampling.sampled import SampledGrowth
 from sqlanon.models import KAnonymity
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import RothkoS
@@ -141,10 +141,14 @@ def test_a_run_says_what_the_samples_came_to(database: Database) -> None:
     assert found["samplings"] >= 1
     assert found["sampled"] >= 200
     assert found["nodes"] > 10
-    steps = "SELECT name, count(*) FROM sqlanon.steps WHERE run = ? AND name LIKE 'tree/%/sampling/%' GROUP BY name"
+    steps = "SELECT name, count(*) FROM sqlanon.steps WHERE run = ? AND name LIKE 'methods/partitioning/sampling/%' GROUP BY name"
     often = dict(database.sql(steps, [result.run]))
-    assert often["tree/scan/sampling/send_rows"] == found["samplings"], "all rows go through the tree in one statement"
-    assert often["tree/decide/sampling/follow_nodes"] < 10 * found["samplings"], "a statement a round, not a node"
+    assert often["methods/partitioning/sampling/scan/send_rows"] == found["samplings"], (
+        "all rows go through the tree in one statement"
+    )
+    assert often["methods/partitioning/sampling/decide/follow_nodes"] < 10 * found["samplings"], (
+        "a statement a round, not a node"
+    )
     text = sampling_text(result)
     assert f"{found['pruned']:,} pruned" in text
 
@@ -182,7 +186,7 @@ def test_rows_that_are_clustered_and_attributes_tried_one_by_one_are_released_al
     algorithm = {"name": "rothko-s", "exact_below": 0, **algorithm}
     policy = database.policy("people", ROLES, privacy=[K], algorithm=algorithm)
     clustering, released = [], []
-    sent = "SELECT statement FROM sqlanon.steps WHERE run = ? AND name = 'tree/scan/sampling/send_rows'"
+    sent = "SELECT statement FROM sqlanon.steps WHERE run = ? AND name = 'methods/partitioning/sampling/scan/send_rows'"
     for fewest, cells in ((task.CLUSTERING_ROWS, SampledGrowth.cells_at_once), (1, 0)):
         monkeypatch.setattr(task, "CLUSTERING_ROWS", fewest)
         monkeypatch.setattr(SampledGrowth, "cells_at_once", cells)

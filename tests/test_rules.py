@@ -102,9 +102,9 @@ def test_every_new_row_falls_under_one_rule_and_shows_it(database: Database) -> 
     run = anonymize(database.policy(table, _ROLES, privacy=[{"model": "k-anonymity", "k": 4}])).run
     with opened(database, run) as (engine, stored):
         assert stored.tables is not None
-        leaves = engine.query("rules/read_table", table=stored.tables.leaves)
-        cuts = _cuts(engine.query("rules/read_segments", segments=stored.tables.segments))
-        known = {value for _, _, _, value in engine.query("rules/read_table", table=stored.tables.domain)}
+        leaves = engine.query("releases/rules/read_table", table=stored.tables.leaves)
+        cuts = _cuts(engine.query("releases/rules/read_segments", segments=stored.tables.segments))
+        known = {value for _, _, _, value in engine.query("releases/rules/read_table", table=stored.tables.domain)}
     rule: dict[int, tuple[Any, ...]] = {}
     for row in database.sql(f"SELECT * FROM {newer}"):
         point = [
@@ -219,9 +219,10 @@ def test_rules_take_as_many_statements_as_there_are_levels(database: Database) -
     for rows in (100, 800):
         table = database.create(_NESTED, [(i * 7919 % 97, f"{100 + i * 31 % 899}", i) for i in range(rows)])
         run = anonymize(database.policy(table, _NESTED_ROLES, privacy=[{"model": "k-anonymity", "k": rows // 12}])).run
-        steps = database.sql("SELECT name FROM sqlanon.steps WHERE run = ? AND name LIKE 'rules/%'", [run])
+        steps = database.sql("SELECT name FROM sqlanon.steps WHERE run = ? AND name LIKE 'releases/rules/%'", [run])
         (rounds,) = database.sql(
-            "SELECT count(*) FROM sqlanon.steps WHERE run = ? AND name = 'tree/decide/remember_splits'", [run]
+            "SELECT count(*) FROM sqlanon.steps WHERE run = ? AND name = 'algorithms/tree/decide/remember_splits'",
+            [run],
         )
         counts.append((len(steps), rounds[0]))
     per_level = [(statements - 20) / rounds for statements, rounds in counts]

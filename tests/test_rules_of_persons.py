@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.plan.streams import stream_problems
+from sqlanon.methods.clustering.stream_plan import stream_problems
 from sqlanon.runs.dry_run.running import run_dry
 from tests.jobs_support import carry_out, frozen
 from tests.persons_support import CLOSE, COLUMNS, DRAWN, GROUPED, MOVED, ORACLE, ROLES, ROWS, K, changing_tables, groups

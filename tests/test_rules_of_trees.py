@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.algorithms.tree import forest
-from sqlanon.algorithms.tree.gain import scanning
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.methods.partitioning.gain import scanning
 from sqlanon.releases.rules import route_rows
 from tests.mondrian_oracle import FLAVOURS, JOBS, Attribute, satisfies
 from tests.random_cases import many
@@ -125,8 +125,8 @@ def test_every_row_falls_under_one_rule(
         assert outcome.algorithm.facts.samplings > 1
     with opened(database, outcome.run) as (engine, stored):
         assert stored.tables is not None
-        leaves = engine.query("rules/read_table", table=stored.tables.leaves)
-        segments = engine.query("rules/read_segments", segments=stored.tables.segments)
+        leaves = engine.query("releases/rules/read_table", table=stored.tables.leaves)
+        segments = engine.query("releases/rules/read_segments", segments=stored.tables.segments)
         heights = [attribute.height for attribute in stored.attributes]
     assert len(leaves) >= outcome.release.classes > 4
     places = [_places(segments, number, height) for number, height in enumerate(heights)]

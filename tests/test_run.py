@@ -115,7 +115,7 @@ def test_the_steps_in_the_database_of_the_release_are_recorded(database: Databas
     release = {"url": duckdb_url(tmp_path / "other.duckdb"), "table": "r"}
     anonymize(database.policy(database.create(PEOPLE, ROWS), ROLES, release=release))
     done = set(database.sql("SELECT phase, name FROM sqlanon.steps"))
-    assert {("verify", "verify/measure_classes"), ("publish", "publish/rename_table")} <= done
+    assert {("verify", "verification/measure_classes"), ("publish", "work/publish/rename_table")} <= done
 
 
 @pytest.mark.parametrize("type_", ["VARCHAR(3)", "DATE"])

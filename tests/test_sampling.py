@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from sqlanon.algorithms.tree.allowable import NEVER
-from sqlanon.algorithms.tree.sampling.draw import Draw, draw
-from sqlanon.algorithms.tree.sampling.hypothesis import Confidence, Hypotheses
-from sqlanon.algorithms.tree.sampling.repartition import Repartition, SampleTree
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.fields import Coding, Field
 from sqlanon.engines.base import Engine
+from sqlanon.methods.partitioning.sampling.draw import Draw, draw
+from sqlanon.methods.partitioning.sampling.hypothesis import Confidence, Hypotheses
+from sqlanon.methods.partitioning.sampling.repartition import Repartition, SampleTree
 from sqlanon.models import EntropyLDiversity, Groups, KAnonymity, PrivacyModel, RecursiveLDiversity, VarianceDiversity
 from sqlanon.models.alpha_k import AlphaK
 from sqlanon.models.closeness import EqualTCloseness, KlTCloseness
@@ -215,7 +215,7 @@ def test_groups_are_completed_by_nulls(engine: Engine, rows: list[tuple[int, int
     """As rows of the most frequent known value of their class; 0 is NULL."""
     values = Markup(", ").join(Markup("({}, {}, {})").format(c, s, n) for (c, s), n in Counter(rows).items())
     avs = Markup("(SELECT v.class, v.s, CAST(v.n AS BIGINT) AS n FROM (VALUES {}) AS v (class, s, n))").format(values)
-    completed = engine.render("tree/decide/sampling/complete_groups", avs=avs).text
+    completed = engine.render("methods/partitioning/sampling/decide/complete_groups", avs=avs).text
     found = sorted((c, int(n)) for c, n in _fetch(engine, f"SELECT g.class, g.n FROM {completed} AS g"))
     expected = [
         (c, n)
@@ -277,7 +277,7 @@ def test_the_database_asks_for_as_many_rows(engine: Engine, alpha: float | None)
     )
     values: dict[str, Any] = {"roots": Markup("({})").format(Markup(rows)), "sample": 1000, "k": 200}
     values |= {"exact_below": 8000, "tested": alpha is not None, "quantiles": sure.quantiles(9, 3)}
-    engine.run("tree/decide/sampling/create_min_counts", min_counts=Relation("min_counts"), **values)
+    engine.run("methods/partitioning/sampling/decide/create_min_counts", min_counts=Relation("min_counts"), **values)
     found = _fetch(engine, "SELECT root, few, most, fewest, smallest FROM min_counts ORDER BY 1, 2")
     engine.execute(Statement("drop", "DROP TABLE min_counts"))
     steps = [(2, 2), (3, 4), (5, 8), (9, 16)]

@@ -18,7 +18,7 @@ import pytest
 from sqlanon.engines.postgres.engine import PostgresEngine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, EngineError
-from sqlanon.runs.auditing.own_database import nameless
+from sqlanon.methods.differential_privacy.mechanism_audit.own_database import nameless
 from sqlanon.sql import RedactedValue, Statement
 from tests.cli.support import call
 from tests.postgres_server import PostgresServer, find_binaries, start

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.clusters.streaming import add_rows, start_group
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
-from sqlanon.releases.streamed import StreamedRows
+from sqlanon.methods.clustering.releases.streamed import StreamedRows
+from sqlanon.methods.clustering.search.streaming import add_rows, start_group
 from sqlanon.sql import Relation, Statement
 from tests.random_cases import many
 from tests.run_support import PlainWorkspace
@@ -90,7 +90,7 @@ def test_a_full_group_splits_along_its_first_eigenvector(engine: Engine, a: int,
     groups = create_groups(engine, {1: (n - 1, 5.0, -7.0, n * a, n * b, n * c), 2: (k, 1e6, 1e6, 1.0, 0.0, 1.0)})
     engine.execute(Statement("test", f"UPDATE {groups} SET n = {n} WHERE group_number = 1"))
     split = Relation("w_split")
-    engine.run("stream/split_groups", split=split, groups=groups, numbers=NUMBERS, k=k, steps=100)
+    engine.run("methods/clustering/streams/split_groups", split=split, groups=groups, numbers=NUMBERS, k=k, steps=100)
     one, untouched, other = (group for _, group in sorted(groups_in(engine, split).items()))
     assert untouched == (k, 1e6, 1e6, 1.0, 0.0, 1.0)
     assert one[0] == other[0] == k
@@ -130,7 +130,7 @@ def test_equal_rows_take_few_rounds_and_slices_of_rows_all_join(
     engine: Engine, pairs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Groups of equal rows are equally near, and double in a round."""
-    monkeypatch.setattr("sqlanon.algorithms.clusters.streaming.PAIRS", pairs)
+    monkeypatch.setattr("sqlanon.methods.clustering.search.streaming.PAIRS", pairs)
     reported: list[Any] = []
     workspace, rows = PlainWorkspace(engine), [(5, 7)] * (64 if pairs > 64 else 12)
     groups, rest = start_group(engine, workspace, create_rows(engine, rows), NUMBERS, 2)
@@ -161,7 +161,9 @@ def test_rows_that_groups_do_not_have_are_found(engine: Engine) -> None:
         with engine.undone():
             if of_regions:
                 engine.execute(Statement("test", f"UPDATE {drawn.regions}{of_regions.format(drawn.regions)}"))
-            engine.run("stream/stage_rows", staging=staged, regions=drawn.regions, numbers=drawn.numbers)
+            engine.run(
+                "methods/clustering/streams/stage_rows", staging=staged, regions=drawn.regions, numbers=drawn.numbers
+            )
             if of_staged:
                 engine.execute(Statement("test", f"DELETE FROM {staged}{of_staged.format(staged)}"))
             checks = drawn.check(engine, workspace, staged)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.plan.streams import stream_problems, table_problems
+from sqlanon.methods.clustering.stream_plan import stream_problems, table_problems
 from sqlanon.policy.loading import build_policy
 from tests.test_condensation import anonymity
 

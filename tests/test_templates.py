@@ -110,8 +110,8 @@ def _of_name(name: str) -> list[str]:
 
 def test_what_a_template_has_no_use_for_is_refused() -> None:
     """The tests hold every call to it, see `refuse_unneeded_values`."""
-    with pytest.raises(AssertionError, match="engine/set_setting has no use for budget"):
-        renderer("duckdb")("engine/set_setting", name=1, value=2, budget=3)
+    with pytest.raises(AssertionError, match="engines/set_setting has no use for budget"):
+        renderer("duckdb")("engines/set_setting", name=1, value=2, budget=3)
 
 
 def test_what_an_includer_sets_for_an_include_stands_around_it() -> None:

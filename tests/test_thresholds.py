@@ -54,9 +54,9 @@ def _rounds(
     assert _released(database, case, weighted=weighted) is not None
     rounds: list[Counter[str]] = []
     for name in heard:
-        if name == "tree/decide/choose_attributes":
+        if name == "algorithms/tree/decide/choose_attributes":
             rounds.append(Counter())
-        if rounds and name.startswith("tree/"):
+        if rounds and name.startswith("algorithms/tree/"):
             rounds[-1][name] += 1
     return rounds
 
@@ -73,11 +73,11 @@ def _table(rows: int, *models: dict[str, Any]) -> Case:
 BATCHED = {
     f"tree/decide/{name}" for name in ("choose_thresholds", "measure_thresholds", "discard_thresholds", "count_open")
 }
-SIDES = "tree/decide/count_sides"
+SIDES = "algorithms/tree/decide/count_sides"
 FOR_EACH_SENSITIVE = {
-    "tree/scan/count_avs_groups",
-    "tree/scan/count_value_groups",
-    "tree/decide/follow_values",
+    "algorithms/tree/scan/count_avs_groups",
+    "algorithms/tree/scan/count_value_groups",
+    "algorithms/tree/decide/follow_values",
 }
 
 
@@ -88,17 +88,19 @@ def test_a_round_takes_as_many_statements_whatever_its_nodes(
 ) -> None:
     case = _table(rows, {"attribute": "s", **TEXTS[3]}, {"attribute": "u", **NUMBERS[1], "t": 0.08})
     rounds = _rounds(databases[0], case, monkeypatch)
-    searched = [r for r in rounds if r["tree/decide/create_open_thresholds"]]
+    searched = [r for r in rounds if r["algorithms/tree/decide/create_open_thresholds"]]
     assert searched
     for counts in rounds:
-        batches = counts["tree/decide/choose_thresholds"]
+        batches = counts["algorithms/tree/decide/choose_thresholds"]
         assert counts[SIDES] == 2 * batches, "AVS groups are counted once for each sensitive attribute"
         assert batches <= 1 + rows.bit_length()
         assert all(counts[name] <= batches + 1 for name in BATCHED)
         once = {name: n for name, n in counts.items() if name not in BATCHED | {SIDES}}
         twice = {name for name, n in once.items() if n > 1}
-        assert once.pop("tree/scan/measure_nodes", 0) <= 2, "of this round's leaves, and of the next round's nodes"
-        twice.discard("tree/scan/measure_nodes")
+        assert once.pop("algorithms/tree/scan/measure_nodes", 0) <= 2, (
+            "of this round's leaves, and of the next round's nodes"
+        )
+        twice.discard("algorithms/tree/scan/measure_nodes")
         assert twice <= FOR_EACH_SENSITIVE, "a statement depends on the nodes"
         assert all(once[name] == 2 for name in twice)
 
@@ -109,7 +111,12 @@ def test_under_k_anonymity_alone_thresholds_are_not_searched(
     rounds = _rounds(databases[0], _table(200), monkeypatch)
     names = set().union(*rounds)
     assert not names & (
-        BATCHED | {"tree/decide/follow_values", "tree/decide/create_open_thresholds", "tree/scan/count_avs_groups"}
+        BATCHED
+        | {
+            "algorithms/tree/decide/follow_values",
+            "algorithms/tree/decide/create_open_thresholds",
+            "algorithms/tree/scan/count_avs_groups",
+        }
     )
 
 
@@ -120,7 +127,7 @@ def test_what_running_sums_leave_open_is_measured_in_small_batches(
     wide = _released(databases[0], case, weighted=False)
     monkeypatch.setattr(thresholds, "BATCH_ROWS", 50)
     rounds = _rounds(databases[0], case, monkeypatch)
-    assert max(counts["tree/decide/choose_thresholds"] for counts in rounds) > 7
+    assert max(counts["algorithms/tree/decide/choose_thresholds"] for counts in rounds) > 7
     assert _released(databases[0], case, weighted=False) == wide
 
 
@@ -133,7 +140,7 @@ def test_sub_trees_of_several_sessions_are_searched_alike(
     monkeypatch.setattr(forest, "PARALLEL_ROWS", 1)
     monkeypatch.setattr(thresholds, "BATCH_ROWS", 50)
     rounds = _rounds(postgres, case, monkeypatch)
-    assert sum(counts["tree/decide/discard_thresholds"] for counts in rounds) > 1
+    assert sum(counts["algorithms/tree/decide/discard_thresholds"] for counts in rounds) > 1
     assert _released(postgres, case, weighted=True) == expected
 
 

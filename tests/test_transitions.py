@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sqlanon import load_policy, reconstruct
 from sqlanon.errors import PolicyError
-from sqlanon.measures.reconstruction.estimating import estimate
+from sqlanon.methods.randomization.reconstruction.estimating import estimate
 from sqlanon.models.randomization.changes import Transition, read_changes
 from sqlanon.models.randomization.draws import weighted
 from sqlanon.models.randomization.matrix_file import Matrix, privacy_loss_of, read_matrix

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 
 from sqlanon.api.calls import draft
+from sqlanon.inquiries.profile.costs import DraftCosts
+from sqlanon.inquiries.profile.draft import Draft
+from sqlanon.inquiries.profile.protection import choose_k
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_policy
-from sqlanon.profile.costs import DraftCosts
-from sqlanon.profile.draft import Draft
-from sqlanon.profile.protection import choose_k
 from tests.cli.support import call, execute, only_object, query
 from tests.run_support import run
 
@@ -141,8 +141,8 @@ def test_nothing_is_left_behind(database_url: str) -> None:
 
 @pytest.mark.either_engine
 def test_a_sample_stands_for_a_large_table(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.profile.tryout.MOST_TUPLES", 300)
-    monkeypatch.setattr("sqlanon.profile.tryout.MOST_ROWS", 3_000)
+    monkeypatch.setattr("sqlanon.inquiries.profile.tryout.MOST_TUPLES", 300)
+    monkeypatch.setattr("sqlanon.inquiries.profile.tryout.MOST_ROWS", 3_000)
     make_visits(database_url, 30_000)
     found, costs = drafted(database_url)
     assert costs.draft is not None
@@ -153,7 +153,7 @@ def test_a_sample_stands_for_a_large_table(database_url: str, monkeypatch: pytes
 
 
 def test_rare_combinations_keep_their_rows(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.profile.tryout.MOST_ROWS", 100)
+    monkeypatch.setattr("sqlanon.inquiries.profile.tryout.MOST_ROWS", 100)
     execute(
         database_url,
         "CREATE TABLE visits AS SELECT CASE WHEN i <= 7 THEN 80 ELSE i % 2 END AS age"

@@ -18,21 +18,21 @@ from sqlanon import compare_classifiers, measure_noise_filter, reconstruct
 from sqlanon.engines import connect
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError, VerificationError
-from sqlanon.measures.reconstruction.bins import Bins, transitions
-from sqlanon.measures.reconstruction.uncertain import group_of_sizes
+from sqlanon.methods.randomization.audit import audit_randomized
+from sqlanon.methods.randomization.columns.numbers import UncertainColumn
+from sqlanon.methods.randomization.plan import RandomizedPlan
+from sqlanon.methods.randomization.reconstruction.bins import Bins, transitions
+from sqlanon.methods.randomization.reconstruction.uncertain import group_of_sizes
+from sqlanon.methods.randomization.spread_rows import create_spreads
+from sqlanon.methods.randomization.verify_uncertain import measure_uncertain
 from sqlanon.models.randomization.changes import UncertainNoise, read_changes
 from sqlanon.models.randomization.noise import GaussianNoise
 from sqlanon.models.randomization.spreads import RULES, is_spread, rounded_up
-from sqlanon.plan.randomized import RandomizedPlan
-from sqlanon.plan.randomized_numbers import UncertainColumn
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
-from sqlanon.releases.spreads import create_spreads
-from sqlanon.report.audit.randomized_audit import audit_randomized
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
 from sqlanon.sql import Relation
-from sqlanon.verification.uncertain import measure_uncertain
 from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_existing_catalog
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace
@@ -116,7 +116,7 @@ def hold_against_brute_force(database: Database, case: tuple[str, int, list[int]
         plan = cast("RandomizedPlan", SimpleNamespace(uncertain={"value": one}, source=source))
         spreads = create_spreads(engine, cast("Workspace", TemporaryWorkspace(engine)), plan)
         chosen = {
-            int(value): int(spread) for value, _, spread in engine.query("engine/select_table", table=spreads["value"])
+            int(value): int(spread) for value, _, spread in engine.query("engines/select_table", table=spreads["value"])
         }
         figures = measure_uncertain(engine, source, plan.uncertain, spreads)["value"]
     assert chosen == spreads_of(values, k, error)

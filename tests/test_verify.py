@@ -197,11 +197,11 @@ def test_one_statement_for_each_sensitive_attribute(engine: Engine) -> None:
     names: list[str] = []
     engine.listener = lambda statement, _seconds, _rows: names.append(statement.name)
     verify_table(engine, table, QUASI_IDENTIFIERS, MODELS[:5])
-    assert names.count("verify/measure_avs") == 2
-    assert names.count("verify/measure_classes") == 0
+    assert names.count("verification/measure_avs") == 2
+    assert names.count("verification/measure_classes") == 0
     names.clear()
     verify_table(engine, table, QUASI_IDENTIFIERS, [KAnonymity(1), KAnonymity(2)])
-    assert names.count("verify/measure_classes") == 1
+    assert names.count("verification/measure_classes") == 1
 
 
 def test_no_statement_loops_over_pairs_of_rows(postgres_url: str) -> None:
@@ -213,7 +213,7 @@ def test_no_statement_loops_over_pairs_of_rows(postgres_url: str) -> None:
         engine.listener = lambda statement, _seconds, _rows: seen.append(statement)
         verify_table(engine, table, QUASI_IDENTIFIERS, MODELS[:5])
         engine.listener = None
-        measuring = [statement for statement in seen if statement.name == "verify/measure_avs"]
+        measuring = [statement for statement in seen if statement.name == "verification/measure_avs"]
         assert len(measuring) == 2
         with engine.grouping_by_hash():
             plans = [engine.fetch(Statement("test", f"EXPLAIN {statement}")) for statement in measuring]

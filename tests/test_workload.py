@@ -25,8 +25,8 @@ from sqlanon.measures.workload.measures import Measures, measure, measure_whole,
 from sqlanon.measures.workload.read_back import FIRST, LAST, Reader, Span
 from sqlanon.measures.workload.utility import release_utility
 from sqlanon.measures.workload.views import table_view
+from sqlanon.methods.clustering.policy import Microaggregation
 from sqlanon.policy import Policy
-from sqlanon.policy.cluster_algorithms import Microaggregation
 from tests.oracle.brute_force import Row, entropy, variance
 from tests.random_cases import many
 from tests.run_support import OPTIONS, anonymize, duckdb_url, open_database

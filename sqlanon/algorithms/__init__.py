@@ -15,23 +15,23 @@ from sqlanon.support.plugins import ALGORITHMS, load_plugin
 
 __all__ = ["Algorithm", "SearchRequest", "algorithm_of", "describe_algorithms"]
 
-_FULL_DOMAIN = "sqlanon.algorithms.full_domain:FullDomainGeneralization"
+_FULL_DOMAIN = "sqlanon.methods.generalization.full_domain:FullDomainGeneralization"
 OWN: Mapping[str, str] = {
-    "mondrian": "sqlanon.algorithms.partitions:TreeSearch",
-    "rothko-t": "sqlanon.algorithms.partitions:TreeSearch",
-    "rothko-s": "sqlanon.algorithms.partitions:SampledTree",
-    "top-down": "sqlanon.algorithms.top_down:TopDownSpecialization",
-    "ordered-sets": "sqlanon.algorithms.ordered:OrderedSetSearch",
+    "mondrian": "sqlanon.methods.partitioning.algorithms:TreeSearch",
+    "rothko-t": "sqlanon.methods.partitioning.algorithms:TreeSearch",
+    "rothko-s": "sqlanon.methods.partitioning.algorithms:SampledTree",
+    "top-down": "sqlanon.methods.generalization.top_down:TopDownSpecialization",
+    "ordered-sets": "sqlanon.methods.intervals.search:OrderedSetSearch",
     "incognito": _FULL_DOMAIN,
     "samarati": _FULL_DOMAIN,
     "bottom-up": _FULL_DOMAIN,
     "optimal": _FULL_DOMAIN,
     "datafly": _FULL_DOMAIN,
-    "microaggregation": "sqlanon.algorithms.clustering:ClusterSearch",
-    "r-gather": "sqlanon.algorithms.clustering:Gathering",
-    "local-suppression": "sqlanon.algorithms.cells:CellSuppression",
-    "cell-generalization": "sqlanon.algorithms.cells:CellClimbing",
-    "condensation": "sqlanon.algorithms.clustering:Condensing",
+    "microaggregation": "sqlanon.methods.clustering.algorithms:ClusterSearch",
+    "r-gather": "sqlanon.methods.clustering.algorithms:Gathering",
+    "local-suppression": "sqlanon.methods.cells.search:CellSuppression",
+    "cell-generalization": "sqlanon.methods.cells.search:CellClimbing",
+    "condensation": "sqlanon.methods.clustering.algorithms:Condensing",
 }
 """The classes of the program's own algorithms: each family brings libraries of its own."""
 

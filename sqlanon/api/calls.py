@@ -16,8 +16,15 @@ from sqlanon.engines.files import STANDARD_INPUT, directory_of, is_data_file
 from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, SqlanonError
+from sqlanon.inquiries.profile.acceptance import find_refusals
+from sqlanon.inquiries.profile.costs import DraftCosts
+from sqlanon.inquiries.profile.draft import Draft, propose_policy, shown_by_file
+from sqlanon.inquiries.profile.facts import Profile
+from sqlanon.inquiries.profile.profiling import profile
+from sqlanon.inquiries.profile.tryout import try_draft
 from sqlanon.measures.masking.compared import compare
 from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking
+from sqlanon.methods.differential_privacy.plan import COUNT
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.column_names import names_a_person
 from sqlanon.plan.connecting import (
@@ -31,17 +38,10 @@ from sqlanon.plan.connecting import (
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.opening import open_table
 from sqlanon.plan.plan import Plan
-from sqlanon.plan.private import COUNT
 from sqlanon.plan.repeating import Repetition, find_repeating
 from sqlanon.plan.subject import identifying
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_policy
-from sqlanon.profile.acceptance import find_refusals
-from sqlanon.profile.costs import DraftCosts
-from sqlanon.profile.draft import Draft, propose_policy, shown_by_file
-from sqlanon.profile.facts import Profile
-from sqlanon.profile.profiling import profile
-from sqlanon.profile.tryout import try_draft
 from sqlanon.results.masking import Masking
 from sqlanon.runs.sources import check_without_classes
 from sqlanon.runs.value_checks import check_values
@@ -53,9 +53,9 @@ from sqlanon.verification.verify import verify_table
 from sqlanon.work.session import open_for_planning
 
 if TYPE_CHECKING:
-    from sqlanon.runs.private_check import PrivateCheck
-    from sqlanon.runs.randomizing import RandomizedCheck
-    from sqlanon.runs.rule_hiding import HidingCheck
+    from sqlanon.methods.differential_privacy.check import PrivateCheck
+    from sqlanon.methods.randomization.source import RandomizedCheck
+    from sqlanon.methods.rule_hiding.source import HidingCheck
 
 
 def profile_table(

@@ -9,7 +9,7 @@ import duckdb
 
 from sqlanon.engines.embedded import url_of_file
 from sqlanon.errors import AccessError, ConflictError, SqlanonError
-from sqlanon.profile.writing import quoted
+from sqlanon.inquiries.profile.writing import quoted
 from sqlanon.sql import Relation, renderer
 
 TABLE = "health_insurance"
@@ -100,9 +100,9 @@ def _write_table(database: Path) -> int:
     with connection:
         if (TABLE,) not in connection.execute("SHOW TABLES").fetchall():
             connection.register(_FRAME, _load())
-            connection.sql(render("frames/select_rows", table=Relation(_FRAME), column=None, limit=None).text).create(
-                TABLE
-            )
+            connection.sql(
+                render("api/frames/select_rows", table=Relation(_FRAME), column=None, limit=None).text
+            ).create(TABLE)
         ((rows,),) = connection.execute(render("count_rows", table=Relation(TABLE)).text).fetchall()
     return int(rows)
 

@@ -13,13 +13,13 @@ from sqlanon.engines.embedded import are_same_database
 from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
-from sqlanon.measures.risk.brought_population import bring_population, require_carriers
-from sqlanon.measures.risk.identifiers import with_identifiers
-from sqlanon.measures.risk.measuring import THRESHOLDS, RiskOptions, measure_risk
-from sqlanon.measures.risk.row_risks import row_risks
-from sqlanon.measures.risk.singling import Singling, measure_singling
-from sqlanon.measures.risk.source import RiskSource, risk_source
-from sqlanon.measures.risk.suda import FRACTION
+from sqlanon.inquiries.risk.brought_population import bring_population, require_carriers
+from sqlanon.inquiries.risk.identifiers import with_identifiers
+from sqlanon.inquiries.risk.measuring import THRESHOLDS, RiskOptions, measure_risk
+from sqlanon.inquiries.risk.row_risks import row_risks
+from sqlanon.inquiries.risk.singling import Singling, measure_singling
+from sqlanon.inquiries.risk.source import RiskSource, risk_source
+from sqlanon.inquiries.risk.suda import FRACTION
 from sqlanon.plan.connecting import (
     connect_to_table,
     names_file,

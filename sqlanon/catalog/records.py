@@ -15,9 +15,9 @@ from sqlanon.sql import Relation, headline
 from sqlanon.support.process import host
 
 if TYPE_CHECKING:
-    from sqlanon.results.hiding import HidingResult
-    from sqlanon.results.private import PrivateResult
-    from sqlanon.results.randomized import RandomizedResult
+    from sqlanon.methods.differential_privacy.result import PrivateResult
+    from sqlanon.methods.randomization.result import RandomizedResult
+    from sqlanon.methods.rule_hiding.result import HidingResult
     from sqlanon.results.run_result import RunResult
 
 _Result = TypeVar("_Result", "PrivateResult", "RandomizedResult", "HidingResult")
@@ -115,7 +115,7 @@ class Run:
 
         Raises SqlanonError where the record is damaged, or of a later version.
         """
-        from sqlanon.results.private import PrivateResult  # as above
+        from sqlanon.methods.differential_privacy.result import PrivateResult  # as above
 
         return self._part(PrivateResult)
 
@@ -125,7 +125,7 @@ class Run:
 
         Raises SqlanonError where the record is damaged, or of a later version.
         """
-        from sqlanon.results.randomized import RandomizedResult  # as above
+        from sqlanon.methods.randomization.result import RandomizedResult  # as above
 
         return self._part(RandomizedResult)
 
@@ -135,7 +135,7 @@ class Run:
 
         Raises SqlanonError where the record is damaged, or of a later version.
         """
-        from sqlanon.results.hiding import HidingResult  # as above
+        from sqlanon.methods.rule_hiding.result import HidingResult  # as above
 
         return self._part(HidingResult)
 

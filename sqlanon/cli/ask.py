@@ -13,7 +13,7 @@ from sqlanon.cli.deferred import ask_function, asking, asking_with_noise, codec,
 from sqlanon.support.roles import Roles
 
 if TYPE_CHECKING:
-    from sqlanon.runs.asking_with_noise import NoisyAnswer
+    from sqlanon.inquiries.questions.ask_with_noise import NoisyAnswer
 
 _NAMES = Roles()
 _Text = Annotated[

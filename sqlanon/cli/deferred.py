@@ -17,21 +17,13 @@ if TYPE_CHECKING:
     from sqlanon.algorithms.lattice import options as options
     from sqlanon.algorithms.lattice import refusal as refusal
     from sqlanon.algorithms.lattice.quality import qualities as qualities
-    from sqlanon.algorithms.private import units as units
     from sqlanon.api import associations as associations
     from sqlanon.api import calls as calls
-    from sqlanon.api import classifying as classifying
     from sqlanon.api import demo as demo
-    from sqlanon.api import filtering as filtering
-    from sqlanon.api import granting as granting
-    from sqlanon.api import reconstructing as reconstructing
     from sqlanon.api import risk as risk
     from sqlanon.catalog import location as location
-    from sqlanon.cli import hiding as hiding
     from sqlanon.cli import plans as plans
-    from sqlanon.cli import private as private
     from sqlanon.cli import progress as progress
-    from sqlanon.cli import randomized as randomized
     from sqlanon.cli import risk_text as risk_text
     from sqlanon.cli import summary as summary
     from sqlanon.cli import watch as watch
@@ -40,10 +32,12 @@ if TYPE_CHECKING:
     from sqlanon.engines import files as files
     from sqlanon.engines import read_options as read_options
     from sqlanon.engines import session_limits as session_limits
-    from sqlanon.federation import federation_plan as federation_plan
-    from sqlanon.federation import lacking as lacking
-    from sqlanon.federation import serving as serving
-    from sqlanon.federation import support as support
+    from sqlanon.inquiries.federation import federation_plan as federation_plan
+    from sqlanon.inquiries.federation import lacking as lacking
+    from sqlanon.inquiries.federation import serving as serving
+    from sqlanon.inquiries.federation import support as support
+    from sqlanon.inquiries.questions import ask_function as ask_function
+    from sqlanon.inquiries.risk import association_mining as association_mining
     from sqlanon.jobs import cron as cron
     from sqlanon.jobs import environment as environment
     from sqlanon.jobs import forms as forms
@@ -52,8 +46,10 @@ if TYPE_CHECKING:
     from sqlanon.jobs import running as running
     from sqlanon.jobs import schedulers as schedulers
     from sqlanon.jobs.dbt import project as project
-    from sqlanon.measures.risk import association_mining as association_mining
     from sqlanon.measures.workload import utility as utility
+    from sqlanon.methods.differential_privacy import granting as granting
+    from sqlanon.methods.differential_privacy.drawing import units as units
+    from sqlanon.methods.differential_privacy.mechanism_audit import mechanisms_audit as mechanisms_audit
     from sqlanon.plan import connecting as connecting
     from sqlanon.policy import grants as grants
     from sqlanon.policy import loading as loading
@@ -69,24 +65,16 @@ if TYPE_CHECKING:
     from sqlanon.report import risk_page as risk_page
     from sqlanon.report import sample as sample
     from sqlanon.report.audit import audits as audits
-    from sqlanon.report.drawing import distribution as distribution
     from sqlanon.report.drawing import picture as picture
     from sqlanon.report.drawing import tradeoff as tradeoff
     from sqlanon.report.run_record import check as check
     from sqlanon.results import codec as codec
     from sqlanon.runs import applying as applying
-    from sqlanon.runs import ask_function as ask_function
-    from sqlanon.runs import asking as asking
-    from sqlanon.runs import asking_with_noise as asking_with_noise
-    from sqlanon.runs import condensing as condensing
     from sqlanon.runs import dry_run as dry_run
     from sqlanon.runs import linking as linking
-    from sqlanon.runs import private_check as private_check
-    from sqlanon.runs import randomizing as randomizing
     from sqlanon.runs import resuming as resuming
     from sqlanon.runs import runner as runner
     from sqlanon.runs import sources as sources
-    from sqlanon.runs.auditing import mechanisms_audit as mechanisms_audit
     from sqlanon.runs.tradeoffs import comparing as comparing
     from sqlanon.runs.tradeoffs import explore_lattice as explore_lattice
     from sqlanon.runs.tradeoffs import explore_tradeoff as explore_tradeoff
@@ -97,19 +85,19 @@ if TYPE_CHECKING:
 MODULES = {
     "algorithms": "sqlanon.algorithms",
     "applying": "sqlanon.runs.applying",
-    "ask_function": "sqlanon.runs.ask_function",
-    "asking": "sqlanon.runs.asking",
-    "asking_with_noise": "sqlanon.runs.asking_with_noise",
-    "association_mining": "sqlanon.measures.risk.association_mining",
+    "ask_function": "sqlanon.inquiries.questions.ask_function",
+    "asking": "sqlanon.inquiries.questions.ask",
+    "asking_with_noise": "sqlanon.inquiries.questions.ask_with_noise",
+    "association_mining": "sqlanon.inquiries.risk.association_mining",
     "associations": "sqlanon.api.associations",
-    "condensing": "sqlanon.runs.condensing",
+    "condensing": "sqlanon.methods.clustering.streams",
     "audits": "sqlanon.report.audit.audits",
     "session_limits": "sqlanon.engines.session_limits",
     "sample": "sqlanon.report.sample",
     "box_labels": "sqlanon.releases.rules.box_labels",
     "calls": "sqlanon.api.calls",
-    "classifying": "sqlanon.api.classifying",
-    "filtering": "sqlanon.api.filtering",
+    "classifying": "sqlanon.methods.randomization.reconstruction.compare_classifiers",
+    "filtering": "sqlanon.methods.randomization.reconstruction.measure_filter",
     "catalog": "sqlanon.catalog",
     "check": "sqlanon.report.run_record.check",
     "codec": "sqlanon.results.codec",
@@ -119,7 +107,7 @@ MODULES = {
     "demo": "sqlanon.api.demo",
     "dialects": "sqlanon.engines.dialects",
     "difference": "sqlanon.report.difference",
-    "distribution": "sqlanon.report.drawing.distribution",
+    "distribution": "sqlanon.methods.randomization.reconstruction.picture",
     "dry_run": "sqlanon.runs.dry_run",
     "embedded": "sqlanon.engines.embedded",
     "environment": "sqlanon.jobs.environment",
@@ -128,17 +116,17 @@ MODULES = {
     "risk_page": "sqlanon.report.risk_page",
     "explore_tradeoff": "sqlanon.runs.tradeoffs.explore_tradeoff",
     "export_sql": "sqlanon.releases.rules.export_sql",
-    "federation_plan": "sqlanon.federation.federation_plan",
+    "federation_plan": "sqlanon.inquiries.federation.federation_plan",
     "files": "sqlanon.engines.files",
     "forms": "sqlanon.jobs.forms",
     "freezing": "sqlanon.jobs.freezing",
-    "granting": "sqlanon.api.granting",
+    "granting": "sqlanon.methods.differential_privacy.granting",
     "grants": "sqlanon.policy.grants",
     "hierarchies": "sqlanon.hierarchies",
     "linking": "sqlanon.runs.linking",
     "loading": "sqlanon.policy.loading",
     "location": "sqlanon.catalog.location",
-    "mechanisms_audit": "sqlanon.runs.auditing.mechanisms_audit",
+    "mechanisms_audit": "sqlanon.methods.differential_privacy.mechanism_audit.mechanisms_audit",
     "material": "sqlanon.report.material",
     "models": "sqlanon.models",
     "options": "sqlanon.algorithms.lattice.options",
@@ -146,17 +134,17 @@ MODULES = {
     "pg_cron": "sqlanon.jobs.pg_cron",
     "picture": "sqlanon.report.drawing.picture",
     "plans": "sqlanon.cli.plans",
-    "private": "sqlanon.cli.private",
-    "private_check": "sqlanon.runs.private_check",
+    "private": "sqlanon.methods.differential_privacy.text",
+    "private_check": "sqlanon.methods.differential_privacy.check",
     "progress": "sqlanon.cli.progress",
     "project": "sqlanon.jobs.dbt.project",
     "qualities": "sqlanon.algorithms.lattice.quality.qualities",
     "queries": "sqlanon.report.queries",
-    "hiding": "sqlanon.cli.hiding",
-    "randomized": "sqlanon.cli.randomized",
-    "randomizing": "sqlanon.runs.randomizing",
+    "hiding": "sqlanon.methods.rule_hiding.text",
+    "randomized": "sqlanon.methods.randomization.text",
+    "randomizing": "sqlanon.methods.randomization.source",
     "read_options": "sqlanon.engines.read_options",
-    "reconstructing": "sqlanon.api.reconstructing",
+    "reconstructing": "sqlanon.methods.randomization.reconstruction.reconstruct",
     "refusal": "sqlanon.algorithms.lattice.refusal",
     "resuming": "sqlanon.runs.resuming",
     "risk": "sqlanon.api.risk",
@@ -166,16 +154,16 @@ MODULES = {
     "running": "sqlanon.jobs.running",
     "schedulers": "sqlanon.jobs.schedulers",
     "schema": "sqlanon.policy.schema",
-    "lacking": "sqlanon.federation.lacking",
-    "serving": "sqlanon.federation.serving",
-    "support": "sqlanon.federation.support",
+    "lacking": "sqlanon.inquiries.federation.lacking",
+    "serving": "sqlanon.inquiries.federation.serving",
+    "support": "sqlanon.inquiries.federation.support",
     "session": "sqlanon.work.session",
     "sql": "sqlanon.sql",
     "store_rules": "sqlanon.releases.rules.store_rules",
     "summary": "sqlanon.cli.summary",
     "tradeoff": "sqlanon.report.drawing.tradeoff",
     "sweeping": "sqlanon.runs.tradeoffs.sweeping",
-    "units": "sqlanon.algorithms.private.units",
+    "units": "sqlanon.methods.differential_privacy.drawing.units",
     "utility": "sqlanon.measures.workload.utility",
     "watch": "sqlanon.cli.watch",
     "workspace": "sqlanon.work.workspace",

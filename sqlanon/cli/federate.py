@@ -15,7 +15,7 @@ from sqlanon.cli.deferred import progress as progressing
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
-    from sqlanon.federation.federation_plan import FederationPlan
+    from sqlanon.inquiries.federation.federation_plan import FederationPlan
     from sqlanon.policy import Policy
     from sqlanon.results.run_result import RunResult
 

@@ -13,7 +13,7 @@ from sqlanon.cli.layout import number, percent, table
 from sqlanon.errors import PolicyError
 
 if TYPE_CHECKING:
-    from sqlanon.results.filtering import NoiseFilter
+    from sqlanon.methods.randomization.reconstruction.noise_filter import NoiseFilter
     from sqlanon.results.masking import CategoriesLoss, Masking, MaskingRisk, NumbersLoss
 
 UNPAIRED = (

@@ -34,9 +34,9 @@ from sqlanon.errors import PolicyError, SqlanonError
 
 if TYPE_CHECKING:
     from sqlanon.algorithms.lattice.options import SearchOptions
+    from sqlanon.inquiries.profile.costs import DraftCosts
+    from sqlanon.inquiries.profile.draft import Draft
     from sqlanon.policy import Policy
-    from sqlanon.profile.costs import DraftCosts
-    from sqlanon.profile.draft import Draft
     from sqlanon.results.run_result import RunResult
 
 Replace = Annotated[bool, typer.Option("--replace", help="Allow an existing release to be replaced.")]

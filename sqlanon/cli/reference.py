@@ -19,6 +19,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from sqlanon.cli.call import COMMON, LIMITS
 from sqlanon.cli.commands import program
+from sqlanon.methods.randomization.policy import COLUMN_PARTS
 from sqlanon.policy import (
     AttributeSection,
     HiddenRule,
@@ -33,7 +34,6 @@ from sqlanon.policy.algorithms import OWN_ALGORITHMS
 from sqlanon.policy.attributes import Domain
 from sqlanon.policy.keys import KeyFile
 from sqlanon.policy.meanings import meanings
-from sqlanon.policy.noise_algorithms import COLUMN_PARTS
 from sqlanon.policy.privacy import MODELS, CostsFile
 
 PAGES = ("policy.md", "cli.md")

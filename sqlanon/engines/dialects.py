@@ -159,7 +159,9 @@ class Dialect:
     stacked_tuples: ClassVar[int] = 20_000  # that one statement groups for several generalizations: more would spill
     runs_code_of_others: ClassVar[bool] = False  # who reads a relation may run code of its owner
     reads_own_texts: ClassVar[bool] = False  # each of its types takes the text that it writes, and gives the value back
-    has_formats: ClassVar[bool] = False  # texts of values depend on settings, which `publish/set_plain_formats` fixes
+    has_formats: ClassVar[bool] = (
+        False  # texts of values depend on settings, which `work/publish/set_plain_formats` fixes
+    )
 
     @classmethod
     def fold(cls, name: str) -> str:

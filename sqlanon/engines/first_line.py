@@ -55,7 +55,7 @@ def reads_like_data(query: Query, texts: Relation, first: dict[str, str]) -> boo
         return True
     for part in _parts(fields):
         row = query(
-            "engine/compare_first_line", table=texts, columns=[one.arguments() for one in part], limit=_FIRST_ROWS
+            "engines/compare_first_line", table=texts, columns=[one.arguments() for one in part], limit=_FIRST_ROWS
         )
         for place, one in enumerate(part):
             one.present, one.equal, one.formed, one.keyed, one.digits, one.years = row[6 * place : 6 * place + 6]
@@ -74,7 +74,7 @@ def _any_occurs(query: Query, texts: Relation, fields: Sequence[_Field]) -> bool
     """Tell whether a field of the first line is a value anywhere below it, in its column."""
     for part in _parts([one for one in fields if one.text]):
         columns = [{"name": Identifier(one.column), "text": Text(one.text)} for one in part]
-        if any(query("engine/count_equal_texts", table=texts, columns=columns)):
+        if any(query("engines/count_equal_texts", table=texts, columns=columns)):
             return True
     return False
 

@@ -58,7 +58,7 @@ class Form(StrEnum):
 def create_view(engine: Engine, star: Star, *, replace: bool = False) -> None:
     """Make the view; with `replace` let the one that is there read these tables from now on."""
     engine.run(
-        "publish/create_star_view",
+        "work/publish/create_star_view",
         view=star.view,
         replace=replace,
         rows=star.rows,
@@ -70,14 +70,14 @@ def create_view(engine: Engine, star: Star, *, replace: bool = False) -> None:
 
 def put_star(engine: Engine, staged: Star, release: Star, old: Form, *, keeps_view: bool) -> None:
     """Let a staged star take a name, in a transaction; `keeps_view`: the old view stays, and reads other tables."""
-    engine.run("publish/drop_view", view=staged.view)
+    engine.run("work/publish/drop_view", view=staged.view)
     if keeps_view:
         create_view(engine, dataclasses.replace(staged, view=release.view), replace=True)
         _drop_tables(engine, release)
     else:
         drop_old(engine, release, old)
     for table, place in zip(staged.tables, release.tables, strict=True):
-        engine.run("publish/rename_table", table=table, name=Identifier(place.name))
+        engine.run("work/publish/rename_table", table=table, name=Identifier(place.name))
     create_view(engine, dataclasses.replace(release, columns=staged.columns), replace=keeps_view)
 
 
@@ -89,15 +89,15 @@ def old_tables(release: Star, old: Form) -> tuple[Relation, ...]:
 def drop_old(engine: Engine, release: Star, old: Form) -> None:
     """Drop what has the name of a release, with the tables that it reads."""
     if old is Form.TABLE:
-        engine.run("publish/drop_table", table=release.view)
+        engine.run("work/publish/drop_table", table=release.view)
     elif old is Form.STAR:
-        engine.run("publish/drop_view", view=release.view)
+        engine.run("work/publish/drop_view", view=release.view)
         _drop_tables(engine, release)
 
 
 def _drop_tables(engine: Engine, star: Star) -> None:
     for table in star.tables:
-        engine.run("publish/drop_table", table=table)
+        engine.run("work/publish/drop_table", table=table)
 
 
 def name_problems(release: Relation, taken: Sequence[Relation]) -> list[PolicyError]:

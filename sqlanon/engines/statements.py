@@ -110,7 +110,7 @@ class Statements(ABC):
         """Ask questions by one statement, which goes by the name of the template of each."""
         queries = [Markup(self.render(template, **values).text) for values in questions]
         answers: list[list[tuple[Any, ...]]] = [[] for _ in questions]
-        for place, *row in self.fetch(Statement(template, self.render("engine/ask_together", queries=queries).text)):
+        for place, *row in self.fetch(Statement(template, self.render("engines/ask_together", queries=queries).text)):
             answers[place].append(tuple(row))
         return answers
 

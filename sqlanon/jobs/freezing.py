@@ -205,7 +205,7 @@ def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, 
     columns, regions = recoded_columns(engine, plan, select)
     signature = tuple((name, kind) for name, kind, _ in engine.query("jobs/list_columns", table=Text(str(plan.source))))
     parts = rules.in_two_parts(plan.source, kept, part_names(columns))
-    kind, owner = engine.query_one("engine/show_owner", table=Text(str(plan.source)))
+    kind, owner = engine.query_one("engines/show_owner", table=Text(str(plan.source)))
     trusts = plan.policy.trust == "owner"
     shown = _attributes(plan, stored)
     sensitive = tuple(plan.policy.sensitive)

@@ -36,7 +36,7 @@ def _repeats(engine: Engine, column: Column) -> Markup:
 
 
 def _is_not_unique(engine: Engine, plan: Plan, column: Column) -> Markup:
-    listing = engine.render("engine/list_unique_columns", table=Text(str(plan.source))).text
+    listing = engine.render("engines/list_unique_columns", table=Text(str(plan.source))).text
     return macro("jobs.has_lost", Text(column.name), Markup(listing))
 
 

@@ -195,7 +195,7 @@ class ProcedureText:
 
     def _settings(self) -> dict[str, Any]:
         """Return the settings of the session in which statements mean the same as in this one."""
-        schemas = [name for (name,) in self.engine.query("engine/show_search_path")]
+        schemas = [name for (name,) in self.engine.query("engines/show_search_path")]
         return {
             "schemas": [Text(name) for name in schemas],
             "search_path": [Identifier(name) for name in schemas],

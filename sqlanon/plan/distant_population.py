@@ -77,7 +77,7 @@ def _spread(engine: Engine, classes: Relation, columns: Sequence[Identifier], me
     digest, (number,) = table_digest(engine, classes), engine.query_one("count_rows", table=classes)
     table = TemporaryWorkspace(engine).table("members")
     engine.run("plan/create_members", population=table, classes=classes, columns=columns, members=members)
-    engine.run("publish/drop_table", table=classes)
+    engine.run("work/publish/drop_table", table=classes)
     known = engine.resolve(table) or table
     engine.analyze(known)
     (rows,) = engine.query_one("count_rows", table=known)

@@ -423,7 +423,7 @@ def _qualified(relation: Relation, engine: Engine) -> tuple[Relation, PolicyErro
     if qualified.schema is None:
         return qualified, PolicyError("release.table: no schema of the search path exists; write the schema too.")
     if home.catalog is None and qualified.catalog is not None:
-        here = engine.query_one("engine/get_database")
+        here = engine.query_one("engines/get_database")
         if (qualified.catalog,) != here:
             problem = f"release.table: the session is connected to {Identifier(here[0])}, not to this catalog."
             return qualified, PolicyError(problem)

@@ -1,5 +1,35 @@
 """The policy: what a table's columns are and what protection is wanted. YAML in, frozen values out."""
 
+from sqlanon.methods.cells.policy import CellGeneralization, LocalSuppression
+from sqlanon.methods.clustering.policy import Clustering, Condensation, Microaggregation, RGather
+from sqlanon.methods.differential_privacy.policy import (
+    Contingency,
+    DiffGen,
+    Marginals,
+    Mst,
+    PrivateCounts,
+    SyntheticRows,
+)
+from sqlanon.methods.generalization.policy import (
+    WEIGHTED,
+    BottomUp,
+    Datafly,
+    Incognito,
+    Optimal,
+    Quality,
+    Samarati,
+    TopDown,
+)
+from sqlanon.methods.partitioning.policy import Mondrian, RothkoS, RothkoT, Splits
+from sqlanon.methods.randomization.policy import (
+    ColumnNoise,
+    Randomize,
+    RandomizedResponse,
+    TransitionMatrix,
+    UncertainValues,
+    ValueSwap,
+)
+from sqlanon.methods.rule_hiding.policy import HiddenRule, HideRules
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
 from sqlanon.policy.algorithms import Algorithm, FullDomain, Tree, seed_of
 from sqlanon.policy.attributes import (
@@ -13,31 +43,10 @@ from sqlanon.policy.attributes import (
     Role,
     Show,
 )
-from sqlanon.policy.cell_algorithms import CellGeneralization, LocalSuppression
-from sqlanon.policy.cluster_algorithms import Clustering, Condensation, Microaggregation, RGather
 from sqlanon.policy.grammar import Policy
-from sqlanon.policy.hiding_algorithms import HiddenRule, HideRules
-from sqlanon.policy.lattice_algorithms import (
-    WEIGHTED,
-    BottomUp,
-    Datafly,
-    Incognito,
-    Optimal,
-    Quality,
-    Samarati,
-    TopDown,
-)
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
 from sqlanon.policy.mechanism_models import DifferentialPrivacy, HiddenRulesParameters, PrivacyBudget, Unit
 from sqlanon.policy.model_parameters import ModelParameters
-from sqlanon.policy.noise_algorithms import (
-    ColumnNoise,
-    Randomize,
-    RandomizedResponse,
-    TransitionMatrix,
-    UncertainValues,
-    ValueSwap,
-)
 from sqlanon.policy.population_models import DeltaPresenceParameters, KMapParameters, PopulationPlace
 from sqlanon.policy.privacy import (
     AlphaKParameters,
@@ -54,8 +63,6 @@ from sqlanon.policy.privacy import (
     TClosenessParameters,
     VarianceDiversityParameters,
 )
-from sqlanon.policy.private_algorithms import Contingency, DiffGen, Marginals, Mst, PrivateCounts, SyntheticRows
-from sqlanon.policy.tree_algorithms import Mondrian, RothkoS, RothkoT, Splits
 
 __all__ = [
     "HIERARCHY_KINDS",

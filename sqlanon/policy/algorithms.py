@@ -7,16 +7,16 @@ from typing import Annotated, get_args
 
 from pydantic import Field, SerializeAsAny, WrapValidator
 
+from sqlanon.methods.cells.policy import CellGeneralization, LocalSuppression
+from sqlanon.methods.clustering.policy import Condensation, Microaggregation, RGather
+from sqlanon.methods.differential_privacy.policy import Contingency, DiffGen, Marginals, Mst
+from sqlanon.methods.generalization.policy import BottomUp, Datafly, Incognito, Optimal, Samarati, TopDown
+from sqlanon.methods.intervals.policy import OrderedSets
+from sqlanon.methods.partitioning.policy import Mondrian, RothkoS, RothkoT
+from sqlanon.methods.randomization.policy import Randomize
+from sqlanon.methods.rule_hiding.policy import HideRules
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters
-from sqlanon.policy.cell_algorithms import CellGeneralization, LocalSuppression
-from sqlanon.policy.cluster_algorithms import Condensation, Microaggregation, RGather
-from sqlanon.policy.hiding_algorithms import HideRules
-from sqlanon.policy.interval_algorithms import OrderedSets
-from sqlanon.policy.lattice_algorithms import BottomUp, Datafly, Incognito, Optimal, Samarati, TopDown
-from sqlanon.policy.noise_algorithms import Randomize
-from sqlanon.policy.private_algorithms import Contingency, DiffGen, Marginals, Mst
 from sqlanon.policy.registry import Registry
-from sqlanon.policy.tree_algorithms import Mondrian, RothkoS, RothkoT
 from sqlanon.support.plugins import ALGORITHMS
 
 FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly

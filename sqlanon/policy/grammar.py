@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from sqlanon.methods.partitioning.policy import Mondrian
 from sqlanon.policy.algorithms import Algorithm
 from sqlanon.policy.attributes import AttributeSection, Role
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
@@ -14,7 +15,6 @@ from sqlanon.policy.mechanism_models import DifferentialPrivacy, PrivacyBudget
 from sqlanon.policy.part import Number, Part
 from sqlanon.policy.population_models import PopulationPlace
 from sqlanon.policy.privacy import Model, populations_elsewhere
-from sqlanon.policy.tree_algorithms import Mondrian
 
 
 class Policy(Part):

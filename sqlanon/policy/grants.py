@@ -7,8 +7,8 @@ from typing import Any
 from sqlanon.engines.dialects import Dialect, dialect_of_url
 from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.errors import PolicyError
+from sqlanon.methods.differential_privacy.policy_rules import mechanism_of
 from sqlanon.policy import Policy, Role
-from sqlanon.policy.private import mechanism_of
 from sqlanon.sql import Identifier, Relation, Text
 from sqlanon.support.roles import Roles
 
@@ -53,7 +53,7 @@ def grant_script(policy: Policy, roles: Roles, *, pg_cron: bool = False) -> str:
         "pg_cron": pg_cron,
         **_population(policy, dialect),
     }
-    return dialect.renderer()("roles/grant_privileges", **values).text
+    return dialect.renderer()("policy/roles/grant_privileges", **values).text
 
 
 def _population(policy: Policy, dialect: type[Dialect]) -> dict[str, Any]:

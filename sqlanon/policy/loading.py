@@ -12,13 +12,13 @@ from pydantic import ValidationError
 
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.errors import PolicyError
+from sqlanon.methods.differential_privacy.policy_rules import private_problems
+from sqlanon.methods.randomization.policy_rules import randomized_problems
+from sqlanon.methods.rule_hiding.policy_rules import hiding_problems
 from sqlanon.policy import Policy, Role, Source
 from sqlanon.policy.attributes import hierarchy_kinds
 from sqlanon.policy.document import Document, Path, read_document
-from sqlanon.policy.hiding import hiding_problems
-from sqlanon.policy.private import private_problems
 from sqlanon.policy.problems import problems_of
-from sqlanon.policy.randomized import randomized_problems
 from sqlanon.support.documents import is_path_in_text, read_bounded, refuse_odd_data
 from sqlanon.support.environment import Expanded, expanded, missing_variable, written
 from sqlanon.support.suggest import any_of, did_you_mean

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from sqlanon.policy.hiding_algorithms import HiddenRule
+from sqlanon.methods.rule_hiding.policy import HiddenRule
 from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.part import Number, Part, Whole, broken
 

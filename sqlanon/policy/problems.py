@@ -10,13 +10,13 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from sqlanon.methods.randomization.policy import COLUMN_PARTS, column_part
 from sqlanon.policy import AttributeSection, Domain, HiddenRule, Hierarchy, Policy
 from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
 from sqlanon.policy.attributes import hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.document import Document, Path
 from sqlanon.policy.keys import KeyFile
 from sqlanon.policy.model_parameters import ModelParameters
-from sqlanon.policy.noise_algorithms import COLUMN_PARTS, column_part
 from sqlanon.policy.privacy import MODELS, model_names, parameters_of_model
 from sqlanon.support.suggest import any_of, did_you_mean
 

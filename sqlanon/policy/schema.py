@@ -8,14 +8,14 @@ from urllib.parse import quote
 
 from pydantic import BaseModel
 
+from sqlanon.methods.generalization.policy import OWN_QUALITIES, quality_names
+from sqlanon.methods.partitioning.policy import MOST_BINS
 from sqlanon.policy import Policy
 from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
 from sqlanon.policy.attributes import HIERARCHY_KINDS, hierarchy_kinds, parameters_of_hierarchy
-from sqlanon.policy.lattice_algorithms import OWN_QUALITIES, quality_names
 from sqlanon.policy.meanings import meanings
 from sqlanon.policy.part import Part
 from sqlanon.policy.privacy import MODELS, model_names, parameters_of_model
-from sqlanon.policy.tree_algorithms import MOST_BINS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TEXT: dict[str, Any] = {"type": ["string", "integer"]}  # whole numbers stand for their text

@@ -7,9 +7,9 @@ from os.path import dirname, sep
 from typing import Any
 
 from sqlanon.engines.urls import redacted
+from sqlanon.methods.randomization.policy import matrix_files
 from sqlanon.policy import Policy
 from sqlanon.policy.keys import KeyFile
-from sqlanon.policy.noise_algorithms import matrix_files
 from sqlanon.policy.part import Part
 from sqlanon.policy.privacy import costs_of, populations_elsewhere
 from sqlanon.support.environment import Expanded, written

@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlanon import __version__
 from sqlanon.catalog import Run
+from sqlanon.methods.differential_privacy.result import PrivateResult
+from sqlanon.methods.randomization.result import RandomizedResult
+from sqlanon.methods.rule_hiding.result import HidingResult
 from sqlanon.policy.algorithms import OWN_ALGORITHMS
 from sqlanon.policy.facts import without_values
 from sqlanon.report.html import template
-from sqlanon.results.hiding import HidingResult
-from sqlanon.results.private import PrivateResult
-from sqlanon.results.randomized import RandomizedResult
 
 
 def render_own(

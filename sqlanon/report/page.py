@@ -13,14 +13,14 @@ from sqlanon import __version__
 from sqlanon.catalog import Run
 from sqlanon.errors import PolicyError
 from sqlanon.measures.population import journalist_risk
+from sqlanon.methods.differential_privacy.page import render_private
+from sqlanon.methods.randomization.page import render_randomized
+from sqlanon.methods.rule_hiding.page import render_hiding
 from sqlanon.policy.facts import without_values
 from sqlanon.report import numbers, pictures, wording
 from sqlanon.report.first_levels import DEPTH
-from sqlanon.report.hiding_page import render_hiding
 from sqlanon.report.html import template
 from sqlanon.report.material import Material
-from sqlanon.report.private_page import render_private
-from sqlanon.report.randomized_page import render_randomized
 from sqlanon.results.facts import ClusterFacts
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import PHASES, RunResult

@@ -6,11 +6,11 @@ import json
 from typing import Any, TypeVar
 
 from sqlanon.errors import SqlanonError
+from sqlanon.methods.differential_privacy.result import PrivateResult
+from sqlanon.methods.randomization.result import RandomizedResult
+from sqlanon.methods.rule_hiding.result import HidingResult
 from sqlanon.results.codec import from_json
 from sqlanon.results.facts import AlgorithmResult, facts_of
-from sqlanon.results.hiding import HidingResult
-from sqlanon.results.private import PrivateResult
-from sqlanon.results.randomized import RandomizedResult
 from sqlanon.results.run_result import RunResult
 from sqlanon.results.upcasters import VERSION, upcast
 

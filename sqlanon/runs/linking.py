@@ -13,9 +13,9 @@ from sqlanon.catalog import Catalog, Released
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
+from sqlanon.methods.differential_privacy.plan import PrivatePlan
 from sqlanon.plan.drawn_plan import DrawnPlan
 from sqlanon.plan.plan import Plan
-from sqlanon.plan.private import PrivatePlan
 from sqlanon.policy import Policy
 from sqlanon.runs.value_checks import TellMissing, check_values
 from sqlanon.work.session import open_existing_catalog, open_for_planning

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlanon.algorithms import SearchRequest
-from sqlanon.algorithms.full_domain import recode_at_levels
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import Catalog, Run, Status
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError
+from sqlanon.methods.generalization.full_domain import recode_at_levels
 from sqlanon.policy import AlgorithmParameters, Policy
 from sqlanon.policy.loading import parse_stored
 from sqlanon.releases.base import Release

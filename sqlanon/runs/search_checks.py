@@ -60,7 +60,7 @@ def _count_cuts(engine: Engine, source: Relation, column: Column, limits: Limits
         order=comparable(engine, macro("relations.column", Identifier("g"), Identifier("value")), column.kind),
     )
     axis = {"number": 0, "word": Identifier("p0"), "mask": _ALL_BITS, "shift": 0}
-    engine.run("ordered/create_points", points=points, rows=ranks, axes=[axis], most=most)
+    engine.run("methods/intervals/create_points", points=points, rows=ranks, axes=[axis], most=most)
     (count,) = engine.query_one("count_rows", table=points)
     return int(count)
 

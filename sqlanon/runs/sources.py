@@ -12,9 +12,9 @@ from sqlanon.runs.source import ReleaseSource
 from sqlanon.support.own_parts import load_part
 
 if TYPE_CHECKING:
-    from sqlanon.runs.private_check import PrivateCheck
-    from sqlanon.runs.randomizing import RandomizedCheck
-    from sqlanon.runs.rule_hiding import HidingCheck
+    from sqlanon.methods.differential_privacy.check import PrivateCheck
+    from sqlanon.methods.randomization.source import RandomizedCheck
+    from sqlanon.methods.rule_hiding.source import HidingCheck
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,16 @@ CLASSES = "sqlanon.runs.searching:Search"
 """The source of all releases that show classes of rows."""
 
 WITHOUT_CLASSES = {
-    Recodes.COUNTS: Family("sqlanon.runs.private_runs:PrivateDraw", "sqlanon.runs.private_check:check_private"),
-    Recodes.NOISE: Family("sqlanon.runs.randomizing:RandomDraw", "sqlanon.runs.randomizing:check_randomized"),
-    Recodes.ITEMS: Family("sqlanon.runs.rule_hiding:RuleHiding", "sqlanon.runs.rule_hiding:check_hiding"),
+    Recodes.COUNTS: Family(
+        "sqlanon.methods.differential_privacy.source:PrivateDraw",
+        "sqlanon.methods.differential_privacy.check:check_private",
+    ),
+    Recodes.NOISE: Family(
+        "sqlanon.methods.randomization.source:RandomDraw", "sqlanon.methods.randomization.source:check_randomized"
+    ),
+    Recodes.ITEMS: Family(
+        "sqlanon.methods.rule_hiding.source:RuleHiding", "sqlanon.methods.rule_hiding.source:check_hiding"
+    ),
 }
 """The families of algorithms that search for no classes."""
 

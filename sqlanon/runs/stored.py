@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from sqlanon.algorithms.full_domain import StoredLevels
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.placement import search_with_rows
 from sqlanon.catalog import Catalog, Run
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.methods.generalization.full_domain import StoredLevels
 from sqlanon.models import models_by_rows
 from sqlanon.plan.persons import require_models_by_rows
 from sqlanon.plan.plan import Plan

@@ -40,7 +40,7 @@ def count_untrue_ancestors(
             hierarchy = built[raw[number]]
             untrue += count_wrong_labels(engine, column, spec, hierarchy, number)
             (count,) = engine.query_one(
-                "verify/count_untrue_ancestors",
+                "verification/count_untrue_ancestors",
                 witness=witness,
                 hierarchy=hierarchy.table,
                 raw=comparable(engine, Markup(Identifier(raw[number])), column.kind),

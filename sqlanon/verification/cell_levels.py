@@ -44,7 +44,7 @@ def unfold(
         levels[name] = tuple(f"sqlanon_{place}_{level}" for level in range(one.pop("height")))
         described.append(one | {"names": [Identifier(key) for key in levels[name]]})
     shown = {key: replace(columns[name], name=key) for name, keys in levels.items() for key in keys}
-    statement = engine.render("verify/unfold_cells", table=table, columns=described)
+    statement = engine.render("verification/unfold_cells", table=table, columns=described)
     relation = macro("relations.aliased", macro("relations.subquery", Markup(statement.text)), Identifier("unfolded"))
     return relation, {**columns, **shown}, levels
 

@@ -52,7 +52,7 @@ def check_release(
     engine.analyze(rows, columns=[Identifier("leaf")])
     cells = [*(cell_name(i) for i in range(len(recoding.cells))), *recoding.ends]
     claims = Claims(rows, recoding.regions, cells, coded.witness_is_sample, recoding.partition.suppressed_leaf)
-    (seen,) = engine.query_one("verify/count_seen", witness=claims.witness)
+    (seen,) = engine.query_one("verification/count_seen", witness=claims.witness)
     ladders = _ladders(engine, workspace, plan, recoding)
     limited = _limited(engine, plan, recoding)
     regions = _regions(plan, recoding, ladders, [one.limits for one in limited])
@@ -87,7 +87,7 @@ def check_kept(engine: Engine, plan: Plan, recoding: Recoding, staged: Staged) -
 def _misnumbered(engine: Engine, star: Star, recoding: Recoding) -> int:
     """Classes whose number is not their place by what they show, rows without a class, and classes without rows."""
     (violations,) = engine.query_one(
-        "verify/count_misnumbered",
+        "verification/count_misnumbered",
         rows=star.rows,
         classes=star.classes,
         number=Identifier(CLASS_NUMBER),
@@ -145,7 +145,7 @@ def _mask_length(engine: Engine, recoding: Recoding, field: Field, place: int) -
         return spec.length
     raw = Markup(Identifier(f"r{place}"))
     text = text_of(engine.render, raw, column.kind, column.type)
-    (longest,) = engine.query_one("verify/measure_length", witness=recoding.coded.witness, text=text)
+    (longest,) = engine.query_one("verification/measure_length", witness=recoding.coded.witness, text=text)
     claimed = field.coding.hierarchy.height if field.coding.hierarchy is not None else 1
     return max(int(longest), claimed if recoding.coded.witness_is_sample else 1)
 

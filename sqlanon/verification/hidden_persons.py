@@ -46,7 +46,7 @@ def create_persons(engine: Engine, workspace: Workspace, recoding: Recoding, wit
     values = [*((name, _value_name(place)) for name, place in kept), (person, _value_name(len(recoding.coded.kept)))]
     table = workspace.table("persons")
     engine.run(
-        "verify/create_persons",
+        "verification/create_persons",
         persons=table,
         witness=witness,
         classes=recoding.regions,

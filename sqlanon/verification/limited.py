@@ -72,7 +72,7 @@ def _untrue_quantile(
     end = macro("values.list", [None if number is None else literal(number, column)])
     is_finite = engine.render.macro("is_finite_number", raw, column.kind.value)
     total, below, reached = engine.query_one(
-        "verify/count_reached", witness=witness, raw=raw, end=end, is_finite=is_finite
+        "verification/count_reached", witness=witness, raw=raw, end=end, is_finite=is_finite
     )
     is_true = not total or (number is not None and below < share * total <= reached)
     return 0 if is_true else int(total)

@@ -118,7 +118,7 @@ class MatchingCheck(TableCheck):
         return MatchingStatistics(rows, suppressed, sizes)
 
     def template_of(self, attribute: str | None) -> str:
-        return "verify/measure_matching" if attribute is None else "verify/measure_matching_values"
+        return "verification/measure_matching" if attribute is None else "verification/measure_matching_values"
 
     def values_of(self, attribute: str | None, hierarchy: HierarchyTable | None, texts: bool) -> dict[str, Any]:
         values = super().values_of(attribute, hierarchy, texts)
@@ -150,7 +150,7 @@ class MatchingCheck(TableCheck):
         """Count the different values of each column; or take the rows for them, where these fit into one word."""
         if (self.row_count + 1).bit_length() * len(columns) <= WORD_BITS:
             return [self.row_count] * len(columns)
-        counted = self.engine.query_one("verify/count_different", table=self.table, columns=columns)
+        counted = self.engine.query_one("verification/count_different", table=self.table, columns=columns)
         return [int(n) for n in counted]
 
 

@@ -44,7 +44,7 @@ def count_wrong_labels(engine: Engine, column: Column, spec: Hierarchy, hierarch
     """Count values, over all levels, with a label that is not the policy's; and groups unlike their labels."""
     if spec.mask is not None and spec.length is None:
         text = text_of(engine.render, Markup(Identifier("value")), column.kind, column.type)
-        (longest,) = engine.query_one("verify/measure_length", witness=hierarchy.table, text=text)
+        (longest,) = engine.query_one("verification/measure_length", witness=hierarchy.table, text=text)
         spec = spec.model_copy(update={"length": max(1, int(longest))})
     lines = engine.temporary(f"hierarchy_lines_{place}")
     wrong = 0
@@ -54,7 +54,7 @@ def count_wrong_labels(engine: Engine, column: Column, spec: Hierarchy, hierarch
         pairs = macro("verification.labels_of_level", hierarchy.table, level)
         wrong += count_untrue_labels(engine, Labelled(pairs, column, "raw", "cell", may_be_starred=False), shown)
         (torn,) = engine.query_one(
-            "verify/count_torn_groups",
+            "verification/count_torn_groups",
             hierarchy=hierarchy.table,
             level=level,
             levels=range(level, hierarchy.height + 1),

@@ -71,7 +71,7 @@ def count_persons(
     (rows,) = engine.query_one("count_rows", table=table)
     with engine.grouping_by_hash():
         persons, several = engine.query_one(
-            "verify/count_persons",
+            "verification/count_persons",
             table=table,
             person=_person_of(engine, person),
             keys=_keys(engine, quasi_identifiers),

@@ -84,7 +84,7 @@ def load_lines(engine: Engine, ladder: Ladder, column: Column, directory: Path |
     read = read_taxonomy(ladder.spec, directory, error)
     height = len(read[0].labels)
     levels = range(height + 1)
-    engine.run("verify/create_lines", lines=lines, levels=levels)
+    engine.run("verification/create_lines", lines=lines, levels=levels)
     engine.load(lines, [f"l{level}" for level in levels], [(line.value, *line.labels) for line in read])
     return Ladder(ladder.spec, lines, height, ladder.levels)
 
@@ -120,7 +120,7 @@ def _count_masks(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
     inner = None if ladder.levels is None else sorted(level for level in ladder.levels if level < length)
     return _count(
         engine,
-        "verify/count_untrue_masks",
+        "verification/count_untrue_masks",
         labelled,
         ladder,
         length,
@@ -140,7 +140,7 @@ def _count_texts(engine: Engine, labelled: Labelled, ladder: Ladder, computed: M
     above = any(ladder.shows(level) for level in inner)
     return _count(
         engine,
-        "verify/count_untrue_texts",
+        "verification/count_untrue_texts",
         labelled,
         ladder,
         ladder.height,
@@ -176,7 +176,7 @@ def _count_periods(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
     names = ladder.spec.date or ()
     return _count_spans(
         engine,
-        "verify/count_untrue_periods",
+        "verification/count_untrue_periods",
         labelled,
         ladder,
         len(names) + 1,
@@ -198,7 +198,7 @@ def _count_grids(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
     number = r"-?(?:0|[1-9][0-9]*)" + (rf"(?:[.][0-9]{{0,{decimals - 1}}}[1-9])?" if decimals else "")
     return _count_spans(
         engine,
-        "verify/count_untrue_grids",
+        "verification/count_untrue_grids",
         labelled,
         ladder,
         len(widths) + 1,

@@ -65,7 +65,7 @@ def labelled_population(
                 )
         labels, published = engine.temporary("population_labels"), {one.name: one for one in engine.columns(table)}
         engine.run(
-            "verify/label_population",
+            "verification/label_population",
             labels=labels,
             population=population.table,
             columns=[
@@ -108,6 +108,11 @@ def _level_of(engine: Engine, table: Relation, column: Column, hierarchy: Hierar
         for level in range(hierarchy.height + 1)
     ]
     counted = engine.query(
-        "verify/count_unlabelled", table=table, cell=cell, hierarchy=hierarchy.table, levels=levels, null=Text(NULL)
+        "verification/count_unlabelled",
+        table=table,
+        cell=cell,
+        hierarchy=hierarchy.table,
+        levels=levels,
+        null=Text(NULL),
     )
     return min((int(unlabelled), int(level)) for level, unlabelled in counted)[1]

@@ -28,7 +28,7 @@ def check_pseudonyms(
         moved, surplus, raw = map(
             int,
             engine.query_one(
-                "verify/count_untrue_pseudonyms",
+                "verification/count_untrue_pseudonyms",
                 column=Identifier(attribute.name),
                 identities=identities_of(workspace, place),
                 staged=staged.relation,

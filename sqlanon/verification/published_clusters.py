@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import DataError, PolicyError, VerificationError
+from sqlanon.methods.clustering.releases.gathered_rows import NAMES, expand_clusters, expanded_column
 from sqlanon.policy import Policy, Role
 from sqlanon.results.measures import Check
 from sqlanon.sql import Relation, Text
-from sqlanon.staging.gathered import NAMES, expand_clusters, expanded_column
 from sqlanon.work.publish.companion import companion_of
 from sqlanon.work.workspace import TemporaryWorkspace
 
@@ -29,7 +29,7 @@ def expand_published(engine: Engine, policy: Policy, clusters: Relation) -> tupl
 def check_counts(engine: Engine, policy: Policy, clusters: Relation) -> Check:
     """Count clusters and columns of which the second table counts more or less values than the cluster has rows."""
     (uneven,) = engine.query_one(
-        "gathering/count_uneven",
+        "methods/clustering/gathering/count_uneven",
         staged=clusters,
         values=_values(engine, clusters),
         titles=[Text(column.name) for column in _kept(engine, policy)],
@@ -48,7 +48,9 @@ def _values(engine: Engine, clusters: Relation) -> Relation:
 
 def _require_values(engine: Engine, values: Relation, column: Column) -> None:
     try:
-        engine.query("gathering/read_values", values=values, column=expanded_column(column), names=NAMES)
+        engine.query(
+            "methods/clustering/gathering/read_values", values=values, column=expanded_column(column), names=NAMES
+        )
     except DataError:
         raise VerificationError(
             f"{values} holds a text of column '{column.name}' that is no {column.type}, as this column is in the"

@@ -112,7 +112,7 @@ def multisets_equal(
         return 0
     with engine.grouping_by_hash():
         surplus, missing = engine.query_one(
-            "verify/compare_multisets", source=source_multiset, staged=staged, columns=parts, count=count
+            "verification/compare_multisets", source=source_multiset, staged=staged, columns=parts, count=count
         )
     return int(surplus) + abs(int(missing) - suppressed)
 
@@ -124,7 +124,7 @@ def _digests_equal(
     names = [(column, Markup(Identifier(column.name))) for column in columns]
     hashed = [part for column, name in names for part in (hashable(engine, column, name), *exact(engine, column, name))]
     (equal,) = engine.query_one(
-        "verify/digest_multisets", source=source_multiset, staged=staged, columns=hashed, count=count
+        "verification/digest_multisets", source=source_multiset, staged=staged, columns=hashed, count=count
     )
     return bool(equal)
 
@@ -143,7 +143,7 @@ def classes_equal(
     """
     with engine.grouping_by_hash():
         surplus, missing = engine.query_one(
-            "verify/compare_classes", witness=witness, staged=staged, keys=keys, counted=counted
+            "verification/compare_classes", witness=witness, staged=staged, keys=keys, counted=counted
         )
     return int(surplus) + int(missing)
 
@@ -222,15 +222,17 @@ def _outside(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
     raw, *cells = (Markup(Identifier(name)) for name in (region.raw, *region.cells))
     values: dict[str, Any] = {"witness": witness, "raw": comparable(engine, raw, kind)}
     if region.show is Show.RANGE:
-        return _count(engine, "verify/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind]))
+        return _count(
+            engine, "verification/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind])
+        )
     values |= {"cell": comparable(engine, cells[0], Kind.TEXT), "everything": Text(EVERYTHING), "null": Text(NULL)}
     if kind in VALUES:
-        return _count(engine, "verify/count_outside_intervals", **values, **interval_grammar(region.column))
+        return _count(engine, "verification/count_outside_intervals", **values, **interval_grammar(region.column))
     values |= set_grammar(region.column)
-    outside = _count(engine, "verify/count_outside_sets", **values, single=SINGLE, several=SEVERAL)
+    outside = _count(engine, "verification/count_outside_sets", **values, single=SINGLE, several=SEVERAL)
     if not region.exact_ranges:
         return outside
-    return outside + _count(engine, "verify/count_loose_sets", **values, suppressed_leaf=claims.starred)
+    return outside + _count(engine, "verification/count_loose_sets", **values, suppressed_leaf=claims.starred)
 
 
 def _loose_intervals(engine: Engine, claims: Claims, regions: Sequence[ReleasedRegion]) -> list[int]:
@@ -238,7 +240,7 @@ def _loose_intervals(engine: Engine, claims: Claims, regions: Sequence[ReleasedR
     if not regions:
         return []
     counts = engine.query_one(
-        "verify/count_loose_intervals",
+        "verification/count_loose_intervals",
         rows=claims.rows,
         classes=claims.classes,
         regions=[_interval_of(engine, region, place) for place, region in enumerate(regions)],
@@ -254,7 +256,7 @@ def _untrue_intervals(engine: Engine, claims: Claims, regions: Sequence[Released
     if not regions:
         return []
     counts = engine.query_one(
-        "verify/count_untrue_intervals",
+        "verification/count_untrue_intervals",
         rows=claims.rows,
         classes=claims.classes,
         regions=[
@@ -306,7 +308,7 @@ def _loose_ends(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
     low, high = (Identifier(name) for name in ends)
     return _count(
         engine,
-        "verify/count_loose_ends",
+        "verification/count_loose_ends",
         witness=claims.witness,
         raw=raw,
         low=low,
@@ -320,7 +322,9 @@ def _outside_bounds(engine: Engine, witness: Relation | Markup, region: Released
     kind, grouped = region.column.kind, region.boxed or region.hierarchy is not None
     ends = (Markup(Identifier(name)) for name in bounds)
     raw, low, high = (comparable(engine, value, kind) for value in (_raw(engine, region), *ends))
-    return _count(engine, "verify/count_outside_bounds", witness=witness, raw=raw, low=low, high=high, grouped=grouped)
+    return _count(
+        engine, "verification/count_outside_bounds", witness=witness, raw=raw, low=low, high=high, grouped=grouped
+    )
 
 
 def _number_violations(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
@@ -332,13 +336,13 @@ def _number_violations(engine: Engine, claims: Claims, region: ReleasedRegion) -
     raw, *ends = (double_of(engine.render, column, kind) for column in (_raw(engine, region), *columns))
     low, high = ends if is_middle else columns  # of a mean they are doubles already
     values: dict[str, Any] = {"witness": claims.witness, "cell": cell, "low": low, "high": high}
-    untrue = _count(engine, "verify/count_untrue_numbers", **values, is_middle=is_middle)
+    untrue = _count(engine, "verification/count_untrue_numbers", **values, is_middle=is_middle)
     if is_middle:
         outside = _outside_bounds(engine, claims.witness, region, region.ends)
         return untrue + outside + _loose_ends(engine, claims, region)
     values |= {"raw": raw, "suppressed_leaf": claims.starred}
-    untrue += _count(engine, "verify/count_beyond_ends", **values)
-    return untrue if claims.is_sample else untrue + _count(engine, "verify/count_untrue_means", **values)
+    untrue += _count(engine, "verification/count_beyond_ends", **values)
+    return untrue if claims.is_sample else untrue + _count(engine, "verification/count_untrue_means", **values)
 
 
 def interval_grammar(column: Column) -> dict[str, Any]:

@@ -79,7 +79,9 @@ class TableCheck:
     ) -> tuple[ClassStatistics, list[tuple[ModelResult, bool]]]:
         """One statement: the class sizes, each model's worst measure and violations, and whether stars violate it."""
         (rows,) = self.engine.query_one("count_rows", table=self.table)
-        total = int(rows if self.whole is None else self.engine.query_one("verify/sum_values", values=self.whole)[0])
+        total = int(
+            rows if self.whole is None else self.engine.query_one("verification/sum_values", values=self.whole)[0]
+        )
         with self.engine.grouping_by_hash():
             settled = self.settle(attribute, models, hierarchy, total)
             sizes_of_parts = self.engine.fetch(self.statement(attribute, settled, hierarchy, total))
@@ -159,15 +161,17 @@ class TableCheck:
 
         def list_open(model: PrivacyModel, worst: bool) -> list[Any]:
             listed = Markup(model.list_open(self.engine.render, groups, worst=worst))
-            return self.engine.query("verify/list_open", listed=listed, **self.values_of(attribute, hierarchy, True))
+            return self.engine.query(
+                "verification/list_open", listed=listed, **self.values_of(attribute, hierarchy, True)
+            )
 
         return settle(models, list_open, worst=True)
 
     def template_of(self, attribute: str | None) -> str:
         """Name the template of the statement."""
         if self._maps(attribute):
-            return "verify/measure_mapped_classes"
-        return "verify/measure_classes" if attribute is None else "verify/measure_avs"
+            return "verification/measure_mapped_classes"
+        return "verification/measure_classes" if attribute is None else "verification/measure_avs"
 
     def _maps(self, attribute: str | None) -> bool:
         """Tell whether a statement holds classes against a population."""

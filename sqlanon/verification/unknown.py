@@ -15,7 +15,7 @@ KNOWN = "known"  # the column of a witness with raw values that their class show
 def count_shown_nulls(engine: Engine, witness: Relation | Markup, raw: str, cells: Sequence[str]) -> int:
     """The rows whose value is NULL, and that show something else."""
     names = [Identifier(cell) for cell in cells]
-    (count,) = engine.query_one("verify/count_shown_nulls", witness=witness, raw=Identifier(raw), cells=names)
+    (count,) = engine.query_one("verification/count_shown_nulls", witness=witness, raw=Identifier(raw), cells=names)
     return int(count)
 
 

@@ -365,7 +365,7 @@ def _is_left(session: Engine, relation: Relation, wanted: Relation) -> bool:
 def _drop_views(session: Engine, made: Iterable[MadeRelation]) -> None:
     for one in made:
         if one.is_view:
-            session.run("publish/drop_view", view=one.relation)
+            session.run("work/publish/drop_view", view=one.relation)
 
 
 def _drop(session: Engine, tables: Iterable[Relation]) -> None:

@@ -34,7 +34,7 @@ def test_every_statement_is_printed_and_nothing_changes(
     assert {"encode", "search", "recode"} <= set(phases)
     assert "k-anonymity (k: 5)" in result.stdout
     assert "-- To be read, not to be run:" in result.stdout
-    assert "-- search: tree/scan/measure_nodes\n-- Size and tight range of every node.\n" in result.stdout
+    assert "-- search: algorithms/tree/scan/measure_nodes\n-- Size and tight range of every node.\n" in result.stdout
     script = re.sub(r"^LOCK .*;$", "", result.stdout, flags=re.MULTILINE)
     statements = sqlglot.parse(script, read=DIALECTS[engine_name])
     assert len([statement for statement in statements if statement is not None]) > 10

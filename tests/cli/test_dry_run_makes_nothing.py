@@ -28,10 +28,10 @@ def test_a_missing_release_database_is_not_made(tmp_path: Path) -> None:
     for step in steps:
         (there if step.statement.startswith("-- In the release's database") else here).append(step)
     assert [s.name for s in there if s.phase == "publish"] == [
-        "engine/begin",
-        "publish/rename_table",
-        "engine/commit",
-        "publish/checkpoint",
+        "engines/begin",
+        "work/publish/rename_table",
+        "engines/commit",
+        "work/publish/checkpoint",
         "catalog/give_lock_back",
     ]
     assert all('"sqlanon_staging' not in step.statement for step in here if not step.statement.startswith("-- "))

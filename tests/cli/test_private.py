@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlanon.cli.audit import audit_text
+from sqlanon.methods.differential_privacy.audit_command import audit_text
+from sqlanon.methods.differential_privacy.mechanism_audit.findings import MechanismsAudit
 from sqlanon.results import codec
-from sqlanon.runs.auditing.findings import MechanismsAudit
 from tests.cli.support import call, execute
 from tests.private_mutants import half_the_scale
 

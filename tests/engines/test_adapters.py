@@ -423,6 +423,6 @@ def test_columns_of_a_whole_name_are_asked_for_without_looking_it_up(engine: Eng
     engine.listener = lambda statement, _seconds, _rows: names.append(statement.name)
     with engine.transaction():
         assert [column.name for column in engine.columns(known)] == ["age"]
-    assert names == ["engine/list_columns"]
+    assert names == ["engines/list_columns"]
     with pytest.raises(PolicyError, match="There is no table"):
         engine.columns(known.sibling("nobody"))

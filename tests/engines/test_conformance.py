@@ -23,7 +23,7 @@ from tests.run_support import Database, Row, anonymize, duckdb_url, open_databas
 pytestmark = pytest.mark.in_turns(4)
 
 MOST_STATEMENTS_A_ROUND = 20
-WHERE_NODES_END = {"tree/decide/record_leaves", "tree/scan/retire_rows"}
+WHERE_NODES_END = {"algorithms/tree/decide/record_leaves", "algorithms/tree/scan/retire_rows"}
 SHORTCUTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "rows": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 0.0),
     "tuples": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 10.0),
@@ -127,7 +127,7 @@ def test_statements_a_round_do_not_grow(database: Database, models: list[dict[st
         rounds = _rounds([name for (name,) in steps])
         assert len(rounds) == outcome.algorithm.rounds > 3
         assert outcome.algorithm.statements == len(steps)
-        plain = [names for names in rounds[1:-1] if "tree/decide/list_thresholds" not in names]
+        plain = [names for names in rounds[1:-1] if "algorithms/tree/decide/list_thresholds" not in names]
         most.append(max(sum(name not in WHERE_NODES_END for name in names) for names in plain))
     assert most[0] == most[1] <= MOST_STATEMENTS_A_ROUND
 
@@ -139,7 +139,7 @@ def _rounds(names: list[str]) -> list[list[str]]:
     """
     rounds: list[list[str]] = []
     for name in names:
-        if name == "tree/decide/choose_attributes":
+        if name == "algorithms/tree/decide/choose_attributes":
             rounds.append([])
         if rounds:
             rounds[-1].append(name)

@@ -323,7 +323,7 @@ def test_a_file_is_read_once(memory: DuckDBEngine, tmp_path: Path) -> None:
     statements: list[str] = []
     memory.listener = lambda statement, _seconds, _rows: statements.append(statement.name)
     reading = read(memory, path)
-    assert statements.count("engine/read_delimited_text") == 1
+    assert statements.count("engines/read_delimited_text") == 1
     path.unlink()
     assert rows(memory, reading) == [(1, "x")]
     assert memory.columns(reading.relation)[0].kind is Kind.INTEGER
@@ -346,9 +346,9 @@ def test_many_columns_take_few_statements(memory: DuckDBEngine, tmp_path: Path, 
     names = Counter(name for name, _ in sent)
     assert [one.type for one in reading.columns[:5]] == ["BIGINT", "VARCHAR", "DECIMAL(18,2)", "DATE", "VARCHAR"]
     assert [one.type for one in reading.columns] == 120 * [one.type for one in reading.columns[:5]]
-    assert names["engine/count_first_texts"] <= 2 + 5  # 500 columns, and the rest; one for each kind of column
-    assert names["engine/count_texts"] <= 2 * 600 / 50
-    assert max(number for name, number in sent if name == "engine/count_read_values") <= 251
+    assert names["engines/count_first_texts"] <= 2 + 5  # 500 columns, and the rest; one for each kind of column
+    assert names["engines/count_texts"] <= 2 * 600 / 50
+    assert max(number for name, number in sent if name == "engines/count_read_values") <= 251
 
 
 def test_numbers_that_other_marks_fit_are_counted_together(memory: DuckDBEngine, tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ def test_numbers_that_other_marks_fit_are_counted_together(memory: DuckDBEngine,
     statements: list[str] = []
     memory.listener = lambda statement, _seconds, _rows: statements.append(statement.name)
     assert all(one.fits.marks for one in read(memory, path).columns)
-    assert statements.count("engine/count_texts") <= 3
+    assert statements.count("engines/count_texts") <= 3
 
 
 _FIELDS = st.one_of(

@@ -58,7 +58,7 @@ def drake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         "dialect.py": DIALECT,
         "engine.py": ENGINE,
         "sql_templates/dialects/drake.sql.j2": MACROS,
-        "sql_templates/publish/rename_table.drake.sql.j2": RENAMING,
+        "sql_templates/work/publish/rename_table.drake.sql.j2": RENAMING,
         "../sqlanon_drake-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: sqlanon_drake\nVersion: 1.0\n",
         "../sqlanon_drake-1.0.dist-info/entry_points.txt": "[sqlanon.engines]\ndrake = sqlanon_drake.dialect:Drake\n",
     }.items():
@@ -120,10 +120,10 @@ def test_its_macros_and_statements_are_those_of_its_package_else_duckdbs(drake: 
     script = done("run", "drake.yml", "--dry-run")
     assert re.search(r"RENAME TO \S+ /\* drake \*/", script)
     render = dialect_named("drake").renderer()
-    assert render("publish/create_table", table=Relation("t"), columns=[]).text.startswith(
+    assert render("work/publish/create_table", table=Relation("t"), columns=[]).text.startswith(
         'CREATE TABLE "t" /* drake */'
     )
-    assert "duckdb_databases()" in render("publish/describe_schema", catalog=1, schema=2).text
+    assert "duckdb_databases()" in render("work/publish/describe_schema", catalog=1, schema=2).text
 
 
 def test_a_capability_that_it_lacks_is_refused_before_any_work(drake: str) -> None:

@@ -166,7 +166,7 @@ def test_a_reading_that_loses_something_is_refused(
     def losing(self: DuckDBEngine, name: str, **values: object) -> object:
         done = real(self, name, **values)
         table = values.get("table", values.get("view"))
-        if name in ("engine/read_delimited_text", "engine/read_json_text", "engine/create_parquet_view"):
+        if name in ("engines/read_delimited_text", "engines/read_json_text", "engines/create_parquet_view"):
             kept = "* FROM {} LIMIT 2" if lost == "a row" else "a, CASE WHEN a = '2' THEN NULL ELSE b END AS b FROM {}"
             run(self, f"CREATE OR REPLACE TEMP TABLE lossy AS SELECT {kept.format(table)}")
             run(self, f"DROP {'VIEW' if 'view' in values else 'TABLE'} {table}")

@@ -14,10 +14,10 @@ from sqlanon.engines.columns import Kind
 from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.engine import SparkEngine
+from sqlanon.inquiries.profile.facts import ColumnFacts, Profile
+from sqlanon.inquiries.profile.profiling import profile
 from sqlanon.policy import Role
 from sqlanon.policy.loading import parse_policy
-from sqlanon.profile.facts import ColumnFacts, Profile
-from sqlanon.profile.profiling import profile
 from sqlanon.sql import Relation, Spelling, Statement
 from tests.cli.support import execute
 from tests.run_support import open_database
@@ -116,13 +116,13 @@ def test_statements_do_not_grow_with_the_columns(databases: tuple[str, SparkTabl
     assert len(found.pairs) == 15
     assert sorted(set(sent)) == [
         "count_rows",
-        "engine/describe_relation",
-        "profile/find_rare_ends",
-        "profile/measure_columns",
-        "profile/measure_uniqueness",
-        "risk/count_patterns",
+        "engines/describe_relation",
+        "inquiries/profile/find_rare_ends",
+        "inquiries/profile/measure_columns",
+        "inquiries/profile/measure_uniqueness",
+        "inquiries/risk/count_patterns",
     ]
-    assert sent.count("profile/measure_uniqueness") == 2
+    assert sent.count("inquiries/profile/measure_uniqueness") == 2
 
 
 SPELLING = Spelling(tuple(SparkSQL.spellings.items()))

@@ -79,7 +79,7 @@ class ExecutingEngine(DividingEngine):
         outcomes = carry_out_in_parts(self.session, frames, small, list(map(pickled, works)), made)
         for outcome in outcomes:
             for name in outcome.dropped:
-                self.run("engine/drop_table", table=self.temporary(name))
+                self.run("engines/drop_table", table=self.temporary(name))
             for name, table in outcome.tables.items():
                 create_table(self, self.temporary(name), table)
             for name, frame in outcome.rows.items():

@@ -57,7 +57,7 @@ def test_a_statement_is_what_its_place_would_have_rendered(render: TwofoldRender
 
 
 def test_a_template_that_one_dialect_lacks_is_told_for_that_alone(render: TwofoldRenderer) -> None:
-    statement = render("engine/describe_relation", relation=Relation("people"))
+    statement = render("engines/describe_relation", relation=Relation("people"))
     assert render.finished(statement, Place.HOME) is None
     assert render.finished(statement, Place.SPARK) is not None
 

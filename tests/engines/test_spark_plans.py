@@ -42,7 +42,11 @@ MOST_JOBS = 6  # that Spark runs for a search in an executor, or for the counts 
 MOST_OF_A_ROUND = 6  # for a round of a tree that is divided, with what divides its rows in the end
 MOST_STATEMENTS = 65  # of a whole run, each of which takes Spark a tenth of a second or more whatever it asks
 MOST_LINES = 1000  # of a plan; one round of the division on Spark more than doubles it
-COUNTS = ("private/create_placed", "private/count_numbered", "private/count_cells")
+COUNTS = (
+    "methods/differential_privacy/create_placed",
+    "methods/differential_privacy/count_numbered",
+    "methods/differential_privacy/count_cells",
+)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +89,7 @@ def test_a_release_of_many_classes_is_held_against_its_source(spark: SparkTables
     assert audit.unchecked == {}
     assert audit.checks["classes_equal"].rows == len(ROWS)
     assert max(lines for one in sent for lines in one.plans) <= MOST_LINES
-    assert max(Counter(one.name for one in sent if one.name.startswith("audit/")).values()) <= len(NUMBERS)
+    assert max(Counter(one.name for one in sent if one.name.startswith("report/audit/")).values()) <= len(NUMBERS)
 
 
 def test_a_tree_that_is_divided_among_tasks(spark: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +98,7 @@ def test_a_tree_that_is_divided_among_tasks(spark: SparkTables, monkeypatch: pyt
         run(spark.policy("people", **MONDRIAN), replace=True)
     assert growing_plans(sent) == {}
     assert jobs_of_a_round(sent, "tree/scan/") <= MOST_OF_A_ROUND
-    assert "tree/scan/count_median_values" not in {one.name for one in sent}, "every bin holds one code"
+    assert "algorithms/tree/scan/count_median_values" not in {one.name for one in sent}, "every bin holds one code"
 
 
 def test_a_search_of_a_lattice(spark: SparkTables) -> None:

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from sqlanon.algorithms.private.counting import Places
 from sqlanon.catalog import Catalog
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.plan.private import resolve_private
-from sqlanon.releases.synthetic import secret_key
-from sqlanon.runs.charging import LedgerAccount
+from sqlanon.methods.clustering.releases.synthetic import secret_key
+from sqlanon.methods.differential_privacy.charging import LedgerAccount
+from sqlanon.methods.differential_privacy.drawing.counting import Places
+from sqlanon.methods.differential_privacy.plan import resolve_private
+from sqlanon.methods.differential_privacy.source import PrivateDraw
 from sqlanon.runs.flow import carry_out
-from sqlanon.runs.private_runs import PrivateDraw
 from sqlanon.runs.sink import Publish
 from sqlanon.sql import Relation
 from sqlanon.work.journal import Silent
@@ -211,7 +211,7 @@ def test_the_source_is_read_by_one_statement_after_the_charge(spark: SparkTables
                 return Ample().spend(*_)
 
         carry_out(session, policy, PrivateDraw(policy, Noting(), known()), Publish(replace=True), Silent())
-    assert naming == ["charged", "private/create_placed"]
+    assert naming == ["charged", "methods/differential_privacy/create_placed"]
 
 
 def test_what_persons_are_told_apart_by_is_compared(spark: SparkTables) -> None:
@@ -262,7 +262,7 @@ def test_a_run_that_fails_has_spent_and_the_next_is_refused_before_it_looks(
     checked = call("check", path)
     assert (checked.exit_code, "would be refused" in checked.output) == (0, False), checked.output
     with monkeypatch.context() as broken:
-        broken.setattr("sqlanon.runs.private_runs.draw_counts", fail)
+        broken.setattr("sqlanon.methods.differential_privacy.source.draw_counts", fail)
         failed = call("run", path)
     assert failed.exit_code == 1, failed.output
     assert "consumed 1 of budget paid all the same" in failed.output
@@ -275,7 +275,7 @@ def test_a_run_that_fails_has_spent_and_the_next_is_refused_before_it_looks(
     for command in (["show", run], ["report", run, "--output", tmp_path / "report.html"], ["budget", "show", "paid"]):
         assert call(*command, "--policy", path).exit_code == 0
     before = spark.sql("SELECT * FROM paid_r")
-    monkeypatch.setattr("sqlanon.runs.private_runs.draw_counts", fail)
+    monkeypatch.setattr("sqlanon.methods.differential_privacy.source.draw_counts", fail)
     refused = call("run", path, "--replace")
     assert refused.exit_code == 3, refused.output
     assert "0 of 2 are left" in refused.output

@@ -250,7 +250,7 @@ def test_a_publication_that_fails_leaves_the_old_release(
             notes: tuple[str, ...] = ("failed",)
             with outcome:
                 notes = publish(spark, version, release, replace=True).notes
-        took_effect = "publish/repoint_view" in (begun if after else begun[:-1])
+        took_effect = "work/publish/repoint_view" in (begun if after else begun[:-1])
         assert shown(spark, release) == {(2 if took_effect else 1, ROWS)}
         assert publisher_of(spark).is_published(version) is took_effect
         if took_effect:

@@ -137,7 +137,7 @@ def test_a_table_of_rows_does_not_come_home(databases: tuple[Database, SparkTabl
     engine.run("encoding/copy_words", rows=rows, encoded=Relation("patients"), words=[Identifier("age")])
     with pytest.raises(EngineError, match="stays with Spark"):
         engine.run("encoding/count_equal_values", dictionary=rows)
-    engine.run("engine/drop_table", table=rows)
+    engine.run("engines/drop_table", table=rows)
 
 
 def test_a_failing_run_leaves_the_release_and_no_work_tables(
@@ -276,9 +276,9 @@ def test_a_session_at_another_place_or_by_other_settings_is_refused(databases: t
         connect(f"{databases[1].url}&spark.sql.shuffle.partitions=3")
 
 
-COMPARED = ("encoding/", "measures/", "rules/", "staging/", "verify/")
+COMPARED = ("encoding/", "measures/", "releases/rules/", "staging/", "verification/")
 """Folders of statements that both a run and its dry run tell of; what the catalog is told is put otherwise."""
-OF_THE_DATA = {"staging/create_known", "verify/digest_multisets", "verify/compare_multisets"}
+OF_THE_DATA = {"staging/create_known", "verification/digest_multisets", "verification/compare_multisets"}
 """Statements that are sent or not by what the rows are."""
 
 
@@ -311,7 +311,7 @@ def test_a_dry_run_tells_where_each_statement_of_a_run_goes(
     searched = {step.statement.partition("\n")[0] for step in steps if step.phase == "search"}
     assert searched == {"-- In a task beside the rows, by its DuckDB."}
     publishing = [step.name for step in steps if step.phase == "publish"]
-    assert "publish/repoint_view" in publishing or "publish/create_version_view" in publishing
+    assert "work/publish/repoint_view" in publishing or "work/publish/create_version_view" in publishing
 
 
 def test_a_dry_run_of_a_directory_writes_none(databases: tuple[Database, SparkTables], tmp_path: Path) -> None:

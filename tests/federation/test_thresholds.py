@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.federation import thresholds
-from sqlanon.federation.party import Party
-from sqlanon.federation.shares import PRIME, Sharing, draw
-from sqlanon.federation.thresholds import Threshold, interpolate
+from sqlanon.inquiries.federation import thresholds
+from sqlanon.inquiries.federation.party import Party
+from sqlanon.inquiries.federation.shares import PRIME, Sharing, draw
+from sqlanon.inquiries.federation.thresholds import Threshold, interpolate
 from tests.federation.threads import Room
 
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sqlanon.algorithms.clusters.refining import Effort
+from sqlanon.methods.clustering.search.refining import Effort
 
 Point = tuple[float, ...]
 Clusters = Mapping[int, frozenset[int]]

@@ -18,11 +18,11 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from sqlanon.inquiries.questions.ask_function import AskFunction, ask_function_script
 from sqlanon.policy import Policy
 from sqlanon.policy.grants import grant_script
 from sqlanon.policy.loading import load_policy
 from sqlanon.policy.writer import policy_text
-from sqlanon.runs.ask_function import AskFunction, ask_function_script
 from sqlanon.support.roles import Roles
 from tests.postgres_server import PostgresServer, find_binaries
 from tests.run_support import Database, open_database, quoted

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from sqlanon.algorithms.output import auditing
-from sqlanon.algorithms.output.auditing import AskedTable
-from sqlanon.algorithms.output.axes import TypedCondition, spans_of
-from sqlanon.algorithms.output.question import parse_question
-from sqlanon.algorithms.output.row_space import SumVerdict
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
+from sqlanon.inquiries.questions import auditing
+from sqlanon.inquiries.questions.auditing import AskedTable
+from sqlanon.inquiries.questions.axes import TypedCondition, spans_of
+from sqlanon.inquiries.questions.question import parse_question
+from sqlanon.inquiries.questions.row_space import SumVerdict
 from tests.oracle.mutants import mutated
 from tests.output.linear import learns, tells_of_few
 from tests.output.sum_spaces import Sums, canonical, extend, persons_of
@@ -152,5 +152,5 @@ def test_no_sequence_of_questions_tells_of_few(count: int, k: int, states: int) 
     ],
 )
 def test_sequences_that_tell_are_caught(place: str, old: str, new: str, sizes: tuple[int, int]) -> None:
-    with mutated(f"sqlanon.algorithms.output.{place}", old, new), pytest.raises((AssertionError, IndexError)):
+    with mutated(f"sqlanon.inquiries.questions.{place}", old, new), pytest.raises((AssertionError, IndexError)):
         in_memory(*sizes)

@@ -15,9 +15,9 @@ from psycopg import errors
 
 from sqlanon import grant_budget, list_budgets
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.inquiries.questions.ask import ask
+from sqlanon.inquiries.questions.ask_function import AskFunction, ask_function_script
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.ask_function import AskFunction, ask_function_script
-from sqlanon.runs.asking import ask
 from tests.output.ask_function_support import (
     COLUMNS,
     NAME,

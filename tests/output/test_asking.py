@@ -13,18 +13,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.output import auditing
-from sqlanon.algorithms.output.auditing import AskedTable
-from sqlanon.algorithms.output.axes import TypedCondition, spans_of
-from sqlanon.algorithms.output.question import parse_question
-from sqlanon.algorithms.output.row_space import SumVerdict
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
+from sqlanon.inquiries.questions import ask as asking
+from sqlanon.inquiries.questions import auditing
+from sqlanon.inquiries.questions.ask import ask
+from sqlanon.inquiries.questions.auditing import AskedTable
+from sqlanon.inquiries.questions.axes import TypedCondition, spans_of
+from sqlanon.inquiries.questions.question import parse_question
+from sqlanon.inquiries.questions.row_space import SumVerdict
 from sqlanon.policy import Policy
-from sqlanon.runs import asking
-from sqlanon.runs.asking import ask
 from sqlanon.sql import Relation, Statement
 from tests.oracle.mutants import mutated
 from tests.output.linear import follows, learns, tells_of_few
@@ -316,7 +316,7 @@ def test_sums_on_the_columns_of_a_question_decide_rightly(
         return
     assert set(following) == {SumVerdict.FOLLOWS}
     trusted = "verdict in (SumVerdict.FOLLOWS, SumVerdict.DENIED)"
-    with mutated("sqlanon.algorithms.output.auditing:audit", trusted, "verdict"), pytest.raises(AssertionError):
+    with mutated("sqlanon.inquiries.questions.auditing:audit", trusted, "verdict"), pytest.raises(AssertionError):
         check()
 
 

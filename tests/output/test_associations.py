@@ -15,9 +15,9 @@ import pytest
 from sqlanon.api.associations import policy_associations, table_associations
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.measures.risk import voting
-from sqlanon.measures.risk.association_mining import AssociationOptions, mine_associations
-from sqlanon.measures.risk.source import risk_source
+from sqlanon.inquiries.risk import voting
+from sqlanon.inquiries.risk.association_mining import AssociationOptions, mine_associations
+from sqlanon.inquiries.risk.source import risk_source
 from sqlanon.results.associations import AssociationRule, Associations
 from sqlanon.sql import Statement
 from tests.cli.support import call_main

@@ -15,11 +15,11 @@ import pytest
 from sqlanon import grant_budget, list_budgets
 from sqlanon.engines.base import Engine
 from sqlanon.errors import BudgetError, PolicyError
+from sqlanon.inquiries.questions import ask_with_noise as asking_with_noise
+from sqlanon.inquiries.questions.ask import ask
+from sqlanon.inquiries.questions.ask_with_noise import ask_with_noise
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
-from sqlanon.runs import asking_with_noise
-from sqlanon.runs.asking import ask
-from sqlanon.runs.asking_with_noise import ask_with_noise
 from sqlanon.sql import Statement
 from tests.cli.support import call_main
 from tests.private_support import Known
@@ -156,7 +156,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     whole, spent = Engine.query_one, asking_with_noise._spend
 
     def query_one(engine: Engine, template: str, **values: Any) -> Any:
-        seen.extend([template] if template.startswith("output/") else [])
+        seen.extend([template] if template.startswith("inquiries/questions/") else [])
         return whole(engine, template, **values)
 
     def spend(*given: Any) -> Any:
@@ -173,10 +173,10 @@ def test_what_the_budget_does_not_cover_is_not_looked_at(database: Database, sta
     policy = policy_of(database)
     grant_budget(policy, "0.5", "a test", options=OPTIONS)
     ask_with_noise(policy, "count(*)", "0.4", OPTIONS, mechanisms=Known())
-    assert statements == ["charged", "output/count_asked"]
+    assert statements == ["charged", "inquiries/questions/count_asked"]
     with pytest.raises(BudgetError, match=r"0\.1 of 0\.5 are left; consumed so far: 0\.4 by a question at"):
         ask_with_noise(policy, "count(*)", "0.2", OPTIONS, mechanisms=Known())
-    assert statements == ["charged", "output/count_asked"]
+    assert statements == ["charged", "inquiries/questions/count_asked"]
     assert consumed(policy) == Fraction("0.4")
 
 
@@ -186,7 +186,7 @@ def test_a_failing_answer_has_consumed(database: Database, monkeypatch: pytest.M
     whole = Engine.fetch
 
     def fetch(engine: Engine, statement: Statement) -> Any:
-        if statement.name == "output/count_asked":
+        if statement.name == "inquiries/questions/count_asked":
             raise RuntimeError
         return whole(engine, statement)
 

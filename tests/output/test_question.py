@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.output.question import Aggregate, Comparator, Condition, Question, parse_question
 from sqlanon.errors import PolicyError
+from sqlanon.inquiries.questions.question import Aggregate, Comparator, Condition, Question, parse_question
 from tests.random_cases import many
 
 constants = st.one_of(

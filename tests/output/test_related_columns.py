@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.output.auditing import AskedTable
-from sqlanon.algorithms.output.dependence import dependent_columns, related_columns
-from sqlanon.algorithms.output.row_space import SumVerdict, audit_sum
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
+from sqlanon.inquiries.questions.ask import ask
+from sqlanon.inquiries.questions.auditing import AskedTable
+from sqlanon.inquiries.questions.dependence import dependent_columns, related_columns
+from sqlanon.inquiries.questions.row_space import SumVerdict, audit_sum
 from sqlanon.policy import Policy
-from sqlanon.runs.asking import ask
 from sqlanon.sql import Relation, Statement
 from tests.oracle.mutants import mutated
 from tests.output.linear import rank
@@ -252,7 +252,7 @@ def counted_samples(policy: Policy, text: str) -> int:
 
         patch.setattr(Engine, "query", counting)
         ask(policy, text, OPTIONS)
-    return sent.count("output/sample_rows")
+    return sent.count("inquiries/questions/sample_rows")
 
 
 columns = st.lists(st.lists(st.integers(-9, 9), min_size=12, max_size=12), min_size=1, max_size=4)
@@ -281,8 +281,8 @@ def test_unrelated_columns_have_numbers_of_their_own() -> None:
     assert len(set(dependent_columns([*measured, measured[0]]))) == 20
     sums = [a + b for a, b in zip(measured[0], measured[1], strict=True)]
     assert len(set(dependent_columns([*measured, sums]))) == 19
-    exact = mutated("sqlanon.algorithms.output.dependence:_exact", "rows[row, column + 1]", "False")
-    near = mutated("sqlanon.algorithms.output.dependence:_near", "> _NO_FACTOR", "> 1e9")
+    exact = mutated("sqlanon.inquiries.questions.dependence:_exact", "rows[row, column + 1]", "False")
+    near = mutated("sqlanon.inquiries.questions.dependence:_near", "> _NO_FACTOR", "> 1e9")
     with exact, near:
         assert len(set(dependent_columns([*measured, sums]))) == 21
 

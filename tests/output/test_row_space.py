@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.output import row_space
-from sqlanon.algorithms.output.row_space import SumVerdict, audit_sum, is_certain
+from sqlanon.inquiries.questions import row_space
+from sqlanon.inquiries.questions.row_space import SumVerdict, audit_sum, is_certain
 from tests.oracle.mutants import mutated
 from tests.output.linear import follows, incidence, learns, rank, tells_of_few
 from tests.random_cases import many
@@ -105,7 +105,7 @@ def test_blocks_that_promise_more_are_caught(old: str, new: str) -> None:
         require_no_lighter([{7}], [3, 2, 2, 2, 1, 1, 1, 1])  # about the smallest group alone
 
     check()
-    with mutated("sqlanon.algorithms.output.row_space:reaches", old, new), pytest.raises(AssertionError):
+    with mutated("sqlanon.inquiries.questions.row_space:reaches", old, new), pytest.raises(AssertionError):
         check()
 
 

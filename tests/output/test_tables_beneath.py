@@ -8,9 +8,9 @@ import pytest
 
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.inquiries.questions.ask import ask
 from sqlanon.plan.beneath import table_beneath
 from sqlanon.policy import Policy
-from sqlanon.runs.asking import ask
 from sqlanon.sql import Relation
 from tests.postgres_server import PostgresServer
 from tests.run_support import OPTIONS, Database, duckdb_url, open_database

@@ -9,8 +9,8 @@ from collections.abc import Hashable, Sequence
 import pytest
 
 from sqlanon import PolicyError, table_risk
+from sqlanon.inquiries.risk.individual import RISK
 from sqlanon.measures.population import journalist_risk
-from sqlanon.measures.risk.individual import RISK
 from tests.cli.support import call, query
 from tests.risk.brute_force import people
 from tests.run_support import Row, open_database

@@ -13,8 +13,8 @@ import pytest
 
 from sqlanon import PolicyError, table_risk
 from sqlanon.engines import connect
-from sqlanon.measures.risk.brought_population import bring_population
-from sqlanon.measures.risk.source import risk_source
+from sqlanon.inquiries.risk.brought_population import bring_population
+from sqlanon.inquiries.risk.source import risk_source
 from sqlanon.plan.lookup import find_table
 from tests.cli.support import call, only_object
 from tests.postgres_server import PostgresServer

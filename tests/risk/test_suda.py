@@ -11,8 +11,8 @@ from itertools import combinations
 import pytest
 
 from sqlanon.engines.base import Engine
-from sqlanon.measures.risk.coded_columns import code_columns
-from sqlanon.measures.risk.suda import FRACTION, measure_suda
+from sqlanon.inquiries.risk.coded_columns import code_columns
+from sqlanon.inquiries.risk.suda import FRACTION, measure_suda
 from sqlanon.results.singling import SudaRisk
 from sqlanon.sql import Statement
 from sqlanon.work.workspace import TemporaryWorkspace

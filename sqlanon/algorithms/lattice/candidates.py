@@ -51,18 +51,18 @@ class CandidateGraph:
 
     def candidates(self) -> list[CandidateNode]:
         """Its nodes, by number."""
-        rows = self.engine.query("lattice/list_candidates", candidates=self.nodes, size=self.size)
+        rows = self.engine.query("algorithms/lattice/list_candidates", candidates=self.nodes, size=self.size)
         return [CandidateNode(row[0], row[1 : self.size + 1], row[self.size + 1 :]) for row in rows]
 
     def list_edges(self) -> list[tuple[int, int]]:
         """Its edges: the numbers of a node and of one that generalizes it directly."""
-        return [(start, end) for start, end in self.engine.query("lattice/list_edges", edges=self.edges)]
+        return [(start, end) for start, end in self.engine.query("algorithms/lattice/list_edges", edges=self.edges)]
 
     def remove(self, failed: list[int]) -> None:
         """Take out the nodes with these numbers; what is left are the survivors S_i."""
         for first in range(0, len(failed), REMOVED):
             part = failed[first : first + REMOVED]
-            self.engine.run("lattice/remove_candidates", candidates=self.nodes, failed=part)
+            self.engine.run("algorithms/lattice/remove_candidates", candidates=self.nodes, failed=part)
 
     def grown(self) -> CandidateGraph:
         """The graph of the next iteration, made of the survivors; this one is dropped.
@@ -73,13 +73,19 @@ class CandidateGraph:
         size = self.size + 1
         joined = self.workspace.table("joined", size)
         grown = _graph(self.engine, self.workspace, size)
-        self.engine.run("lattice/join_candidates", joined=joined, survivors=self.nodes, size=size)
+        self.engine.run("algorithms/lattice/join_candidates", joined=joined, survivors=self.nodes, size=size)
         self.engine.analyze(joined, self.nodes)
         self.engine.run(
-            "lattice/prune_candidates", candidates=grown.nodes, joined=joined, survivors=self.nodes, size=size
+            "algorithms/lattice/prune_candidates",
+            candidates=grown.nodes,
+            joined=joined,
+            survivors=self.nodes,
+            size=size,
         )
         self.engine.analyze(grown.nodes)
-        self.engine.run("lattice/create_edges", edges=grown.edges, candidates=grown.nodes, parent_edges=self.edges)
+        self.engine.run(
+            "algorithms/lattice/create_edges", edges=grown.edges, candidates=grown.nodes, parent_edges=self.edges
+        )
         self.engine.analyze(grown.edges)
         self.workspace.drop(joined, self.nodes, self.edges)
         return grown
@@ -94,9 +100,9 @@ def first_graph(engine: Engine, workspace: Workspace, lattice: Lattice) -> Candi
     graph = _graph(engine, workspace, 1)
     limits = enumerate(zip(lattice.bottom, lattice.top, strict=True))
     nodes = [{"dim": place, "level": level} for place, (low, high) in limits for level in range(low, high + 1)]
-    engine.run("lattice/create_first_candidates", candidates=graph.nodes, nodes=nodes)
+    engine.run("algorithms/lattice/create_first_candidates", candidates=graph.nodes, nodes=nodes)
     engine.analyze(graph.nodes)
-    engine.run("lattice/create_first_edges", edges=graph.edges, candidates=graph.nodes)
+    engine.run("algorithms/lattice/create_first_edges", edges=graph.edges, candidates=graph.nodes)
     engine.analyze(graph.edges)
     return graph
 

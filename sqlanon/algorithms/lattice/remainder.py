@@ -88,7 +88,7 @@ class Passes:
     def _part(self, sets: FrequencySets, node: Node, failing: Relation, rows: int) -> FrequencySets:
         table = sets.workspace.table("rest", len(self.done))
         sets.engine.run(
-            "lattice/create_suppressed",
+            "algorithms/lattice/create_suppressed",
             suppressed=table,
             table=sets.base.table,
             failing=failing,
@@ -220,7 +220,7 @@ def _complete(passes: Passes) -> int:
     assert passes.rest is not None
     workspace, engine = passes.whole.workspace, passes.whole.engine
     table, failing = _create_passed(passes, passes.rest.base.table), workspace.table("left")
-    engine.run("lattice/create_left", failing=failing, rows=passes.left)
+    engine.run("algorithms/lattice/create_left", failing=failing, rows=passes.left)
     engine.analyze(failing)
     whole, budget = passes.whole.task, passes.problem.sets.task.budget
     sets = _sets_of(passes, table, replace(whole, budget=budget, judges_stars=True))
@@ -235,7 +235,7 @@ def _create_passed(passes: Passes, rest: Relation | None = None) -> Relation:
     sets = passes.whole
     table = sets.workspace.table("passed")
     sets.engine.run(
-        "lattice/create_passed",
+        "algorithms/lattice/create_passed",
         passed=table,
         sensitive=[sensitive_column(i) for i in range(len(sets.task.sensitive))],
         passes=[
@@ -251,8 +251,8 @@ def _create_passed(passes: Passes, rest: Relation | None = None) -> Relation:
 def _drop_classes(passes: Passes, failing: Relation) -> None:
     engine = passes.whole.engine
     for place, made in enumerate(passes.done):
-        engine.run("lattice/drop_classes", classes=made.classes, failing=failing)
-        (rows,) = engine.query_one("lattice/count_placed", classes=made.classes)
+        engine.run("algorithms/lattice/drop_classes", classes=made.classes, failing=failing)
+        (rows,) = engine.query_one("algorithms/lattice/count_placed", classes=made.classes)
         passes.placed[place] = int(rows)
 
 

@@ -72,7 +72,7 @@ def _require_members(sets: FrequencySets, policy: Policy) -> None:
     if sets.population is None:
         return
     values = {"table": sets.base.table, "keys": sets.keys.of_node(sets.base.node), "population": sets.population}
-    (lacking,) = sets.engine.query_one("lattice/count_lacking", **values)
+    (lacking,) = sets.engine.query_one("algorithms/lattice/count_lacking", **values)
     if lacking:
         raise PolicyError(
             f"privacy: the population {policy.population} lacks {int(lacking):,} of {sets.task.rows:,} rows of the"

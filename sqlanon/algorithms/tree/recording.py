@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlanon.algorithms.tree.sampling.repartition import SampleTree, Settled
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.sql import Relation
 
@@ -40,27 +39,3 @@ def record_tree(branch: Branch, leaves: Relation) -> None:
     tables = {"tree": branch.table("tree"), "history": branch.table("history"), "leaves": leaves}
     branch.decide("record_tree", bits=branch.task.bits, axes=branch.task.axes, **tables)
     branch.workspace.drop(tables["history"])
-
-
-def follow_episode(
-    branch: Branch, tree: SampleTree, settled: Settled, sampled: Relation | None, number: int
-) -> Relation:
-    """The nodes of an episode's tree that are left, with the numbers that they have, as the partition tree has them.
-
-    sampled: `(root, node, …)`, the nodes of the episode before that this one has sampled; None for the whole table.
-    """
-    followed = branch.table("followed", number)
-    branch.decide(
-        "sampling/follow_tree",
-        tree=followed,
-        routes=tree.routes,
-        ranges=settled.ranges,
-        leaf_of_row=settled.leaf_of_row,
-        sampled=sampled,
-        first=tree.first,
-        bits=branch.task.bits,
-        unit=1 << branch.task.bits,
-        nested=branch.task.nested,
-        axes=branch.task.axes,
-    )
-    return followed

@@ -110,27 +110,32 @@ class Branch:
         return replace(self, task=replace(self.task, extra=columns))
 
     def scan(self, template: str, **values: Any) -> int:
-        """Execute a statement of `tree/scan`, which reads or writes rows, and may read small node tables.
+        """Execute a statement that scans, which reads or writes rows, and may read small node tables.
 
         Returns the number of rows that it wrote, or -1 if that is unknown.
         """
-        return self.engine.run(f"tree/scan/{template}", **values)
+        return self.engine.run(_named("scan", template), **values)
 
     def decide(self, template: str, **values: Any) -> int:
-        """Execute a statement of `tree/decide`, which reads and writes node tables alone, never rows.
+        """Execute a statement that decides, which reads and writes node tables alone, never rows.
 
         Returns the number of rows that it wrote, or -1 if that is unknown.
         """
-        return self.engine.run(f"tree/decide/{template}", **values)
+        return self.engine.run(_named("decide", template), **values)
 
     def ask(self, template: str, **values: Any) -> tuple[Any, ...]:
-        """Fetch the single row of a query of `tree/decide`."""
-        return self.engine.query_one(f"tree/decide/{template}", **values)
+        """Fetch the single row of a query that decides."""
+        return self.engine.query_one(_named("decide", template), **values)
 
     def list(self, template: str, **values: Any) -> list[tuple[Any, ...]]:
-        """Fetch the rows of a query of `tree/decide`, of which there are few."""
-        return list(self.engine.query(f"tree/decide/{template}", **values))
+        """Fetch the rows of a query that decides, of which there are few."""
+        return list(self.engine.query(_named("decide", template), **values))
 
     def count(self, table: Relation) -> int:
         """Count the rows of a node table."""
         return int(self.engine.query_one("count_rows", table=table)[0])
+
+
+def _named(act: str, template: str) -> str:
+    """Name a template of a tree; one of a method is named whole."""
+    return template if "/" in template else f"algorithms/tree/{act}/{template}"

@@ -54,7 +54,7 @@ def search_thresholds(
 ) -> OpenThresholds:
     """The best allowable threshold of every candidate node that has one, of the candidates that are cut at values.
 
-    ranked: the thresholds that come into question, by what they gain (see `gain/rank_cuts`); otherwise all do, those of
+    ranked: the thresholds that come into question, by what they gain (see `methods/partitioning/gain/decide/rank_cuts`); otherwise all do, those of
         the widest attribute first, then the most even one.
     """
     return _ThresholdSearch(branch, candidates, ranked).search(rows)
@@ -121,7 +121,7 @@ class _ThresholdSearch:
     def _list_thresholds(self, thresholds: Relation) -> None:
         values = {"thresholds": thresholds, "candidates": self.candidates}
         if self.ranked is not None:
-            self.branch.decide("gain/list_thresholds", ranked=self.ranked, **values)
+            self.branch.decide("list_ranked_thresholds", ranked=self.ranked, **values)
             return
         self.branch.decide("list_thresholds", runs=self.runs[0], fewest=self.fewest, **values)
 

@@ -45,7 +45,7 @@ def read_dates(url: str, table: str, policy: Policy, texts: Collection[str], rea
         columns = [column for column in engine.columns(relation) if column.name in quasi]
         dated = [*_of_texts(engine, relation, columns, texts, reading), *_of_timestamps(engine, relation, columns)]
         if dated:
-            engine.run("frames/read_dates", table=relation, columns=dated)
+            engine.run("api/frames/read_dates", table=relation, columns=dated)
 
 
 def _of_texts(
@@ -63,7 +63,7 @@ def _of_texts(
 
 def _of_timestamps(engine: Engine, table: Relation, columns: Sequence[Column]) -> Iterator[_Dated]:
     names = [Identifier(column.name) for column in columns if column.kind is Kind.TIMESTAMP]
-    counts = engine.query_one("frames/count_times", table=table, columns=names) if names else ()
+    counts = engine.query_one("api/frames/count_times", table=table, columns=names) if names else ()
     for name, within_days in zip(names, counts, strict=True):
         if not within_days:
             yield _Dated(name, Markup(_DATED[0]))

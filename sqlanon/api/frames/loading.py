@@ -34,7 +34,9 @@ def load(data: Any, kind: DataKind, connection: duckdb.DuckDBPyConnection, table
         connection.register(_VIEW, frame)
         described = connection.execute(f"DESCRIBE {_VIEW}").fetchall()
         columns = [_column(name, type_name, name in ordered) for name, type_name, *_ in described]
-        create = renderer("duckdb")("frames/create_table", table=Relation(table), columns=columns, view=Relation(_VIEW))
+        create = renderer("duckdb")(
+            "api/frames/create_table", table=Relation(table), columns=columns, view=Relation(_VIEW)
+        )
         connection.execute(create.text)
         connection.unregister(_VIEW)
         grouped = {name for name in frame if str(data[name].dtype) == "category"} if is_pandas else set()

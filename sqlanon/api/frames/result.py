@@ -130,7 +130,7 @@ class Anonymized:
 
 def _rows(column: Identifier | None = None, limit: int | None = None) -> str:
     """The statement that reads the released rows, or the first ones, or a column."""
-    return renderer("duckdb")("frames/select_rows", table=Relation(RELEASED), column=column, limit=limit).text
+    return renderer("duckdb")("api/frames/select_rows", table=Relation(RELEASED), column=column, limit=limit).text
 
 
 def _kept_types(policy: Policy, source: pd.DataFrame) -> dict[str, Any]:

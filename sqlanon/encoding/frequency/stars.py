@@ -56,8 +56,8 @@ class _Stars:
             fewest = self._first(joining)
             if fewest is None:
                 return self.sets.task.budget + 1
-            self.sets.engine.run("lattice/add_joining", failing=self.failing, joining=joining, place=fewest)
-            (joined,) = self.sets.engine.query_one("lattice/count_joined", joining=joining, place=fewest)
+            self.sets.engine.run("algorithms/lattice/add_joining", failing=self.failing, joining=joining, place=fewest)
+            (joined,) = self.sets.engine.query_one("algorithms/lattice/count_joined", joining=joining, place=fewest)
             return self.rows + int(joined)
         finally:
             self.sets.workspace.drop(joining)
@@ -66,7 +66,7 @@ class _Stars:
         """Work table `(place, class, n, upto)`: the classes that fit into the budget, `upto` rows with all before."""
         joining = self.sets.workspace.table("joining", next(self.sets.numbers))
         self.sets.engine.run(
-            "lattice/rank_joining",
+            "algorithms/lattice/rank_joining",
             joining=joining,
             table=self.table,
             keys=self.sets.keys.of_node(self.node),
@@ -80,7 +80,8 @@ class _Stars:
         """The least number of classes that do, 0 if none has to join."""
         fewest = self.sets.task.fewest_rows - self.rows
         places, low = (
-            int(n) for n in self.sets.engine.query_one("lattice/count_joining", joining=joining, fewest=fewest)
+            int(n)
+            for n in self.sets.engine.query_one("algorithms/lattice/count_joining", joining=joining, fewest=fewest)
         )
         step = 1
         while low <= places:
@@ -103,7 +104,7 @@ class _Stars:
             "sensitive": list(self.named.values()),
         }
         rows = sets.task.compared or sets.task.rows
-        measured = sets.measures(self.named, sets.task.sensitive, rows, "lattice/list_open_joining", values)
+        measured = sets.measures(self.named, sets.task.sensitive, rows, "algorithms/lattice/list_open_joining", values)
         measures = [statement for _, statement in measured]
-        (fewest,) = sets.engine.query_one("lattice/find_fewest_joining", measures=measures, **values)
+        (fewest,) = sets.engine.query_one("algorithms/lattice/find_fewest_joining", measures=measures, **values)
         return None if fewest is None else int(fewest)

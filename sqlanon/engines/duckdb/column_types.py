@@ -348,7 +348,7 @@ def _count(engine: Engine, texts: Relation, tests: _Tests) -> dict[str, _Counts]
     counts: dict[str, _Counts] = {name: {} for name in tests}
     for part in _parts([name for name, of in tests.items() if of], _COLUMNS_A_STATEMENT):
         asked = [test for name in part for test in tests[name]]
-        row = engine.query_one("engine/count_texts", table=texts, tests=[test.arguments() for test in asked])
+        row = engine.query_one("engines/count_texts", table=texts, tests=[test.arguments() for test in asked])
         for test, count in zip(asked, row, strict=True):
             counts[test.column][test] = count
     return counts
@@ -364,7 +364,7 @@ def _count_first(engine: Engine, texts: Relation, tests: _Tests, limit: int) -> 
         arguments = [test.arguments() for test in asked]
         for part in _parts(names, _COLUMNS_TOGETHER):
             columns = [Identifier(name) for name in part]
-            rows = engine.query("engine/count_first_texts", table=texts, columns=columns, tests=arguments, limit=limit)
+            rows = engine.query("engines/count_first_texts", table=texts, columns=columns, tests=arguments, limit=limit)
             counts |= {
                 name: dict(zip(tests[name], row, strict=True)) for name, (_, *row) in zip(part, rows, strict=True)
             }

@@ -29,22 +29,22 @@ def confine(connection: duckdb.DuckDBPyConnection, places: Sequence[str]) -> Non
     for path in dict.fromkeys(spelling for place in places for spelling in _spellings(place)):
         paths["allowed_directories" if Path(path).is_dir() else "allowed_paths"].append(Text(path))
     for name in ("autoinstall_known_extensions", "autoload_known_extensions"):
-        connection.execute(render("engine/set_setting", name=Identifier(name), value=False).text)
+        connection.execute(render("engines/set_setting", name=Identifier(name), value=False).text)
     for name, listed in paths.items():
-        connection.execute(render("engine/set_paths", name=Identifier(name), paths=listed).text)
-    connection.execute(render("engine/set_setting", name=Identifier("enable_external_access"), value=False).text)
+        connection.execute(render("engines/set_paths", name=Identifier(name), paths=listed).text)
+    connection.execute(render("engines/set_setting", name=Identifier("enable_external_access"), value=False).text)
 
 
 def confinement(connection: duckdb.DuckDBPyConnection) -> str | None:
     """The directory for spilled data of an instance that is confined, as files elsewhere are out of its reach."""
-    row = connection.execute(renderer("duckdb")("engine/show_confinement").text).fetchone()
+    row = connection.execute(renderer("duckdb")("engines/show_confinement").text).fetchone()
     return None if row is None or row[0] else str(row[1])
 
 
 def is_alone(connection: duckdb.DuckDBPyConnection) -> bool:
     """Tell whether this connection is its instance's only one: settings of an instance hold for all of them."""
     try:
-        return connection.execute(renderer("duckdb")("engine/count_connections").text).fetchall() == [(1,)]
+        return connection.execute(renderer("duckdb")("engines/count_connections").text).fetchall() == [(1,)]
     except duckdb.Error:  # an older version does not tell
         return True
 
@@ -54,7 +54,7 @@ def require_own_functions(connection: duckdb.DuckDBPyConnection) -> None:
 
     Raises PolicyError.
     """
-    macros = connection.execute(renderer("duckdb")("engine/list_shadowing_macros").text).fetchall()
+    macros = connection.execute(renderer("duckdb")("engines/list_shadowing_macros").text).fetchall()
     if macros:
         names = [str(Identifier(name)) for (name,) in macros[:_SHOWN]]
         raise PolicyError(

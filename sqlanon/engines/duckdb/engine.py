@@ -191,12 +191,12 @@ class DuckDBEngine(Engine):
 
         In a notebook without ipywidgets DuckDB refuses the setting, and shows no bar.
         """
-        statement = self.render("engine/set_setting", name=Identifier("enable_progress_bar"), value=False)
+        statement = self.render("engines/set_setting", name=Identifier("enable_progress_bar"), value=False)
         with contextlib.suppress(duckdb.InvalidInputException):
             self._connection.execute(statement.text)
 
     def _set(self, name: str, value: int | bool | Text) -> None:
-        statement = self.render("engine/set_setting", name=Identifier(name), value=value)
+        statement = self.render("engines/set_setting", name=Identifier(name), value=value)
         try:
             self._connection.execute(statement.text)
         except duckdb.Error as error:
@@ -213,13 +213,13 @@ class DuckDBEngine(Engine):
         After an error arrays stay as large as they are made here, which costs memory alone.
         """
         bits = max(_PLACES, min(most.bit_length(), _MOST_PLACES))
-        self.run("engine/set_setting", name=Identifier("perfect_ht_threshold"), value=bits)
+        self.run("engines/set_setting", name=Identifier("perfect_ht_threshold"), value=bits)
         yield
-        self.run("engine/set_setting", name=Identifier("perfect_ht_threshold"), value=_PLACES)
+        self.run("engines/set_setting", name=Identifier("perfect_ht_threshold"), value=_PLACES)
 
     def stay_small(self) -> None:
         """Use one thread: a search of a few thousand rows takes three quarters of the processor time then."""
-        self.run("engine/set_setting", name=Identifier("threads"), value=1)
+        self.run("engines/set_setting", name=Identifier("threads"), value=1)
 
     def spill_early(self) -> None:
         """Limit the memory of an instance that nobody else in this process has open: the limit is the instance's."""
@@ -227,7 +227,7 @@ class DuckDBEngine(Engine):
             return
         threads = self.limits.threads or os.cpu_count() or 1
         limit = max(_LITTLE_MEMORY, threads * _MEMORY_OF_THREAD)
-        self.run("engine/set_setting", name=Identifier("memory_limit"), value=Text(f"{limit}MB"))
+        self.run("engines/set_setting", name=Identifier("memory_limit"), value=Text(f"{limit}MB"))
 
     @property
     def memory_name(self) -> str:
@@ -280,7 +280,7 @@ class DuckDBEngine(Engine):
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert rows as bound lists, one a column: values that are bound one by one take twenty times as long."""
-        statement = self.render("engine/insert_rows", table=table, columns=tuple(map(Identifier, columns)))
+        statement = self.render("engines/insert_rows", table=table, columns=tuple(map(Identifier, columns)))
         pending = iter(rows)
         per_statement = max(1, _LOAD_CHUNK // len(columns))
         while chunk := list(islice(pending, per_statement)):
@@ -321,7 +321,7 @@ class DuckDBEngine(Engine):
 
     def resolve(self, relation: Relation) -> Relation | None:
         """The stored spelling, as written if it can be: DuckDB ignores case. Without a schema: temporary ones first."""
-        rows = self.query("engine/find_relation", name=Text(relation.name))
+        rows = self.query("engines/find_relation", name=Text(relation.name))
         if not rows:
             return None
         candidates = [Relation(name, schema, catalog) for catalog, schema, name, _ in sorted(rows)]
@@ -333,14 +333,14 @@ class DuckDBEngine(Engine):
         return None
 
     def home(self) -> Relation:
-        catalog, schema = self.query_one("engine/locate_schema")
+        catalog, schema = self.query_one("engines/locate_schema")
         return Relation("", schema, catalog)
 
     def relations(self) -> list[Relation]:
-        return [Relation(name, schema, catalog) for catalog, schema, name in self.query("engine/list_relations")]
+        return [Relation(name, schema, catalog) for catalog, schema, name in self.query("engines/list_relations")]
 
     def relation_type(self, relation: Relation) -> RelationType:
-        (kind,) = self.query_one("engine/get_relation_type", **self._place(relation))
+        (kind,) = self.query_one("engines/get_relation_type", **self._place(relation))
         return RelationType.VIEW if kind == "VIEW" else RelationType.TABLE
 
     def columns(self, relation: Relation) -> list[Column]:
@@ -349,7 +349,7 @@ class DuckDBEngine(Engine):
         texts = [Identifier(column.name) for column in columns if column.kind is Kind.TEXT]
         parts = [texts[start : start + TEXTS_A_STATEMENT] for start in range(0, len(texts), TEXTS_A_STATEMENT)]
         tests = [
-            test for part in parts for test in self.query_one("engine/find_lax_columns", table=relation, columns=part)
+            test for part in parts for test in self.query_one("engines/find_lax_columns", table=relation, columns=part)
         ]
         lax = {text.name for text, is_lax in zip(texts, tests, strict=True) if is_lax}
         return [replace(column, kind=Kind.OTHER) if column.name in lax else column for column in columns]
@@ -359,14 +359,14 @@ class DuckDBEngine(Engine):
         if relation.catalog is None or relation.schema is None:
             relation = self._known(relation)
         try:
-            return self.query("engine/list_columns", name=Text(str(relation)))
+            return self.query("engines/list_columns", name=Text(str(relation)))
         except EngineError as error:
             if isinstance(error.__context__, duckdb.CatalogException):
                 raise _no_table(relation) from None
             raise
 
     def unique_columns(self, relation: Relation) -> frozenset[str]:
-        return frozenset(name for (name,) in self.query("engine/list_unique_columns", **self._place(relation)))
+        return frozenset(name for (name,) in self.query("engines/list_unique_columns", **self._place(relation)))
 
     def reads(self, relation: Relation, table: Relation) -> bool:
         """DuckDB keeps no dependencies of views, but the plan of reading one names the tables that it scans."""
@@ -378,11 +378,11 @@ class DuckDBEngine(Engine):
         return list(dict.fromkeys(map(self._known, self._scans(relation))))
 
     def _scans(self, relation: Relation) -> list[Relation]:
-        plans = [plan for _, plan in self.query("engine/explain_relation", relation=relation)]
+        plans = [plan for _, plan in self.query("engines/explain_relation", relation=relation)]
         return [Relation.parse(name) for plan in plans for name in _scanned(json.loads(plan))]
 
     def definition_of(self, relation: Relation) -> str | None:
-        statements = self.query("engine/show_definition", **self._place(relation))
+        statements = self.query("engines/show_definition", **self._place(relation))
         return _VIEW.sub("", statements[0][0], count=1) if statements else None
 
     def _known(self, relation: Relation) -> Relation:

@@ -28,7 +28,7 @@ def read_table(engine: DuckDBEngine, table: Relation) -> pyarrow.Table:
 
     types = column_types(engine, table)
     columns = [{"name": Identifier(name), "as_text": _AS_TEXT.fullmatch(kind) is not None} for name, kind in types]
-    reader = engine.read_records(engine.render("engine/select_exact", table=table, columns=columns))
+    reader = engine.read_records(engine.render("engines/select_exact", table=table, columns=columns))
     read = pyarrow.Table.from_batches(list(reader), reader.schema)
     fields = zip(read.schema, types, strict=True)
     return read.cast(pyarrow.schema([field.with_metadata({_TYPE: kind}) for field, (_, kind) in fields]))
@@ -45,12 +45,12 @@ def create_table(engine: DuckDBEngine, table: Relation, data: pyarrow.Table) -> 
             }
             for one in data.schema
         ]
-        engine.run("engine/create_received", table=table, received=RECEIVED, columns=columns)
+        engine.run("engines/create_received", table=table, received=RECEIVED, columns=columns)
 
 
 def column_types(engine: DuckDBEngine, table: Relation) -> list[tuple[str, str]]:
     """List the columns of a table or view with their types, in their order."""
-    return [(name, kind) for name, kind, _ in engine.query("engine/list_columns", name=Text(str(table)))]
+    return [(name, kind) for name, kind, _ in engine.query("engines/list_columns", name=Text(str(table)))]
 
 
 @contextlib.contextmanager

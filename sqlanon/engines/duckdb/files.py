@@ -68,19 +68,19 @@ class FileReader:
 
     def _view_parquet(self, relation: Relation) -> FileReading:
         paths = list(self._file.patterns)
-        if len(paths) > 1 and self._engine.query_one("engine/count_parquet_schemas", paths=paths) != (1,):
+        if len(paths) > 1 and self._engine.query_one("engines/count_parquet_schemas", paths=paths) != (1,):
             raise PolicyError(f"The files of {self._path} do not have the same columns in the same types and order.")
-        self._engine.run("engine/create_parquet_view", view=relation, paths=paths)
+        self._engine.run("engines/create_parquet_view", view=relation, paths=paths)
         if self._options.is_checked:
             self._check_parquet(relation, paths)
         return FileReading(relation, "parquet")
 
     def _check_parquet(self, relation: Relation, paths: list[Text]) -> None:
         """Hold what the view reads against the schema and the statistics in the files."""
-        names = plain_names(self._engine.query("engine/list_parquet_names", path=paths[0]))
+        names = plain_names(self._engine.query("engines/list_parquet_names", path=paths[0]))
         refuse_equal_names(self._path, [name for name, _ in names])
-        (rows,) = self._engine.query_one("engine/count_parquet_rows", paths=paths)
-        stated = dict(self._engine.query("engine/count_parquet_values", paths=paths))
+        (rows,) = self._engine.query_one("engines/count_parquet_rows", paths=paths)
+        stated = dict(self._engine.query("engines/count_parquet_values", paths=paths))
         known = [name for name, is_plain in names if is_plain and stated.get(name) is not None]
         read = self._counted(relation, known)
         require_same(self._path, known, read, Counts(int(rows or 0), tuple(int(stated[name]) for name in known)))
@@ -90,14 +90,14 @@ class FileReader:
         for start in range(0, max(1, len(listed)), _COUNTED_TOGETHER):
             part = listed[start : start + _COUNTED_TOGETHER]
             rows, *counts = self._engine.query_one(
-                "engine/count_read_values", table=relation, columns=part, empty=[Text(text) for text in empty]
+                "engines/count_read_values", table=relation, columns=part, empty=[Text(text) for text in empty]
             )
             values += counts
         return Counts(rows, tuple(values))
 
     def _read_json(self, relation: Relation) -> FileReading:
         (path,) = self._file.patterns
-        keys = self._engine.query("engine/list_json_keys", path=path)
+        keys = self._engine.query("engines/list_json_keys", path=path)
         names = [name for name, _ in keys]
         refuse_equal_names(self._path, names)
         if doubled := [name for name, twice in keys if twice]:
@@ -107,10 +107,10 @@ class FileReader:
         texts = relation.sibling(f"{relation.name}_texts")
         null = [Text(text) for text in self._options.null or ()]
         listed = [{"key": Text(name), "name": Identifier(name)} for name in names]
-        self._engine.run("engine/read_json_text", table=texts, path=path, columns=listed, null=null)
+        self._engine.run("engines/read_json_text", table=texts, path=path, columns=listed, null=null)
         if self._options.is_checked:
             paths = [Text(json_pointer(name)) for name in names]
-            rows, *values = self._engine.query_one("engine/count_json_values", path=path, paths=paths, null=null)
+            rows, *values = self._engine.query_one("engines/count_json_values", path=path, paths=paths, null=null)
             require_same(self._path, names, self._counted(texts, names), Counts(rows, tuple(values)))
         return FileReading(relation, "json", self._typed(relation, texts, names), options=self._options)
 
@@ -138,7 +138,7 @@ class FileReader:
 
     def _read_texts(self, texts: Relation, path: Text, names: list[str], delimiter: str) -> None:
         self._engine.run(
-            "engine/read_delimited_text",
+            "engines/read_delimited_text",
             table=texts,
             path=path,
             names=[Text(name) for name in names],
@@ -159,7 +159,7 @@ class FileReader:
         null = self._options.null or ()
         first = {name: "" if field in null else field for name, field in zip(names, fields, strict=True)}
         if reads_like_data(self._engine.query_one, texts, first):
-            self._engine.run("engine/drop_table", table=texts)
+            self._engine.run("engines/drop_table", table=texts)
             raise UndecidedHeader(self._path)
 
     def _check_text(self, local: Path, texts: Relation, names: list[str], delimiter: str) -> None:
@@ -183,7 +183,7 @@ class FileReader:
         """The first record of the file. DuckDB is asked where it alone can decompress it."""
         lines = first_lines(local)
         if lines is None:
-            lines = [line or "" for (line,) in self._engine.query("engine/read_first_lines", path=path)]
+            lines = [line or "" for (line,) in self._engine.query("engines/read_first_lines", path=path)]
         first = header_of(lines)
         if not first and any(lines):
             raise PolicyError(f"{self._path} begins with a blank line; take it out.")
@@ -214,8 +214,8 @@ class FileReader:
             }
             for column in columns
         ]
-        self._engine.run("engine/type_texts", table=relation, texts=texts, columns=listed)
-        self._engine.run("engine/drop_table", table=texts)
+        self._engine.run("engines/type_texts", table=relation, texts=texts, columns=listed)
+        self._engine.run("engines/drop_table", table=texts)
         return tuple(columns)
 
     def _explained(self, error: EngineError) -> AccessError | PolicyError | EngineError:

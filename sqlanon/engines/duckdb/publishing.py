@@ -25,7 +25,7 @@ class DuckDBPublisher(Publisher):
     def problems(self, release: Relation, replace: bool, star: bool = False) -> list[SqlanonError]:
         schema = Text(release.schema) if release.schema else None
         catalog = Text(release.catalog) if release.catalog else None
-        schemas = self.engine.query("publish/describe_schema", catalog=catalog, schema=schema)
+        schemas = self.engine.query("work/publish/describe_schema", catalog=catalog, schema=schema)
         if not schemas:
             return [PolicyError(f"There is no schema for the release {release}; create it first.")]
         problems: list[SqlanonError] = []
@@ -48,7 +48,9 @@ class DuckDBPublisher(Publisher):
                 PolicyError(f"{release} exists; allow it to be replaced (--replace) or choose another name.")
             )
         tables = Star.of(known).tables if form is Form.STAR else (known,)
-        referrers = [n for table in tables for (n,) in self.engine.query("publish/list_referrers", **_names(table))]
+        referrers = [
+            n for table in tables for (n,) in self.engine.query("work/publish/list_referrers", **_names(table))
+        ]
         if referrers:
             problems.append(
                 PolicyError(f"{release} can't be replaced: foreign keys of {listed(referrers)} refer to it.")
@@ -65,15 +67,17 @@ class DuckDBPublisher(Publisher):
     def _form_of(self, known: Relation | None) -> Form:
         if known is None:
             return Form.NOTHING
-        if self.engine.query("publish/describe_table", **_names(known)):
+        if self.engine.query("work/publish/describe_table", **_names(known)):
             return Form.TABLE
         parts = {"rows": Text(Star.of(known).rows.name), "classes": Text(Star.of(known).classes.name)}
-        definitions = self.engine.query("publish/find_star", **_names(known), **parts, number=Text(CLASS_NUMBER))
+        definitions = self.engine.query("work/publish/find_star", **_names(known), **parts, number=Text(CLASS_NUMBER))
         return Form.STAR if any(_joins_only(text, Star.of(known)) for (text,) in definitions) else Form.OTHER
 
     def _keepsakes(self, tables: Sequence[Relation]) -> list[str]:
         """List the belongings of tables that would be lost with them."""
-        return [name for table in tables for (name,) in self.engine.query("publish/list_dependents", **_names(table))]
+        return [
+            name for table in tables for (name,) in self.engine.query("work/publish/list_dependents", **_names(table))
+        ]
 
     def guard(self, staging: Relation) -> Grants:  # noqa: ARG002 - see below
         """DuckDB has no privileges: whoever opens the file reads all of it."""
@@ -82,7 +86,7 @@ class DuckDBPublisher(Publisher):
     def rename(self, staging: Relation, release: Relation, grants: Grants) -> Publication:  # noqa: ARG002 - none
         try:
             with self.publishing():
-                self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
+                self.engine.run("work/publish/rename_table", table=staging, name=Identifier(release.name))
         except SqlanonError as error:
             _explain(release, error)
             raise
@@ -109,12 +113,12 @@ class DuckDBPublisher(Publisher):
             raise loses(release.view, missing)
         own = {release.view, staging.view if isinstance(staging, Star) else staging}
         views = [] if old is Form.NOTHING else [view for view in self._working_views() if view not in own]
-        comments = list(self.engine.query("publish/list_comments", **_names(release.view)))
+        comments = list(self.engine.query("work/publish/list_comments", **_names(release.view)))
         if isinstance(staging, Star):
             put_star(self.engine, staging, release, old, keeps_view=old is Form.STAR)
         else:
             drop_old(self.engine, release, old)
-            self.engine.run("publish/rename_table", table=staging, name=Identifier(release.view.name))
+            self.engine.run("work/publish/rename_table", table=staging, name=Identifier(release.view.name))
         self._restore_comments(release.view, comments, is_view=isinstance(staging, Star))
         self._refuse_broken(release.view, views)
 
@@ -130,7 +134,7 @@ class DuckDBPublisher(Publisher):
         return Publication(how)
 
     def _replace(self, staging: Relation, old: Relation) -> PublishMethod:
-        keepsakes = [name for (name,) in self.engine.query("publish/list_dependents", **_names(old))]
+        keepsakes = [name for (name,) in self.engine.query("work/publish/list_dependents", **_names(old))]
         same_columns = self._row_type(staging) == self._row_type(old)
         if not keepsakes:
             self._swap(staging, old, check_views=not same_columns)
@@ -140,16 +144,16 @@ class DuckDBPublisher(Publisher):
                 f"{old} has other columns than the new release, and replacing it would lose: {listed(keepsakes)}."
                 " Drop these first, or choose another name."
             )
-        self.engine.run("publish/delete_rows", table=old)
-        self.engine.run("publish/insert_rows", table=old, staging=staging)
-        self.engine.run("publish/drop_table", table=staging)
+        self.engine.run("work/publish/delete_rows", table=old)
+        self.engine.run("work/publish/insert_rows", table=old, staging=staging)
+        self.engine.run("work/publish/drop_table", table=staging)
         return PublishMethod.IN_PLACE
 
     def _swap(self, staging: Relation, old: Relation, check_views: bool) -> None:
         views = self._working_views() if check_views else []
-        comments = [(column, text) for column, text in self.engine.query("publish/list_comments", **_names(old))]
-        self.engine.run("publish/drop_table", table=old)
-        self.engine.run("publish/rename_table", table=staging, name=Identifier(old.name))
+        comments = [(column, text) for column, text in self.engine.query("work/publish/list_comments", **_names(old))]
+        self.engine.run("work/publish/drop_table", table=old)
+        self.engine.run("work/publish/rename_table", table=staging, name=Identifier(old.name))
         self._restore_comments(old, comments)
         self._refuse_broken(old, views)
 
@@ -168,18 +172,22 @@ class DuckDBPublisher(Publisher):
         columns = {name.lower() for name, _ in self._row_type(table)} if comments else set()
         for column, text in comments:
             if column is None:
-                self.engine.run("publish/comment_table", table=table, comment=Text(text), is_view=is_view)
+                self.engine.run("work/publish/comment_table", table=table, comment=Text(text), is_view=is_view)
             elif column.lower() in columns:
-                self.engine.run("publish/comment_column", table=table, column=Identifier(column), comment=Text(text))
+                self.engine.run(
+                    "work/publish/comment_column", table=table, column=Identifier(column), comment=Text(text)
+                )
 
     def _working_views(self) -> list[Relation]:
-        views = [Relation(name, schema, catalog) for catalog, schema, name in self.engine.query("publish/list_views")]
+        views = [
+            Relation(name, schema, catalog) for catalog, schema, name in self.engine.query("work/publish/list_views")
+        ]
         return [view for view in views if self._works(view)]
 
     def _works(self, view: Relation) -> bool:
         """Tell whether the view's query still fits its tables; a query that does not bind harms no transaction."""
         try:
-            self.engine.query("publish/probe_view", view=view)
+            self.engine.query("work/publish/probe_view", view=view)
         except SqlanonError as error:
             if isinstance(driver_error(error), (duckdb.BinderException, duckdb.CatalogException)):
                 return False
@@ -199,7 +207,7 @@ class DuckDBPublisher(Publisher):
         """Free what was dropped. While other transactions run it can't be done, and a later checkpoint does it."""
         assert release.catalog is not None
         try:
-            self.engine.run("publish/checkpoint", catalog=Identifier(release.catalog))
+            self.engine.run("work/publish/checkpoint", catalog=Identifier(release.catalog))
         except SqlanonError as error:
             if not isinstance(driver_error(error), duckdb.TransactionException):
                 raise

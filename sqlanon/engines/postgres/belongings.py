@@ -25,7 +25,7 @@ class Belongings:
 
 def read_belongings(engine: Engine, oid: int, owner: str) -> Belongings:
     """Read what the table `oid` has."""
-    comments = tuple((column, text) for column, text in engine.query("publish/list_comments", oid=oid))
+    comments = tuple((column, text) for column, text in engine.query("work/publish/list_comments", oid=oid))
     return Belongings(owner, read_grants(engine, oid), comments)
 
 
@@ -33,28 +33,28 @@ def restore_belongings(
     engine: Engine, table: Relation, oid: int, belongings: Belongings, *, is_view: bool = False
 ) -> None:
     """Give `table` exactly these; what is said of columns that it has not is left out."""
-    columns = {name for name, *_ in engine.query("publish/list_row_type", oid=oid)}
-    engine.run("publish/set_owner", table=table, owner=Identifier(belongings.owner))
+    columns = {name for name, *_ in engine.query("work/publish/list_row_type", oid=oid)}
+    engine.run("work/publish/set_owner", table=table, owner=Identifier(belongings.owner))
     revoke(engine, table, read_grants(engine, oid))
     kept = tuple(grant for grant in belongings.grants.entries if grant.column is None or grant.column in columns)
     apply_grants(engine, table, Grants(kept))
     for column, text in belongings.comments:
         if column is None:
-            engine.run("publish/comment_table", table=table, comment=Text(text), is_view=is_view)
+            engine.run("work/publish/comment_table", table=table, comment=Text(text), is_view=is_view)
         elif column in columns:
-            engine.run("publish/comment_column", table=table, column=Identifier(column), comment=Text(text))
+            engine.run("work/publish/comment_column", table=table, column=Identifier(column), comment=Text(text))
 
 
 def read_grants(engine: Engine, oid: int) -> Grants:
     """The privileges on a table and on its columns, the owner's own included."""
-    rows = engine.query("publish/list_grants", oid=oid)
+    rows = engine.query("work/publish/list_grants", oid=oid)
     return Grants(tuple(Grant(grantee, privilege, grantable, column) for grantee, privilege, grantable, column in rows))
 
 
 def revoke(engine: Engine, table: Relation, grants: Grants) -> None:
     """Take every privilege on `table` from all whom `grants` names."""
     for grantee in sorted({grant.grantee for grant in grants.entries}, key=lambda name: (name is not None, name or "")):
-        engine.run("publish/revoke_all", table=table, grantee=_name(grantee))
+        engine.run("work/publish/revoke_all", table=table, grantee=_name(grantee))
 
 
 def apply_grants(engine: Engine, table: Relation, grants: Grants) -> None:
@@ -63,7 +63,7 @@ def apply_grants(engine: Engine, table: Relation, grants: Grants) -> None:
         if grant.privilege not in _PRIVILEGES:
             raise EngineError(f"{table} has a privilege {grant.privilege} that can't be given again.")
         engine.run(
-            "publish/grant_privilege",
+            "work/publish/grant_privilege",
             table=table,
             privilege=Markup(grant.privilege),
             grantee=_name(grant.grantee),

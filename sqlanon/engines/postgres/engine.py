@@ -106,27 +106,27 @@ class PostgresEngine(Engine):
 
         Tables are found on all of it still, by names that every statement then gives in full.
         """
-        path = [Text(name) for (name,) in self.query("engine/show_search_path")]
-        self.run("engine/set_search_path", schemas=())
+        path = [Text(name) for (name,) in self.query("engines/show_search_path")]
+        self.run("engines/set_search_path", schemas=())
         if path:
-            trusted = self.query("engine/list_trusted_schemas", schemas=macro("values.array", path))
-            self.run("engine/set_search_path", schemas=[Identifier(name) for (name,) in trusted])
+            trusted = self.query("engines/list_trusted_schemas", schemas=macro("values.array", path))
+            self.run("engines/set_search_path", schemas=[Identifier(name) for (name,) in trusted])
         return path
 
     def _apply(self, settings: dict[str, str]) -> None:
         pairs = [(Text(name), Text(value)) for name, value in settings.items()]
         self._opening = [
-            self.render("engine/apply_settings", settings=pairs),
-            self.render("engine/limit_lock_waits", usual=Text(USUAL_LOCK_TIMEOUT)),
+            self.render("engines/apply_settings", settings=pairs),
+            self.render("engines/limit_lock_waits", usual=Text(USUAL_LOCK_TIMEOUT)),
         ]
         for statement in self._opening:
             self.fetch(statement)
         # A server on a platform that can't notice a lost client refuses any value but 0.
         with contextlib.suppress(psycopg.errors.InvalidParameterValue):
             name, value = Identifier("client_connection_check_interval"), Text("2s")
-            self._connection.execute(self.render("engine/set_setting", name=name, value=value).text.encode())
+            self._connection.execute(self.render("engines/set_setting", name=name, value=value).text.encode())
         if self.limits.memory_limit is None:
-            self.query("engine/raise_work_mem", least=Text(USUAL_WORK_MEM))
+            self.query("engines/raise_work_mem", least=Text(USUAL_WORK_MEM))
 
     @property
     def driver_connection(self) -> psycopg.Connection[tuple[Any, ...]]:
@@ -150,7 +150,7 @@ class PostgresEngine(Engine):
         return self._opening
 
     def require_writable(self) -> None:
-        is_read_only, is_standby = self.query_one("engine/show_read_only")
+        is_read_only, is_standby = self.query_one("engines/show_read_only")
         if is_read_only:
             raise read_only_error(is_standby)
 
@@ -194,7 +194,7 @@ class PostgresEngine(Engine):
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert rows through COPY."""
         names = tuple(Identifier(column) for column in columns)
-        statement = self.render("engine/insert_rows", table=table, columns=names)
+        statement = self.render("engines/insert_rows", table=table, columns=names)
         copying = self._connection.cursor().copy(statement.text.encode())
         with self._guarded(statement.name, statement.text), copying as copy:
             for row in rows:
@@ -227,9 +227,9 @@ class PostgresEngine(Engine):
 
         After an error sorts stay as dear as they are made here, which costs time alone.
         """
-        self.run("engine/set_setting", name=Identifier("enable_sort"), value=Text("off"))
+        self.run("engines/set_setting", name=Identifier("enable_sort"), value=Text("off"))
         yield
-        self.run("engine/set_setting", name=Identifier("enable_sort"), value=Text("on"))
+        self.run("engines/set_setting", name=Identifier("enable_sort"), value=Text("on"))
 
     @contextlib.contextmanager
     def _guarded(self, name: str, text: str = "") -> Iterator[None]:
@@ -256,7 +256,7 @@ class PostgresEngine(Engine):
         """Find who holds what a failed statement waited for, by another session, as this one's transaction is void."""
         with contextlib.suppress(SqlanonError), contextlib.closing(self.fork()) as session:
             pid = self._connection.info.backend_pid
-            return session.query_one("engine/find_lock_holders", pid=pid, statement=Text(text))[0] or None
+            return session.query_one("engines/find_lock_holders", pid=pid, statement=Text(text))[0] or None
         return None
 
     def cancel(self) -> None:
@@ -271,20 +271,20 @@ class PostgresEngine(Engine):
 
     def begin(self) -> None:
         """Start a transaction; its snapshot is that of the first statement inside."""
-        self._control("engine/begin")
+        self._control("engines/begin")
 
     def commit(self) -> None:
-        self._control("engine/commit")
+        self._control("engines/commit")
 
     def rollback(self) -> None:
         if self._connection.closed:  # the server has rolled back when it lost us
             return
         self._private.forget()
-        self._control("engine/rollback")
+        self._control("engines/rollback")
 
     def _control(self, template: str) -> None:
         """Begin or end a transaction, which is no statement of the run's own."""
-        with self._guarded(template.removeprefix("engine/")):
+        with self._guarded(template.removeprefix("engines/")):
             self._connection.execute(self.render(template).text.encode())
 
     def lock_statement(self, name: str, key: int) -> Statement | None:  # noqa: ARG002 - its key stands for it
@@ -297,7 +297,7 @@ class PostgresEngine(Engine):
 
     def prepare_work(self, schema: str) -> tuple[Path, ...]:
         """Make the schema of work tables if there is none; ask first, as a role may use one that it couldn't make."""
-        if not self.query("publish/describe_schema", schema=Text(schema)):
+        if not self.query("work/publish/describe_schema", schema=Text(schema)):
             self.run("catalog/create_schema", schema=Relation(schema))
         readers = [reader for (reader,) in self.query("catalog/list_default_readers", schema=Text(schema))]
         if readers:
@@ -311,7 +311,7 @@ class PostgresEngine(Engine):
 
     def analyze(self, *tables: Relation, columns: Sequence[Identifier] = ()) -> None:
         if tables:
-            self.run("engine/analyze_tables", tables=tables, columns=columns)
+            self.run("engines/analyze_tables", tables=tables, columns=columns)
 
     def resolve(self, relation: Relation) -> Relation | None:
         """The name as stored: parts without quotes in lower case, as PostgreSQL folds them, or as they are written.
@@ -328,24 +328,24 @@ class PostgresEngine(Engine):
         return known[0] if known else None
 
     def _find(self, relation: Relation) -> Relation | None:
-        if relation.catalog is not None and (relation.catalog,) != self.query_one("engine/get_database"):
+        if relation.catalog is not None and (relation.catalog,) != self.query_one("engines/get_database"):
             return None
         name = Text(relation.name)
         if relation.schema is None:
-            rows = self.query("engine/find_relation_on_path", schemas=self._path, name=name)
+            rows = self.query("engines/find_relation_on_path", schemas=self._path, name=name)
         else:
-            rows = self.query("engine/find_relation", schema=Text(relation.schema), name=name)
+            rows = self.query("engines/find_relation", schema=Text(relation.schema), name=name)
         return Relation(rows[0][1], rows[0][0]) if rows else None
 
     def home(self) -> Relation:
         return Relation("", self._path[0].value if self._path else None)
 
     def relations(self) -> list[Relation]:
-        return [Relation(name, schema) for schema, name in self.query("engine/list_relations")]
+        return [Relation(name, schema) for schema, name in self.query("engines/list_relations")]
 
     def relation_type(self, relation: Relation) -> RelationType:
         known = self._known(relation)
-        ((letter,),) = self.query("engine/get_relation_type", schema=Text(known.schema or ""), name=Text(known.name))
+        ((letter,),) = self.query("engines/get_relation_type", schema=Text(known.schema or ""), name=Text(known.name))
         return _RELATION_TYPES[letter]
 
     def columns(self, relation: Relation) -> list[Column]:
@@ -357,47 +357,47 @@ class PostgresEngine(Engine):
         ]
 
     def _column_rows(self, known: Relation) -> list[tuple[Any, ...]]:
-        return self.query("engine/list_columns", schema=Text(known.schema or ""), name=Text(known.name))
+        return self.query("engines/list_columns", schema=Text(known.schema or ""), name=Text(known.name))
 
     def unique_columns(self, relation: Relation) -> frozenset[str]:
-        names = self.query("engine/list_unique_columns", table=Text(str(self._known(relation))))
+        names = self.query("engines/list_unique_columns", table=Text(str(self._known(relation))))
         return frozenset(name for (name,) in names)
 
     def unreadable_columns(self, relation: Relation) -> frozenset[str]:
-        names = self.query("engine/list_unreadable_columns", table=Text(str(self._known(relation))))
+        names = self.query("engines/list_unreadable_columns", table=Text(str(self._known(relation))))
         return frozenset(name for (name,) in names)
 
     def code_of_others(self, relation: Relation) -> list[str]:
-        problems = self.query("engine/list_code_of_others", table=Text(str(relation)))
+        problems = self.query("engines/list_code_of_others", table=Text(str(relation)))
         return list(dict.fromkeys(problem for (problem,) in problems))
 
     def owner_of(self, relation: Relation) -> str | None:
-        _, owner = self.query_one("engine/show_owner", table=Text(str(relation)))
+        _, owner = self.query_one("engines/show_owner", table=Text(str(relation)))
         return str(owner)
 
     def object_of(self, relation: Relation) -> str | None:
-        return "/".join(self.query_one("engine/show_object", table=Text(str(relation))))
+        return "/".join(self.query_one("engines/show_object", table=Text(str(relation))))
 
     def definition_of(self, relation: Relation) -> str | None:
-        queries = self.query("engine/show_definition", table=Text(str(relation)))
+        queries = self.query("engines/show_definition", table=Text(str(relation)))
         return str(queries[0][0]) if queries else None
 
     def parent_of(self, relation: Relation) -> Relation | None:
-        parents = self.query("engine/show_parent", table=Text(str(relation)))
+        parents = self.query("engines/show_parent", table=Text(str(relation)))
         return next((Relation(name, schema) for schema, name in parents), None)
 
     def hold(self, relation: Relation) -> None:
         """Lock it as a query does while it is parsed: LOCK TABLE would take a privilege on the whole table."""
-        self.run("engine/prepare_holding", relation=relation)
-        self.run("engine/end_holding")
+        self.run("engines/prepare_holding", relation=relation)
+        self.run("engines/end_holding")
 
     def reads(self, relation: Relation, table: Relation) -> bool:
         names = {"relation": Text(str(relation)), "table": Text(str(table))}
-        (reads,) = self.query_one("engine/reads_table", **names)
+        (reads,) = self.query_one("engines/reads_table", **names)
         return bool(reads)
 
     def sharing(self, relation: Relation) -> list[Relation]:
-        rows = self.query("engine/list_sharing_tables", table=Text(str(relation)))
+        rows = self.query("engines/list_sharing_tables", table=Text(str(relation)))
         return [Relation(name, schema) for schema, name in rows]
 
     def _known(self, relation: Relation) -> Relation:

@@ -45,7 +45,7 @@ class Private:
             if slot is None:
                 self._last = slot = self._slots[kind, str(value)] = self._last + 1
                 fresh.append((slot, kind, value))
-            return _render("engine/select_private", table=_TABLE, column=Identifier(kind), slot=slot).text
+            return _render("engines/select_private", table=_TABLE, column=Identifier(kind), slot=slot).text
 
         text = statement.written(write)
         for kind in dict.fromkeys(kind for _, kind, _ in fresh):
@@ -56,13 +56,13 @@ class Private:
         """Run a statement whose text holds values of the data; its failure is told without it."""
         self._last += 1
         self._copy("statement", [(self._last, statement.text)])
-        text = _render("engine/execute_private", table=_TABLE, slot=self._last).text
+        text = _render("engines/execute_private", table=_TABLE, slot=self._last).text
         self._connection.execute(text.encode())
 
     def _copy(self, column: str, rows: Sequence[tuple[int, object]]) -> None:
-        self._connection.execute(_render("engine/create_private", table=_TABLE).text.encode())
+        self._connection.execute(_render("engines/create_private", table=_TABLE).text.encode())
         columns = (Identifier("slot"), Identifier(column))
-        statement = _render("engine/insert_rows", table=_TABLE, columns=columns)
+        statement = _render("engines/insert_rows", table=_TABLE, columns=columns)
         with self._connection.cursor().copy(statement.text.encode()) as copy:
             for row in rows:
                 copy.write_row(row)

@@ -85,7 +85,7 @@ class PostgresPublisher(Publisher):
 
     def _schema_problems(self, release: Relation) -> list[SqlanonError]:
         schema = None if release.schema is None else Text(release.schema)
-        rows = self.engine.query("publish/describe_schema", schema=schema)
+        rows = self.engine.query("work/publish/describe_schema", schema=schema)
         if not rows:
             return [PolicyError(f"There is no schema for the release {release}; create it first.")]
         ((name, writable),) = rows
@@ -101,12 +101,12 @@ class PostgresPublisher(Publisher):
             what = "temporary table" if table.kind == "r" else _KINDS.get(table.kind, "relation of another kind")
             return [PolicyError(f"{release} is a {what}; a release is a table: choose another name.")]
         problems = _refusals(release, table, replace)
-        referrers = [name for (name,) in self.engine.query("publish/list_referrers", oid=table.oid)]
+        referrers = [name for (name,) in self.engine.query("work/publish/list_referrers", oid=table.oid)]
         if referrers:
             problems.append(
                 PolicyError(f"{release} can't be replaced: foreign keys of {listed(referrers)} refer to it.")
             )
-        heirs = [name for (name,) in self.engine.query("publish/list_heirs", oid=table.oid)]
+        heirs = [name for (name,) in self.engine.query("work/publish/list_heirs", oid=table.oid)]
         if heirs:
             problems.append(PolicyError(f"{release} can't be replaced: {listed(heirs)} inherit from it."))
         return problems
@@ -136,7 +136,7 @@ class PostgresPublisher(Publisher):
             return Form.NOTHING if table is None else Form.TABLE if table.kind == "r" else Form.OTHER
         star = Star.of(release)
         names = {"rows": Text(star.rows.name), "classes": Text(star.classes.name), "number": Text(CLASS_NUMBER)}
-        return Form.STAR if self.engine.query("publish/find_star", oid=table.oid, **names) else Form.OTHER
+        return Form.STAR if self.engine.query("work/publish/find_star", oid=table.oid, **names) else Form.OTHER
 
     def guard(self, staging: Relation) -> Grants:
         table = self._existing(staging)
@@ -149,7 +149,7 @@ class PostgresPublisher(Publisher):
         self._logged(staging)
         try:
             with self.publishing():
-                self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
+                self.engine.run("work/publish/rename_table", table=staging, name=Identifier(release.name))
                 apply_grants(self.engine, release, grants)
         except SqlanonError as error:
             _explain(release, error)
@@ -184,12 +184,13 @@ class PostgresPublisher(Publisher):
                 if compared.keepsakes:
                     raise ConflictError(f"{release} was altered meanwhile; nothing was published. Run again.")
                 names = [
-                    Identifier(name) for name, *_ in self.engine.query("publish/list_row_type", oid=compared.old.oid)
+                    Identifier(name)
+                    for name, *_ in self.engine.query("work/publish/list_row_type", oid=compared.old.oid)
                 ]
-                self.engine.run("publish/write_privileges", table=release, columns=names)
+                self.engine.run("work/publish/write_privileges", table=release, columns=names)
                 belongings = read_belongings(self.engine, compared.old.oid, compared.old.owner)
-                self.engine.run("publish/drop_table", table=release)
-                self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
+                self.engine.run("work/publish/drop_table", table=release)
+                self.engine.run("work/publish/rename_table", table=staging, name=Identifier(release.name))
                 restore_belongings(self.engine, release, self._existing(release).oid, belongings)
         except SqlanonError as error:
             _explain(release, error)
@@ -228,13 +229,13 @@ class PostgresPublisher(Publisher):
         self._refuse_losses(staging, release, compared.old, old, keeps_view=keeps_view)
         if old is Form.TABLE:
             columns = [
-                Identifier(name) for name, *_ in self.engine.query("publish/list_row_type", oid=compared.old.oid)
+                Identifier(name) for name, *_ in self.engine.query("work/publish/list_row_type", oid=compared.old.oid)
             ]
-            self.engine.run("publish/write_privileges", table=release.view, columns=columns)
+            self.engine.run("work/publish/write_privileges", table=release.view, columns=columns)
         belongings = read_belongings(self.engine, compared.old.oid, compared.old.owner)
         self._put(staging, release, old, keeps_view=keeps_view)
         for table in release.tables if isinstance(staging, Star) else ():  # the view reads them as its owner
-            self.engine.run("publish/set_owner", table=table, owner=Identifier(compared.old.owner))
+            self.engine.run("work/publish/set_owner", table=table, owner=Identifier(compared.old.owner))
         if not keeps_view:
             oid, is_view = self._existing(release.view).oid, isinstance(staging, Star)
             restore_belongings(self.engine, release.view, oid, belongings, is_view=is_view)
@@ -245,7 +246,7 @@ class PostgresPublisher(Publisher):
             put_star(self.engine, staging, release, old, keeps_view=keeps_view)
         else:
             drop_old(self.engine, release, old)
-            self.engine.run("publish/rename_table", table=staging, name=Identifier(release.view.name))
+            self.engine.run("work/publish/rename_table", table=staging, name=Identifier(release.view.name))
 
     def _refuse_losses(
         self, staging: Relation | Star, release: Star, old: Table, form: Form, *, keeps_view: bool
@@ -261,18 +262,18 @@ class PostgresPublisher(Publisher):
         """List what `tables` of a release have that the new ones beside them would not, and the options of its view."""
         missing = [] if old.owner_can_be_given else ["its owner"]
         if form is Form.STAR:
-            missing += [name for (name,) in self.engine.query("publish/list_view_properties", oid=old.oid)]
+            missing += [name for (name,) in self.engine.query("work/publish/list_view_properties", oid=old.oid)]
         for table, new in tables.items():
             existing, staged = self._existing(table), self._existing(new)
             missing += self._attached(existing, view=old.oid)
             missing += [
-                n for (n,) in self.engine.query("publish/list_properties", oid=existing.oid, staging=staged.oid)
+                n for (n,) in self.engine.query("work/publish/list_properties", oid=existing.oid, staging=staged.oid)
             ]
         return missing
 
     def _attached(self, old: Table, view: int = 0) -> list[str]:
         """List the relations that depend on a table or view, but for a view that reads it."""
-        return [name for name, _ in self.engine.query("publish/list_dependents", oid=old.oid, own_view=view)]
+        return [name for name, _ in self.engine.query("work/publish/list_dependents", oid=old.oid, own_view=view)]
 
     def _fill(self, staging: Relation, release: Relation, wait: float) -> Publication:
         """Replace the rows of the old table; other snapshots go on seeing all the old rows."""
@@ -284,11 +285,11 @@ class PostgresPublisher(Publisher):
                     raise ConflictError(f"{release} was altered meanwhile; nothing was published. Run again.")
                 if compared.old.persistence != "p":
                     raise PolicyError(f"{release} is UNLOGGED, a crash would empty it: SET LOGGED first.")
-                self.engine.run("publish/keep_scan_order")
-                self.engine.run("publish/delete_rows", table=release)
-                self.engine.run("publish/insert_rows", table=release, staging=staging)
+                self.engine.run("work/publish/keep_scan_order")
+                self.engine.run("work/publish/delete_rows", table=release)
+                self.engine.run("work/publish/insert_rows", table=release, staging=staging)
                 self._check_filled(staging, release, compared.old.rows_may_be_altered)
-                self.engine.run("publish/drop_table", table=staging)
+                self.engine.run("work/publish/drop_table", table=staging)
         except SqlanonError as error:
             _explain(release, error)
             raise
@@ -296,12 +297,12 @@ class PostgresPublisher(Publisher):
 
     def _check_filled(self, staging: Relation, release: Relation, thorough: bool) -> None:
         """Triggers and rules may have dropped or altered rows on their way."""
-        self.engine.run("publish/fire_deferred")
+        self.engine.run("work/publish/fire_deferred")
         (staged,) = self.engine.query_one("count_rows", table=staging)
         (published,) = self.engine.query_one("count_rows", table=release)
         differences = abs(staged - published)
         if thorough and not differences:
-            (differences,) = self.engine.query_one("publish/count_differences", table=release, staging=staging)
+            (differences,) = self.engine.query_one("work/publish/count_differences", table=release, staging=staging)
         if differences:
             raise ConflictError(
                 f"Triggers or rules of {release} altered the rows on their way ({differences} differences); nothing was"
@@ -310,17 +311,17 @@ class PostgresPublisher(Publisher):
 
     def _compare(self, staging: Relation, release: Relation) -> Comparison:
         old, new = self._existing(release), self._existing(staging)
-        dependents = self.engine.query("publish/list_dependents", oid=old.oid, own_view=0)
-        properties = self.engine.query("publish/list_properties", oid=old.oid, staging=new.oid)
+        dependents = self.engine.query("work/publish/list_dependents", oid=old.oid, own_view=0)
+        properties = self.engine.query("work/publish/list_properties", oid=old.oid, staging=new.oid)
         keepsakes = [*(name for name, _ in dependents), *(name for (name,) in properties)]
         if not old.owner_can_be_given:
             keepsakes.append("its owner")
-        columns = [self.engine.query("publish/list_row_type", oid=oid) for oid in (old.oid, new.oid)]
+        columns = [self.engine.query("work/publish/list_row_type", oid=oid) for oid in (old.oid, new.oid)]
         stale = tuple(name for name, materialized in dependents if materialized)
         return Comparison(old, tuple(keepsakes), stale, columns[0] == columns[1])
 
     def _describe(self, relation: Relation) -> Table | None:
-        rows = self.engine.query("publish/describe_table", name=Text(str(relation)))
+        rows = self.engine.query("work/publish/describe_table", name=Text(str(relation)))
         return Table(*rows[0]) if rows else None
 
     def _existing(self, relation: Relation) -> Table:
@@ -335,8 +336,8 @@ class PostgresPublisher(Publisher):
             raise EngineError(f"{staging} is not an ordinary, logged table; nothing was published.")
 
     def _lock(self, relation: Relation, mode: str, wait: float) -> None:
-        self.engine.query("publish/set_lock_timeout", milliseconds=max(1, round(wait * 1000)))
-        self.engine.run("publish/lock_table", table=relation, mode=Markup(mode))
+        self.engine.query("work/publish/set_lock_timeout", milliseconds=max(1, round(wait * 1000)))
+        self.engine.run("work/publish/lock_table", table=relation, mode=Markup(mode))
 
     def _older_transactions_end(self, wait: float) -> bool:
         """Wait until no transaction of others is left that runs now; whether that came true in time."""
@@ -348,7 +349,7 @@ class PostgresPublisher(Publisher):
         return not older
 
     def _transactions(self) -> set[str]:
-        return {name for (name,) in self.engine.query("publish/list_transactions")}
+        return {name for (name,) in self.engine.query("work/publish/list_transactions")}
 
 
 def sqlstate(error: SqlanonError) -> str | None:

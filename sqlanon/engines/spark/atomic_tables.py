@@ -55,10 +55,10 @@ class AtomicTables:
         query = macro("versions.query", [Identifier(column.name) for column in self._engine.columns(staging)], staging)
         with publishing():
             self._engine.run_there(
-                "publish/replace_table",
+                "work/publish/replace_table",
                 table=release,
                 provider=Identifier(self._format),
                 query=query,
                 replace=replace,
             )
-        self._engine.run_there("engine/drop_table", table=staging)
+        self._engine.run_there("engines/drop_table", table=staging)

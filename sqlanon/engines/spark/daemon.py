@@ -15,7 +15,7 @@ NEEDED = (
     "sqlanon.engines.spark.tasks",
     "sqlanon.measures.coded_figures",
     "sqlanon.algorithms.placement",
-    "sqlanon.algorithms.tree.mondrian",
+    "sqlanon.algorithms.tree.partitioning",
     "sqlanon.algorithms.lattice.search",
 )
 """Modules that works name when they are unpickled, which load all others."""

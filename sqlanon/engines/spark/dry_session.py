@@ -73,7 +73,7 @@ class SparkDrySession(DrySession):
     def describe(
         self, statement: Statement, made: Iterable[Relation], columns: Columns
     ) -> list[tuple[Any, ...]] | None:
-        if statement.name != "engine/describe_relation":
+        if statement.name != "engines/describe_relation":
             return None
         known = next((one for one in made if str(one) in statement.text), None)
         return None if known is None else [(json.dumps(_described(known, columns(known))),)]

@@ -229,13 +229,13 @@ class SparkEngine(Engine):
             if work := named_in(line):
                 self._drop_table(work[0])
             else:
-                super().execute(Statement("engine/drop_table", line.strip()))
+                super().execute(Statement("engines/drop_table", line.strip()))
         return -1
 
     def _drop_table(self, name: str) -> None:
-        left = self._guarded("engine/drop_table", lambda: self._tables.drop(name))
+        left = self._guarded("engines/drop_table", lambda: self._tables.drop(name))
         if left is not None:
-            super().execute(self._renderer.of(Place.SPARK)("engine/forget_table", table=left))
+            super().execute(self._renderer.of(Place.SPARK)("engines/forget_table", table=left))
 
     def cancel(self) -> None:
         self._tables.home.cancel()
@@ -382,9 +382,9 @@ class SparkEngine(Engine):
     def _list_named(self, prefix: Relation) -> list[MadeRelation]:
         schema = Identifier(prefix.schema or self.home().schema or "")
         names = Text(f"{prefix.name}*")
-        views = self.query("engine/list_views_named", schema=schema, prefix=names)
+        views = self.query("engines/list_views_named", schema=schema, prefix=names)
         tables = [
-            one for one in self.query("engine/list_tables_named", schema=schema, prefix=names) if one not in views
+            one for one in self.query("engines/list_tables_named", schema=schema, prefix=names) if one not in views
         ]
         return [
             MadeRelation(Relation(name, at, prefix.catalog), is_view)
@@ -429,15 +429,15 @@ class SparkEngine(Engine):
         return Relation(*map(str.lower, reversed(named.parts))) if named.catalog == OWN_CATALOG else named
 
     def home(self) -> Relation:
-        catalog, schema = self.query_one("engine/locate_schema")
+        catalog, schema = self.query_one("engines/locate_schema")
         return Relation("", schema, catalog)
 
     def relations(self) -> list[Relation]:
         catalog = self.home().catalog
         return [
             Relation(name, schema, catalog)
-            for (at,) in self.query("engine/list_schemas")
-            for schema, name, is_temporary in self.query("engine/list_relations", schema=Identifier(at))
+            for (at,) in self.query("engines/list_schemas")
+            for schema, name, is_temporary in self.query("engines/list_relations", schema=Identifier(at))
             if not is_temporary
         ]
 
@@ -471,7 +471,7 @@ class SparkEngine(Engine):
 
     def reads(self, relation: Relation, table: Relation) -> bool:
         """Tell it by the analyzed plan, which names every table that a view reads."""
-        (plan,) = self.query_one("engine/explain_relation", relation=relation)
+        (plan,) = self.query_one("engines/explain_relation", relation=relation)
         named = f"SubqueryAlias {'.'.join(table.parts)}".lower()
         return any(line.strip(" +-:").lower() == named for line in plan.splitlines())
 

@@ -85,7 +85,7 @@ class FilesOfSpark:
             self._view(files, "binaryFile")
         except PolicyError:
             return None
-        (version,) = self._engine.query_there("engine/measure_files", files=files)
+        (version,) = self._engine.query_there("engines/measure_files", files=files)
         return tuple(map(int, version))
 
     def _read_csv(self, relation: Relation, options: ReadOptions) -> FileReading:
@@ -111,7 +111,7 @@ class FilesOfSpark:
             for name, text in zip(names, own, strict=True)
         ]
         self._check_types(texts, listed, options)
-        self._engine.run_there("engine/view_texts", view=relation, texts=texts, columns=listed, empty=Text(_EMPTY))
+        self._engine.run_there("engines/view_texts", view=relation, texts=texts, columns=listed, empty=Text(_EMPTY))
         columns = tuple(_column_as_read(name, options.types.get(name)) for name in names)
         return FileReading(relation, "csv", columns, delimiter, UTF_8, ("",), options)
 
@@ -140,7 +140,7 @@ class FilesOfSpark:
         lines = self._name_view("lines")
         self._view(lines, "text")
         ((foreign, malformed),) = self._engine.query_there(
-            "engine/count_malformed_lines", lines=lines, form=Text(_form_of_line(fields, delimiter))
+            "engines/count_malformed_lines", lines=lines, form=Text(_form_of_line(fields, delimiter))
         )
         if foreign:
             raise PolicyError(f"{self._path}: lines that are not UTF-8: {foreign:,}; convert the file.")
@@ -173,7 +173,7 @@ class FilesOfSpark:
         ]
         if not typed:
             return
-        (counts,) = self._engine.query_there("engine/count_mistyped_values", texts=texts, columns=typed)
+        (counts,) = self._engine.query_there("engines/count_mistyped_values", texts=texts, columns=typed)
         wrong = [
             f"{self._path}: {count:,} values of column {one['name']} are no {kinds[one['name'].name]} (source.types)."
             for one, count in zip(typed, counts, strict=True)
@@ -198,14 +198,14 @@ class FilesOfSpark:
     def _list(self) -> Iterator[str]:
         files = self._name_view("listed")
         self._view(files, "binaryFile")
-        for (path,) in self._engine.query_there("engine/list_files", files=files):
+        for (path,) in self._engine.query_there("engines/list_files", files=files):
             yield path
 
     def _view(self, view: Relation, form: str, options: Sequence[tuple[str, str]] = ()) -> None:
         """Make a temporary view of the files."""
         listed = [(Text(name), Text(value)) for name, value in (("path", self._path), *options)]
         try:
-            self._engine.run_there("engine/view_files", view=view, format=Identifier(form), options=listed)
+            self._engine.run_there("engines/view_files", view=view, format=Identifier(form), options=listed)
         except SqlanonError as error:
             cause = error.__cause__ or error
             if condition_of(cause).startswith("PATH_NOT_FOUND"):
@@ -227,7 +227,7 @@ class FilesOfSpark:
 
 def write_directory(engine: SparkEngine, relation: Relation, path: Path) -> None:
     """Write the rows of a relation as Parquet files of a new directory of this machine, without marks of Spark's."""
-    engine.run_there("engine/write_directory", relation=relation, path=Text(f"file:{path}"))
+    engine.run_there("engines/write_directory", relation=relation, path=Text(f"file:{path}"))
     for written in path.iterdir():
         if written.suffix != _PARQUET:
             engine.files.remove(written)

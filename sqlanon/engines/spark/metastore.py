@@ -79,7 +79,7 @@ class Metastore:
 
     def _describe_schema(self, schema: Relation) -> dict[str, str] | None:
         try:
-            lines = self._engine.query_there("publish/describe_schema", schema=schema)
+            lines = self._engine.query_there("work/publish/describe_schema", schema=schema)
         except EngineError as error:
             if names_nothing(error):
                 return None
@@ -89,7 +89,7 @@ class Metastore:
     def describe(self, relation: Relation) -> dict[str, Any] | None:
         """Describe a table or view as Spark's JSON does; None where there is none."""
         try:
-            ((text,),) = self._engine.query_there("engine/describe_relation", relation=relation)
+            ((text,),) = self._engine.query_there("engines/describe_relation", relation=relation)
         except EngineError as error:
             if names_nothing(error):
                 return None
@@ -129,7 +129,7 @@ class Metastore:
 
     def _lines(self, relation: Relation) -> list[tuple[str, str]] | None:
         try:
-            lines = self._engine.query_there("engine/describe_columns", relation=relation)
+            lines = self._engine.query_there("engines/describe_columns", relation=relation)
         except EngineError as error:
             if names_nothing(error):
                 return None

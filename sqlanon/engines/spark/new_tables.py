@@ -87,7 +87,7 @@ class MetastoreTable(NewTable):
         return self._session.table(self._name)
 
     def drop(self) -> None:
-        self._session.sql(SparkSQL.renderer()("engine/forget_table", table=self._relation).text)
+        self._session.sql(SparkSQL.renderer()("engines/forget_table", table=self._relation).text)
 
 
 class TableOfFiles(NewTable):

@@ -205,7 +205,7 @@ def heap_size(limit: str) -> int:
 def _memory_limit() -> str:
     """Return what DuckDB would take of this machine's memory, or the container's."""
     with contextlib.closing(DuckDBEngine.connect(MEMORY_URL)) as engine:
-        (limit,) = engine.query_one("engine/get_memory_limit")
+        (limit,) = engine.query_one("engines/get_memory_limit")
     return str(limit)
 
 

@@ -118,7 +118,7 @@ class CarriedWork:
         engine = DuckDBEngine.connect(MEMORY_URL, EngineOptions(self.memory, threads, place))
         if self.memory is None:
             limit = f"{_memory_of_task(engine, len(self.works))}KiB"
-            engine.run("engine/set_setting", name=Identifier("memory_limit"), value=Text(limit))
+            engine.run("engines/set_setting", name=Identifier("memory_limit"), value=Text(limit))
         return engine
 
     def _load(self, engine: DuckDBEngine, batches: Iterable[pyarrow.RecordBatch]) -> None:
@@ -131,17 +131,17 @@ class CarriedWork:
         ]
         with received(engine, self.schema.empty_table()):
             for values in tables:
-                engine.run("engine/create_arriving", **values)
+                engine.run("engines/create_arriving", **values)
         for records in _in_chunks(batches):
             with received(engine, records):
                 for number in records.column("relation").unique().to_pylist():
-                    engine.run("engine/insert_arriving", **tables[number], relation=number)
+                    engine.run("engines/insert_arriving", **tables[number], relation=number)
 
     def _read_rows(self, engine: DuckDBEngine, table: RowTable) -> Iterator[pyarrow.RecordBatch]:
         names = [Identifier(name) for name, _ in table.columns]
         width = self.layout.width
         statement = engine.render(
-            "engine/select_whole_numbers",
+            "engines/select_whole_numbers",
             table=engine.temporary(table.name),
             columns=names[:width],
             more=names[width:],
@@ -157,7 +157,7 @@ def _task() -> TaskContext:
 
 def temporary_tables(engine: DuckDBEngine) -> dict[str, int]:
     """List the temporary tables and views by name, with numbers that change when one is replaced."""
-    return {name: int(number) for name, number in engine.query("engine/list_temporary")}
+    return {name: int(number) for name, number in engine.query("engines/list_temporary")}
 
 
 def divide_tables(engine: DuckDBEngine, names: Iterable[str]) -> tuple[tuple[RowTable, ...], list[str]]:
@@ -201,7 +201,7 @@ def _in_chunks(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table
 
 def _memory_of_task(engine: DuckDBEngine, parts: int) -> int:
     """The kilobytes for one of so many tasks, which may all run on this machine at once."""
-    (limit,) = engine.query_one("engine/get_memory_limit")
+    (limit,) = engine.query_one("engines/get_memory_limit")
     own: Any = os.environ.get("PYSPARK_EXECUTOR_MEMORY_MB")
     most = int(own) * 1024 if own else kilobytes(limit) // min(parts, os.cpu_count() or 1)
     return most // _SHARE

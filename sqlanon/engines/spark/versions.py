@@ -78,7 +78,7 @@ class Versions:
 
     def create(self, version: Relation, release: Relation, publishing: Publishing) -> Publication:
         """Show a first version under a name that nothing has."""
-        self._show(version, release, publishing, "publish/create_version_view")
+        self._show(version, release, publishing, "work/publish/create_version_view")
         return Publication(PublishMethod.NEW)
 
     def change(self, version: Relation, release: Relation, publishing: Publishing) -> Publication:
@@ -88,8 +88,10 @@ class Versions:
         if described is None or old is None:
             raise ConflictError(f"{release} was altered meanwhile; nothing was published. Run again.")
         notes = self._keep_comments(described, version)
-        self._engine.run_there("publish/mark_version", version=version, property=_REPLACES, replaced=Text(old.name))
-        self._show(version, release, publishing, "publish/repoint_view")
+        self._engine.run_there(
+            "work/publish/mark_version", version=version, property=_REPLACES, replaced=Text(old.name)
+        )
+        self._show(version, release, publishing, "work/publish/repoint_view")
         return Publication(PublishMethod.SWAP, notes + self._drop_older(old))
 
     def _show(self, version: Relation, release: Relation, publishing: Publishing, template: str) -> None:
@@ -124,7 +126,7 @@ class Versions:
             if comment and {"'", "\\"} <= set(comment):  # no literal of Spark's holds both, but an expression does
                 missing.append(name)
             elif comment and column["name"].lower() in columns:
-                self._engine.run_there("publish/comment_column", table=version, column=name, comment=Text(comment))
+                self._engine.run_there("work/publish/comment_column", table=version, column=name, comment=Text(comment))
         return tuple(f"The comment on {name} holds a quote and a backslash, and could not be kept." for name in missing)
 
     def _drop_older(self, old: Relation) -> tuple[str, ...]:
@@ -136,7 +138,7 @@ class Versions:
             version = self._replaced_by(old)
             while version is not None:
                 older = self._replaced_by(version)
-                self._engine.run_there("engine/drop_table", table=version)
+                self._engine.run_there("engines/drop_table", table=version)
                 version = older
         except (SqlanonError, KeyboardInterrupt) as error:
             return (f"Versions older than {old} could not be dropped and are to be dropped by hand ({error}).",)

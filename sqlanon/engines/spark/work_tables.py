@@ -42,31 +42,33 @@ AT_HOME = (
     "encoding/create_dictionary",
     "encoding/count_equal_values",
     "encoding/measure_range",
-    "tree/decide/",
+    "algorithms/tree/decide/",
+    "methods/partitioning/gain/decide/",
+    "methods/partitioning/sampling/decide/",
 )
 """Templates of statements that are carried out at home, wherever the tables are that they read."""
-WITH_ROWS = ("tree/scan/create_", "tree/scan/gain/create_")
+WITH_ROWS = ("algorithms/tree/scan/create_", "methods/partitioning/gain/scan/create_")
 """Templates of empty tables that Spark makes although they read nothing that is there."""
 COMES_HOME = (
-    "audit/create_classes",
-    "audit/list_values",
+    "report/audit/create_classes",
+    "report/audit/list_values",
     "encoding/create_values",
     "encoding/create_keyed_",
     "encoding/create_domain",
-    "rules/create_failing",
-    "rules/create_used",
+    "releases/rules/create_failing",
+    "releases/rules/create_used",
     "staging/create_known",
     "staging/create_means",
     "staging/create_sets",
     "staging/measure_leaves",
-    "tree/scan/measure_",
-    "tree/scan/count_",
-    "tree/scan/gain/count_",
-    "tree/scan/gain/number_",
-    "tree/scan/sampling/count_",
+    "algorithms/tree/scan/measure_",
+    "algorithms/tree/scan/count_",
+    "methods/partitioning/gain/scan/count_",
+    "methods/partitioning/gain/scan/number_",
+    "methods/partitioning/sampling/scan/count_",
 )
 """Templates of tables that Spark works out and that are kept at home; all others that it makes stay with the rows."""
-OF_NODES = "tree/scan/"
+OF_NODES = ("algorithms/tree/scan/", "methods/partitioning/gain/scan/", "methods/partitioning/sampling/scan/")
 """Templates of those that have a line for each node, bin or value of one: little is shuffled for them."""
 
 
@@ -220,7 +222,7 @@ class WorkTables:
 
     def frame(self, name: str, columns: Sequence[Identifier] | None = None) -> DataFrame:
         """Return a table of Spark's, or those of its columns that are listed."""
-        frame = self._session.sql(self._renderer("engine/select_table", table=self._named_by_spark(name)).text)
+        frame = self._session.sql(self._renderer("engines/select_table", table=self._named_by_spark(name)).text)
         if columns is None:
             return frame
         listed = {column.name for column in columns}
@@ -228,7 +230,7 @@ class WorkTables:
 
     def fetch_home(self, name: str) -> pyarrow.Table:
         """Return a table that is at home."""
-        statement = self.home.render("engine/select_table", table=Relation(name, *_HOME[::-1]))
+        statement = self.home.render("engines/select_table", table=Relation(name, *_HOME[::-1]))
         return self.home.driver_connection.sql(statement.text).to_arrow_table()
 
     def keep_home(self, name: str, table: pyarrow.Table) -> None:
@@ -236,7 +238,7 @@ class WorkTables:
         connection = self.home.driver_connection
         connection.register(_ARRIVED.name, table)
         try:
-            self.home.run("engine/keep_arrived", table=Relation(name, *_HOME[::-1]), arrived=_ARRIVED)
+            self.home.run("engines/keep_arrived", table=Relation(name, *_HOME[::-1]), arrived=_ARRIVED)
         finally:
             connection.unregister(_ARRIVED.name)
         self._at.setdefault(name, set()).add(Place.HOME)
@@ -271,7 +273,7 @@ class WorkTables:
         """Drop a table at home, and what was sent of it; returns the one that Spark made, and is to drop."""
         places = self._at.pop(name, set())
         if Place.HOME in places:
-            self.home.run("engine/drop_table", table=Relation(name, *_HOME[::-1]))
+            self.home.run("engines/drop_table", table=Relation(name, *_HOME[::-1]))
         if (files := self._of_files.pop(name, None)) is not None:
             files.drop()
             return None

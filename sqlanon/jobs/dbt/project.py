@@ -86,7 +86,7 @@ class ProjectText:
             "recoding": Markup(self.select),
         }
         if self.wanted.on_violation == "error":
-            return self._model(self._written("dbt/recode_rows", **values), recodes=True)
+            return self._model(self._written("jobs/dbt/recode_rows", **values), recodes=True)
         class_column = class_column_name(self.columns)
         staged = CountedRows(Relation("staged"))
         rows = macro("relations.number_of_rows", staged.table)
@@ -94,7 +94,7 @@ class ProjectText:
             self.engine, (lambda _: staged, class_column), self.columns, self.models, (self._most, rows)
         )
         text = self._written(
-            "dbt/recode_and_suppress",
+            "jobs/dbt/recode_and_suppress",
             **values,
             class_column=class_column,
             keys=self._keys(self._regions) or [1],
@@ -106,7 +106,9 @@ class ProjectText:
     def _published(self) -> str:
         rest = [column for column in self.columns if column.name not in self.regions]
         keys = self._keys([*self._regions, *rest])
-        text = self._written("dbt/publish_rows", names=names_of(self.columns), staged=self.here[1], keys=keys or [1])
+        text = self._written(
+            "jobs/dbt/publish_rows", names=names_of(self.columns), staged=self.here[1], keys=keys or [1]
+        )
         return self._model(text, recodes=False)
 
     def _model(self, text: str, *, recodes: bool) -> str:
@@ -122,7 +124,7 @@ class ProjectText:
         zoned = any(one.kind is Kind.TIMESTAMPTZ for one in self.stored.attributes)
         traits = self.engine.traits
         settings = {**traits.settings, **(traits.zone_settings if zoned else {})}
-        return [self._written("dbt/apply_setting", name=Markup(n), value=Markup(v)) for n, v in settings.items()]
+        return [self._written("jobs/dbt/apply_setting", name=Markup(n), value=Markup(v)) for n, v in settings.items()]
 
     # --- tests
 
@@ -146,7 +148,7 @@ class ProjectText:
         )
         keys = [comparable(self.engine, Markup(Identifier(c.name)), c.kind) for c in self._regions]
         return self._written(
-            "dbt/list_violating",
+            "jobs/dbt/list_violating",
             table=self.here[1],
             columns=keys or [0],
             keys=[Identifier(f"q{place}") for place in range(len(keys) or 1)],
@@ -164,7 +166,7 @@ class ProjectText:
         unmatched = find_unmatched(self.engine, self.plan.policy, self.stored.attributes)
         suppresses = self.wanted.on_violation == "suppress"
         return self._written(
-            "dbt/check_rows",
+            "jobs/dbt/check_rows",
             source=self.here[0],
             staged=self.here[1],
             no_rows=Text(f"{source} holds no rows."),

@@ -77,7 +77,7 @@ def _compare_tables(compared: Compared, tables: Sequence[tuple[int, ...]]) -> tu
     sizes, differences = [0] * len(columns), list[int]()
     for portion in portions(tables, _TABLES):
         counted = compared.engine.query(
-            "masking/compare_contingency_tables",
+            "measures/masking/compare_contingency_tables",
             source=compared.source,
             release=compared.release,
             columns=columns,
@@ -98,7 +98,7 @@ def _compare_rows(compared: Compared, rows: int) -> dict[str, tuple[float, float
     for portion in portions(compared.categories, _COLUMNS):
         columns = [{"before": one.before, "after": one.after} for one in portion]
         for place, changed, unknown in compared.engine.query(
-            "masking/compare_categories", paired=compared.paired, columns=columns, scale=scale
+            "measures/masking/compare_categories", paired=compared.paired, columns=columns, scale=scale
         ):
             column = portion[place]
             distance = _ordinal_distance(compared, column, rows) if column.order else int(changed) / rows
@@ -111,7 +111,7 @@ def _ordinal_distance(compared: Compared, column: ComparedColumn, rows: int) -> 
     ranks = {category: rank for rank, category in enumerate(column.order)}
     total, unknown = 0.0, 0
     for before, after, n in compared.engine.query(
-        "masking/count_changes", paired=compared.paired, before=column.before, after=column.after
+        "measures/masking/count_changes", paired=compared.paired, before=column.before, after=column.after
     ):
         unknown += any(value is not None and value not in ranks for value in (before, after))
         if before is not None and after is not None:

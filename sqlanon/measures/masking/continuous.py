@@ -74,7 +74,9 @@ def measure_statistics(engine: Engine, rows: Markup, values: Sequence[Markup], r
     products: dict[_Pair, _Products] = {}
     for portion in portions(pairs, _PAIRS):
         asked = [{"left": a, "right": b, "is_partial": a != b and _is_partial(ranges, a, b)} for a, b in portion]
-        _, *sums = engine.query_one("masking/measure_power_sums", rows=rows, columns=scaled, ends=ends, pairs=asked)
+        _, *sums = engine.query_one(
+            "measures/masking/measure_power_sums", rows=rows, columns=scaled, ends=ends, pairs=asked
+        )
         figures = iter(map(int, sums))
         each = [(next(figures), next(figures)) for _ in values]
         means = tuple(Fraction(total, max(known, 1) * UNIT) for known, total in each)
@@ -145,7 +147,9 @@ def measure_differences(compared: Compared, before: Ranges, after: Ranges) -> li
             {"before": one.before, "after": one.after, "step": 1 / step}
             for (one, _, _), step in zip(portion, steps, strict=True)
         ]
-        _, *sums = compared.engine.query_one("masking/measure_differences", paired=compared.paired, columns=columns)
+        _, *sums = compared.engine.query_one(
+            "measures/masking/measure_differences", paired=compared.paired, columns=columns
+        )
         for number, step in enumerate(map(Fraction, steps)):
             known, absolute, squared, relative = sums[4 * number : 4 * number + 4]
             sizes = Fraction(int(absolute), UNIT) * step, Fraction(int(squared), UNIT) * step**2

@@ -36,7 +36,7 @@ def link_groups(
     if not columns:
         return None
     rows, nearest, blind = compared.engine.query_one(
-        "masking/link_groups",
+        "measures/masking/link_groups",
         columns=columns,
         ends=ends,
         group_of_source=groups.source,
@@ -58,7 +58,7 @@ def _linkage(compared: Compared, statistics: tuple[Statistics, Statistics], samp
     if not columns:
         return None
     rows, nearest, picked, blind = compared.engine.query_one(
-        "masking/link_rows",
+        "measures/masking/link_rows",
         columns=columns,
         ends=ends,
         source=compared.source,
@@ -119,7 +119,7 @@ def _intervals(compared: Compared, after: Ranges, release: Statistics, sample: i
         for place, (one, released) in enumerate(ranged)
     ]
     measured = compared.engine.query(
-        "masking/measure_intervals",
+        "measures/masking/measure_intervals",
         columns=columns,
         ends=[released.end(one.after) for one, released in ranged],
         **_sampled(compared, sample),

@@ -76,7 +76,7 @@ def _require_keys(compared: Compared, link: Link) -> None:
     )
     problems = []
     for side, rows, keys in sides:
-        (shared,) = compared.engine.query_one("masking/count_shared_keys", rows=rows, keys=keys)
+        (shared,) = compared.engine.query_one("measures/masking/count_shared_keys", rows=rows, keys=keys)
         if shared:
             problems.append(
                 f"Rows can't be paired by {names}: {int(shared):,} rows of the {side} share it with another. Name"

@@ -25,7 +25,7 @@ _GRAIN = 10  # bits of an origin, in terms of the range: with few, differences f
 class NumberRange:
     """A column's numbers: how many are known, whether they are all equal, and a scale for them.
 
-    Statements hold no number of the data: they find the origin and the width by themselves (`masking/ends`).
+    Statements hold no number of the data: they find the origin and the width by themselves (`measures/masking/ends`).
     grain: a power of two; origin: the greatest multiple of it that is not above any number.
     scale: a power of two, at least the distance of each number from the origin.
     """
@@ -77,7 +77,9 @@ def measure_ranges(engine: Engine, rows: Markup, values: Sequence[Markup], names
     counted, measured = 0, list[NumberRange]()
     problems: list[str] = []
     for portion in portions(list(zip(names, values, strict=True)), _COLUMNS) or [[]]:
-        counted, *each = engine.query_one("masking/measure_ranges", rows=rows, columns=[value for _, value in portion])
+        counted, *each = engine.query_one(
+            "measures/masking/measure_ranges", rows=rows, columns=[value for _, value in portion]
+        )
         for (name, _), (known, odd, low, high) in zip(portion, _by(4, each), strict=True):
             measured.append(_range(int(known), low, high))
             if odd:

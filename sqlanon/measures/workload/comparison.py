@@ -111,7 +111,9 @@ def _read_source(
     wanted: dict[str, Any] = {"rows": table, "columns": values, "joins": joins}
     if rows > sample:
         wanted |= {"limit": sample, "digested": macro("values.line_of_columns", range(len(values)))}
-    sampled = engine.query("workload/sample_rows" if rows > sample else "workload/read_rows", **wanted)
+    sampled = engine.query(
+        "measures/workload/sample_rows" if rows > sample else "measures/workload/read_rows", **wanted
+    )
     kinds = {name: column.kind for name, column in columns.items()}
     texts = [tuple(None if value is None else str(value) for value in row) for row in sampled]
     return _SourceTexts(kinds, readers, texts, is_sample=rows > sample)
@@ -123,12 +125,12 @@ def _reader(
     labels = order = None
     if built is not None:
         levels = list(range(built.height))
-        listed = engine.query("workload/list_labels", hierarchy=built.table, levels=levels)
+        listed = engine.query("measures/workload/list_labels", hierarchy=built.table, levels=levels)
         labels = {str(label): (int(first), int(last)) for label, first, last in listed}
     elif column.kind is Kind.ENUM:
         text = text_of(engine.render, Markup(Identifier("v")), column.kind, column.type)
         value = Identifier(column.name)
-        listed = engine.query("workload/list_values", rows=table, value=value, text=text)
+        listed = engine.query("measures/workload/list_values", rows=table, value=value, text=text)
         order = {str(text): place for place, (text,) in enumerate(listed)}
     return Reader(column.kind, labels, order, has_groups=attribute.hierarchy is not None)
 
@@ -164,7 +166,7 @@ def _read_classes(
     columns = {column.name: column for column in engine.columns(table)}
     names = [released for name, one in quasi.items() for released in released_names(name, one)]
     cells = [_text(engine, columns[name]) for name in names]
-    classes = engine.query("workload/list_classes", rows=table, cells=cells)
+    classes = engine.query("measures/workload/list_classes", rows=table, cells=cells)
     ordered = sorted(classes, key=lambda row: [(cell is not None, cell or "") for cell in row[:-1]])
     return [tuple(row[:-1]) for row in ordered], np.array([int(row[-1]) for row in ordered], dtype=np.int64)
 

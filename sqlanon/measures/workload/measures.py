@@ -100,7 +100,7 @@ def measure_whole(engine: Engine, view: View, rows: int, *, lacking: bool = Fals
     whole = Whole(rows, _counts(engine, view) if lacking else None)
     if view.number is None:
         return whole
-    low, high = engine.query_one("workload/measure_span", rows=view.rows, number=view.number)
+    low, high = engine.query_one("measures/workload/measure_span", rows=view.rows, number=view.number)
     if low is None:
         return whole
     _, exponent = math.frexp(high - low)
@@ -123,7 +123,7 @@ def measure(engine: Engine, view: View, whole: Whole) -> Measures:
     scale = logarithm_scale(whole.rows)
     keys = view.keys or (0,)
     _, rows, unknown = engine.query_one(
-        "workload/measure_information", rows=view.rows, keys=keys, value=view.value, scale=scale
+        "measures/workload/measure_information", rows=view.rows, keys=keys, value=view.value, scale=scale
     )
     if rows != whole.rows:
         unknown += _information(_lacking(engine, view, whole.counts or {}), scale)
@@ -139,7 +139,7 @@ def _error(engine: Engine, view: View, whole: Whole, all_rows: PowerSums) -> flo
 
 def _power_sums(engine: Engine, view: View, whole: Whole) -> PowerSums:
     values: dict[str, Any] = {"rows": view.rows, "keys": view.keys or (0,), "number": view.number}
-    sums = engine.query_one("workload/measure_squares", **values, least=whole.least, steps=whole.steps)
+    sums = engine.query_one("measures/workload/measure_squares", **values, least=whole.least, steps=whole.steps)
     return PowerSums(*(int(value) for value in sums))
 
 
@@ -154,7 +154,7 @@ def _lacking(engine: Engine, view: View, counts: Mapping[str | None, int]) -> Ma
 
 def _counts(engine: Engine, view: View) -> Counter[str | None]:
     return Counter(
-        {value: int(n) for value, n in engine.query("workload/count_values", rows=view.rows, text=view.text)}
+        {value: int(n) for value, n in engine.query("measures/workload/count_values", rows=view.rows, text=view.text)}
     )
 
 

@@ -63,7 +63,7 @@ def create_box_labels(
     numbers = range(first, first + len(values))
     bounded = dimension if attribute.show in (Show.BOUNDS, Show.RANGE) else None
     engine.run(
-        "rules/create_box_labels",
+        "releases/rules/create_box_labels",
         box_labels=table,
         used=used,
         number=attribute.number,
@@ -159,7 +159,7 @@ def show_boxes(
     values = [value for one in box_labels for value in one.values]
     ends = sum(len(shown.ends) for shown in recoding.shown)
     engine.run(
-        "rules/show_boxes",
+        "releases/rules/show_boxes",
         regions=regions,
         observed=recoding.regions,
         names=names,
@@ -172,7 +172,7 @@ def show_boxes(
     engine.analyze(regions)
     wide = workspace.table("boxed_leaves")
     engine.run(
-        "rules/widen_leaves",
+        "releases/rules/widen_leaves",
         wide=wide,
         leaves=recoding.partition.leaves,
         names=names,
@@ -241,13 +241,15 @@ def _fetch(
     names = _Temporary(engine)
     page = names.table("page")
     leaves = stored.tables.leaves
-    engine.run("rules/create_page", page=page, leaves=leaves, attributes=attributes, limit=limit, offset=offset)
+    engine.run(
+        "releases/rules/create_page", page=page, leaves=leaves, attributes=attributes, limit=limit, offset=offset
+    )
     box_labels: list[BoxLabels] = []
     for attribute in attributes:
         first = sum(len(one.values) for one in box_labels)
         box_labels.append(create_box_labels(engine, names, attribute, stored.tables, page, first, None))
     rows = engine.query(
-        "rules/list_cells",
+        "releases/rules/list_cells",
         page=page,
         cells=[value for one in box_labels for value in one.values],
         box_labels=[one.joined for one in box_labels],
@@ -260,5 +262,5 @@ def list_replaced(engine: Engine, stored: StoredRules) -> list[tuple[str, int, s
     """The groups that cuts have replaced by their children: attribute, level, label."""
     assert stored.tables is not None
     names = [a.name for a in stored.attributes]
-    replaced: Sequence[tuple[Any, ...]] = engine.query("rules/list_replaced", segments=stored.tables.segments)
+    replaced: Sequence[tuple[Any, ...]] = engine.query("releases/rules/list_replaced", segments=stored.tables.segments)
     return [(names[int(number)], int(level), str(label)) for number, level, label in replaced]

@@ -49,19 +49,19 @@ def make_tree(engine: Engine, workspace: Workspace, recoding: Recoding, names: R
 def _create_segments(
     engine: Engine, axes: Sequence[Axis], tree: Relation | Markup, segments: Relation, domain: Relation
 ) -> tuple[RuleAttribute, ...]:
-    engine.run("rules/create_segments", segments=segments)
-    engine.run("rules/create_domain", domain=domain)
+    engine.run("releases/rules/create_segments", segments=segments)
+    engine.run("releases/rules/create_domain", domain=domain)
     for axis in axes:
         if axis.field.coding.hierarchy is None:
-            engine.run("rules/add_cuts", segments=segments, tree=tree, **_values(axis), **_unlisted(axis))
+            engine.run("releases/rules/add_cuts", segments=segments, tree=tree, **_values(axis), **_unlisted(axis))
         else:
             _add_groups(engine, axis, tree, segments)
     engine.analyze(segments)
-    counts = dict(engine.query("rules/count_segments", segments=segments))
+    counts = dict(engine.query("releases/rules/count_segments", segments=segments))
     attributes = tuple(_attribute(axis, int(counts[axis.number])) for axis in axes)
     for axis, attribute in zip(axes, attributes, strict=True):
         if attribute.listed:
-            engine.run("rules/add_domain", domain=domain, segments=segments, **_values(axis))
+            engine.run("releases/rules/add_domain", domain=domain, segments=segments, **_values(axis))
     return attributes
 
 
@@ -106,7 +106,7 @@ def _add_groups(engine: Engine, axis: Axis, tree: Relation | Markup, segments: R
     for level, shift in enumerate(hierarchy.shifts[:-1]):  # of levels with the same groups, the lowest names them
         widths.setdefault(shift, {"number": level, "shift": shift, "width": 1 << shift})
     engine.run(
-        "rules/add_groups",
+        "releases/rules/add_groups",
         segments=segments,
         tree=tree,
         number=axis.number,
@@ -140,33 +140,35 @@ class _Boxes:
     def make(self, tree: Relation | Markup) -> None:
         """Go down the tree, in one statement whatever its depth, and keep nodes and leaves."""
         mapped, boxes = self.workspace.table("rule_tree"), self.workspace.table("boxes")
-        self.engine.run("rules/create_nodes", nodes=self.nodes)
-        self.engine.run("rules/create_leaves", leaves=self.leaves, attributes=self.attributes)
-        self.engine.run("rules/map_tree", mapped=mapped, tree=tree, segments=self.segments)
+        self.engine.run("releases/rules/create_nodes", nodes=self.nodes)
+        self.engine.run("releases/rules/create_leaves", leaves=self.leaves, attributes=self.attributes)
+        self.engine.run("releases/rules/map_tree", mapped=mapped, tree=tree, segments=self.segments)
         self.engine.analyze(mapped)
-        self.engine.run("rules/create_boxes", boxes=boxes, mapped=mapped, attributes=self.attributes)
+        self.engine.run("releases/rules/create_boxes", boxes=boxes, mapped=mapped, attributes=self.attributes)
         self.engine.analyze(boxes)
         self.workspace.drop(mapped)
-        self.engine.run("rules/add_nodes", nodes=self.nodes, boxes=boxes, attributes=self.attributes)
+        self.engine.run("releases/rules/add_nodes", nodes=self.nodes, boxes=boxes, attributes=self.attributes)
         values = {"leaves": self.leaves, "boxes": boxes, "regions": self.regions}
-        self.engine.run("rules/add_leaves", attributes=self.attributes, stand_ins=self.stand_ins, **values)
+        self.engine.run("releases/rules/add_leaves", attributes=self.attributes, stand_ins=self.stand_ins, **values)
         if self.has_empty_leaves:
-            self.engine.run("rules/add_empty_leaves", attributes=self.attributes, stand_ins=self.stand_ins, **values)
+            self.engine.run(
+                "releases/rules/add_empty_leaves", attributes=self.attributes, stand_ins=self.stand_ins, **values
+            )
         if self.names is not None:
-            self.engine.run("rules/name_leaves", names=self.names, boxes=boxes, regions=self.regions)
+            self.engine.run("releases/rules/name_leaves", names=self.names, boxes=boxes, regions=self.regions)
             self.engine.analyze(self.names)
         if any(a.height is not None for a in self.attributes):
             self._close_gaps(boxes)
-        (depth,) = self.engine.query_one("rules/measure_depth", boxes=boxes)
+        (depth,) = self.engine.query_one("releases/rules/measure_depth", boxes=boxes)
         self.depth = int(depth)
         self.workspace.drop(boxes)
 
     def _close_gaps(self, boxes: Relation) -> None:
         gaps = self.workspace.table("gaps")
-        self.engine.run("rules/create_gaps", gaps=gaps, boxes=boxes, attributes=self.attributes)
-        self.engine.run("rules/add_gap_nodes", nodes=self.nodes, gaps=gaps)
+        self.engine.run("releases/rules/create_gaps", gaps=gaps, boxes=boxes, attributes=self.attributes)
+        self.engine.run("releases/rules/add_gap_nodes", nodes=self.nodes, gaps=gaps)
         values = {"leaves": self.leaves, "gaps": gaps, "boxes": boxes, "attributes": self.attributes}
-        self.engine.run("rules/add_gap_leaves", stand_ins=self.stand_ins, **values)
+        self.engine.run("releases/rules/add_gap_leaves", stand_ins=self.stand_ins, **values)
         self.workspace.drop(gaps)
 
 
@@ -189,9 +191,9 @@ def require_partition(
     """
     followed = workspace.table("followed")
     values = {"followed": followed, "nodes": rules.nodes, "attributes": attributes}
-    engine.run("rules/follow_tree", **values)
+    engine.run("releases/rules/follow_tree", **values)
     engine.analyze(followed)
-    torn, strays, orphans = engine.query_one("rules/count_torn", rules=rules.leaves, **values)
+    torn, strays, orphans = engine.query_one("releases/rules/count_torn", rules=rules.leaves, **values)
     workspace.drop(followed)
     if torn or strays or orphans:
         raise VerificationError(
@@ -238,15 +240,15 @@ def levels_record(
 def make_cuts(engine: Engine, workspace: Workspace, partition: Partition) -> RuleTables:
     """The cuts of a partition, as the groups that have been replaced: `segments` of level and label."""
     tables = RuleTables.of([workspace.table(f"rule_{name}") for name in NAMES], depth=0)
-    engine.run("rules/create_segments", segments=tables.segments)
-    engine.run("rules/create_domain", domain=tables.domain)
-    engine.run("rules/create_nodes", nodes=tables.nodes)
-    engine.run("rules/create_leaves", leaves=tables.leaves, attributes=())
+    engine.run("releases/rules/create_segments", segments=tables.segments)
+    engine.run("releases/rules/create_domain", domain=tables.domain)
+    engine.run("releases/rules/create_nodes", nodes=tables.nodes)
+    engine.run("releases/rules/create_leaves", leaves=tables.leaves, attributes=())
     for axis in partition.axes:
         hierarchy = axis.field.coding.hierarchy
         assert hierarchy is not None
         engine.run(
-            "rules/add_replaced",
+            "releases/rules/add_replaced",
             segments=tables.segments,
             leaves=partition.leaves,
             axis=axis,

@@ -52,7 +52,7 @@ def divide_rows(engine: Engine, workspace: Workspace, coded: CodedTable, rules: 
 def _divide_by_tree(engine: Engine, workspace: Workspace, coded: CodedTable, rules: StoredRules) -> Partition:
     assert rules.tables is not None
     routed = route(engine, workspace, coded, rules.attributes, rules.tables)
-    assigned = _select(engine, "rules/select_assigned", rows=routed.rows, words=coded.word_columns, used=None)
+    assigned = _select(engine, "releases/rules/select_assigned", rows=routed.rows, words=coded.word_columns, used=None)
     return partition_of(engine, workspace, coded, assigned, rounds=0)
 
 
@@ -112,7 +112,7 @@ def show_regions(
     """Create the cells that every leaf with rows shows of them."""
     used = workspace.table("used")
     values = {"routed": routed.rows, "routes": routed.routes, "odd": routed.odd}
-    engine.run("rules/create_used", used=used, leaves=rules.leaves, attributes=attributes, **values)
+    engine.run("releases/rules/create_used", used=used, leaves=rules.leaves, attributes=attributes, **values)
     engine.analyze(used)
     workspace.drop(routed.routes)
     axes = (Axis(n, field) for n, field in enumerate(coded.quasi_identifiers))
@@ -121,7 +121,7 @@ def show_regions(
     regions = workspace.table("regions")
     cells = [cell for one in box_labels for cell in one.values]
     engine.run(
-        "rules/create_regions",
+        "releases/rules/create_regions",
         regions=regions,
         used=used,
         box_labels=[one.joined for one in box_labels],
@@ -137,7 +137,7 @@ def _assigned(engine: Engine, coded: CodedTable, routed: Routed, used: Relation)
     """Rows with the number of what they show."""
     if not routed.odd:
         return routed.rows
-    return _select(engine, "rules/select_assigned", rows=routed.rows, words=coded.word_columns, used=used)
+    return _select(engine, "releases/rules/select_assigned", rows=routed.rows, words=coded.word_columns, used=used)
 
 
 def _select(engine: Engine, template: str, **values: Any) -> Markup:
@@ -153,9 +153,9 @@ def apply_cuts(engine: Engine, workspace: Workspace, coded: CodedTable, rules: R
     leaves, routed = workspace.table("leaves"), workspace.table("routed")
     heights = [axis.field.coding.hierarchy.height for axis in axes if axis.field.coding.hierarchy]
     values = {"rows": coded.rows, "axes": axes, "tables": tables, "leaves": leaves}
-    engine.run("rules/create_cut_classes", heights=heights, **values)
+    engine.run("releases/rules/create_cut_classes", heights=heights, **values)
     engine.analyze(leaves)
-    engine.run("rules/assign_cut_rows", routed=routed, carried=carried("r", coded.word_columns), **values)
+    engine.run("releases/rules/assign_cut_rows", routed=routed, carried=carried("r", coded.word_columns), **values)
     engine.analyze(routed)
     workspace.drop(*tables)
     return Partition(axes, leaves, routed, 0)
@@ -165,7 +165,7 @@ def _create_levels(engine: Engine, workspace: Workspace, axis: Axis, segments: R
     hierarchy, table = axis.field.coding.hierarchy, workspace.table("code_levels", axis.number)
     assert hierarchy is not None
     engine.run(
-        "rules/create_code_levels",
+        "releases/rules/create_code_levels",
         levels=table,
         dictionary=hierarchy.table,
         segments=segments,
@@ -197,7 +197,7 @@ class Suppression:
 
     def run(self) -> int:
         """The rows of all classes that fail."""
-        self.engine.run("rules/create_suppressed", suppressed=self.table)
+        self.engine.run("releases/rules/create_suppressed", suppressed=self.table)
         suppressed, failing = 0, self._failing(0)
         while failing and (suppressed := suppressed + failing) < self.rows:
             failing = self._failing(suppressed) if self.models_compare else 0
@@ -213,14 +213,14 @@ class Suppression:
         failing = self.workspace.table("failing")
         rows = self.rows - (suppressed if self.omits else 0)
         self.engine.run(
-            "rules/create_failing",
+            "releases/rules/create_failing",
             failing=failing,
             regions=self.applied.regions,
             suppressed=self.table,
             measures=[Markup(text) for text in self._render_measures(rows)],
         )
-        classes, failing_rows = self.engine.query_one("rules/count_suppressed", classes=failing)
-        self.engine.run("rules/add_suppressed", suppressed=self.table, failing=failing)
+        classes, failing_rows = self.engine.query_one("releases/rules/count_suppressed", classes=failing)
+        self.engine.run("releases/rules/add_suppressed", suppressed=self.table, failing=failing)
         self.classes += int(classes)
         self.workspace.drop(failing, *self.domains)
         return int(failing_rows)
@@ -249,8 +249,8 @@ class Suppression:
         """The rows of the classes that are not suppressed, or the AVS groups of these classes."""
         kept = {"assigned": self.applied.assigned, "regions": self.applied.regions, "suppressed": self.table}
         if field is None:
-            return _select(self.engine, "rules/select_kept_rows", **kept)
-        return _select(self.engine, "rules/count_kept_groups", word=field[0], mask=field[1], **kept)
+            return _select(self.engine, "releases/rules/select_kept_rows", **kept)
+        return _select(self.engine, "releases/rules/count_kept_groups", word=field[0], mask=field[1], **kept)
 
     def release(self, stars: bool, ends: Sequence[Identifier] = ()) -> Relation:
         """The regions without those of suppressed classes, or with stars in their place; `ends` are kept too."""
@@ -261,7 +261,7 @@ class Suppression:
                 cells.append({"name": cell_name(number), "is_label": shown.show is Show.LABEL})
                 number += 1
         self.engine.run(
-            "rules/release_regions",
+            "releases/rules/release_regions",
             released=released,
             regions=self.applied.regions,
             suppressed=self.table,
@@ -283,7 +283,7 @@ def complete(search: Suppression, suppressed: int, most: int) -> int:
     domains = create_domains(engine, workspace, coded, search.models)
     tuples = workspace.table("tuples")
     engine.run(
-        "rules/create_tuples",
+        "releases/rules/create_tuples",
         tuples=tuples,
         assigned=search.applied.assigned,
         regions=search.applied.regions,
@@ -294,7 +294,7 @@ def complete(search: Suppression, suppressed: int, most: int) -> int:
     base = FrequencySet(tuples, (), count_tuples(engine, tuples, -1))
     sets = FrequencySets(engine, workspace, coded, task, WholeKeys((), 1), base)
     rows = complete_stars(sets, named_groups(domains), ((), tuples, search.table), suppressed)
-    (classes, _) = engine.query_one("rules/count_suppressed", classes=search.table)
+    (classes, _) = engine.query_one("releases/rules/count_suppressed", classes=search.table)
     search.classes = int(classes)
     workspace.drop(tuples, *(one.domain for one in domains))
     return rows

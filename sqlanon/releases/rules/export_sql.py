@@ -71,7 +71,9 @@ class LevelsSelect:
         keyed: bool = False,
     ) -> str:
         values = {"table": table, "columns": columns, "row_filter": row_filter}
-        return self.rows.render("rules/select_levels", joins=[*joins, *self.rows.joins(keyed=keyed)], **values).text
+        return self.rows.render(
+            "releases/rules/select_levels", joins=[*joins, *self.rows.joins(keyed=keyed)], **values
+        ).text
 
     @cached_property
     def _columns(self) -> list[dict[str, Any]]:
@@ -250,7 +252,7 @@ def labels_view(engine: Engine, stored: StoredRules, run: Run, view: str, releas
     named = Relation.parse(release if release is not None else run.release)
     relation = engine.resolve(named) or engine.traits.stored(named)
     new = engine.traits.stored(Relation.parse(view))
-    statement = engine.render("rules/create_labels_view", view=new, release=relation, columns=columns)
+    statement = engine.render("releases/rules/create_labels_view", view=new, release=relation, columns=columns)
     return statement.text
 
 

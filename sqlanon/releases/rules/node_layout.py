@@ -65,9 +65,13 @@ def read_layout(engine: Engine, attributes: Sequence[RuleAttribute], tables: Rul
     """Read the tree of stored rules; children follow their siblings."""
     segments = {
         (int(attribute), int(segment)): (level, value)
-        for attribute, segment, _, level, value in engine.query("rules/read_segments", segments=tables.segments)
+        for attribute, segment, _, level, value in engine.query(
+            "releases/rules/read_segments", segments=tables.segments
+        )
     }
-    stored = sorted(engine.query("rules/read_table", table=tables.nodes), key=lambda row: (row[2], row[1], row[4]))
+    stored = sorted(
+        engine.query("releases/rules/read_table", table=tables.nodes), key=lambda row: (row[2], row[1], row[4])
+    )
     place_of, children = {0: 0}, defaultdict[int, list[_Stored]](list)
     for place, (node, parent, _, attribute, lo, _) in enumerate(stored, start=1):
         place_of[int(node)] = place

@@ -57,7 +57,7 @@ def route(
         ends = first + LEVELS >= depth
         to = routed if ends else workspace.table("going", first)
         engine.run(
-            "rules/route_rows",
+            "releases/rules/route_rows",
             routed=to,
             rows=rows,
             routes=routes,
@@ -81,15 +81,15 @@ def _create_routes(
     engine: Engine, workspace: Workspace, axes: Sequence[Axis], attributes: Sequence[RuleAttribute], rules: RuleTables
 ) -> Relation:
     marks, routes = workspace.table("marks"), workspace.table("routes")
-    engine.run("rules/create_marks", marks=marks)
+    engine.run("releases/rules/create_marks", marks=marks)
     plain = [(axis, a) for axis, a in zip(axes, attributes, strict=True) if a.height is None]
     if plain:
-        engine.run("rules/add_nulls", marks=marks, numbers=[axis.number for axis, _ in plain])
+        engine.run("releases/rules/add_nulls", marks=marks, numbers=[axis.number for axis, _ in plain])
     for axis, attribute in plain:
         _mark(engine, axis.field, attribute, rules.segments, marks)
     engine.analyze(marks)
     engine.run(
-        "rules/create_routes",
+        "releases/rules/create_routes",
         routes=routes,
         nodes=rules.nodes,
         segments=rules.segments,
@@ -114,12 +114,12 @@ def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Rela
     codes: dict[str, Any] = {"leaves": RedactedValue(coding.leaves), "beyond": RedactedValue(coding.leaves + 1)}
     if coding.scale is not None:
         codes |= {"before": coding.before, "scale": coding.scale, "type": Markup(coding.attribute.column.type)}
-        engine.run("rules/mark_fractions", cut_type=attribute.sql_type, **codes, **values)
+        engine.run("releases/rules/mark_fractions", cut_type=attribute.sql_type, **codes, **values)
     elif coding.dictionary is None:
-        engine.run("rules/mark_integers", before=coding.before, beyond=codes["beyond"], **values)
+        engine.run("releases/rules/mark_integers", before=coding.before, beyond=codes["beyond"], **values)
     else:
         column = {"type": attribute.sql_type, "kind": attribute.kind}
-        engine.run("rules/mark_values", dictionary=coding.dictionary, **column, **values)
+        engine.run("releases/rules/mark_values", dictionary=coding.dictionary, **column, **values)
 
 
 def _create_children(
@@ -133,11 +133,11 @@ def _create_children(
     if not levels:
         return None
     groups, children = workspace.table("groups"), workspace.table("children")
-    engine.run("rules/create_groups", groups=groups, levels=levels)
+    engine.run("releases/rules/create_groups", groups=groups, levels=levels)
     engine.analyze(groups)
     nested = [axis.number for axis in axes if axis.dimension is not None]
     values = {"nodes": rules.nodes, "segments": rules.segments, "routes": routes, "nested": nested}
-    engine.run("rules/create_children", children=children, groups=groups, **values)
+    engine.run("releases/rules/create_children", children=children, groups=groups, **values)
     workspace.drop(groups)
     return children
 
@@ -175,7 +175,12 @@ def _create_unknown(
     column = axis.field.attribute.column
     form = text_form(column.kind, column.type)
     engine.run(
-        "rules/create_unknown", unknown=table, dictionary=dictionary, domain=domain, number=attribute.number, form=form
+        "releases/rules/create_unknown",
+        unknown=table,
+        dictionary=dictionary,
+        domain=domain,
+        number=attribute.number,
+        form=form,
     )
     (unknown,) = engine.query_one("count_rows", table=table)
     if unknown:
@@ -207,7 +212,7 @@ def place_of_row(engine: Engine, routes: Relation, axes: Sequence[Axis], rules: 
     if count > 2 * MOST_RULES:
         return None
     words = _words_of(axes)
-    rows = engine.query("rules/read_routes", routes=routes, masks=[word["mask"] for word in words])
+    rows = engine.query("releases/rules/read_routes", routes=routes, masks=[word["mask"] for word in words])
     drawn = secrets.randbelow(2**61)
     number_of = {(axis.field.word, axis.mask): axis.number for axis in axes}
     nodes = []

@@ -227,12 +227,12 @@ def find_row_filter(engine: Engine, workspace: Workspace, plan: Plan, stored: St
     def listing(attribute: RuleAttribute, values: Sequence[str]) -> Markup:
         """The values of a hierarchy in a table, as no statement of a run may show them."""
         known = workspace.table("known", attribute.number)
-        engine.run("rules/create_known", known=known)
+        engine.run("releases/rules/create_known", known=known)
         engine.load(known, ["value"], [(value,) for value in values])
         return macro("recoding.values_of", known)
 
     condition = row_filter_of(find_unmatched(engine, plan.policy, stored.attributes, listing))
     if condition is None:
         return None
-    rows, unmatched = engine.query_one("rules/count_unmatched", source=plan.source, row_filter=condition)
+    rows, unmatched = engine.query_one("releases/rules/count_unmatched", source=plan.source, row_filter=condition)
     return RowFilter(condition, rows, unmatched) if unmatched else None

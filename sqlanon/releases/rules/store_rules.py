@@ -192,7 +192,7 @@ def store_rules(
     for table, work in zip(stored.all, tables.all, strict=True):
         catalog.ledger_add(LedgerEntry(run, table, database))
         if is_same_database(engine, catalog.store):
-            engine.run("rules/store_table", table=table, work=work)
+            engine.run("releases/rules/store_table", table=table, work=work)
             guard_staging(engine, table)
         else:
             transfer(engine, work, catalog.store, table)
@@ -211,7 +211,7 @@ def copy_rules(catalog: Catalog, run: str, stored: StoredRules) -> StoredRules:
     tables = _at(catalog, prefix, stored.tables.depth)
     for table, other in zip(tables.all, stored.tables.all, strict=True):
         catalog.ledger_add(LedgerEntry(run, table, database_of(catalog.store)))
-        catalog.store.run("rules/store_table", table=table, work=other)
+        catalog.store.run("releases/rules/store_table", table=table, work=other)
         guard_staging(catalog.store, table)
     return replace(stored, record=replace(stored.record, table_prefix=prefix), tables=tables)
 
@@ -219,7 +219,7 @@ def copy_rules(catalog: Catalog, run: str, stored: StoredRules) -> StoredRules:
 def drop_codes(engine: Engine, tables: RuleTables) -> None:
     """Take from work tables what means nothing outside of their run."""
     for column in ("code", "upper"):
-        engine.run("rules/drop_codes", segments=tables.segments, column=Identifier(column))
+        engine.run("releases/rules/drop_codes", segments=tables.segments, column=Identifier(column))
 
 
 def read_rules(catalog: Catalog, run: str) -> StoredRules:
@@ -329,7 +329,7 @@ def table_digests(
     if boxes:
         domain = [Identifier(name) for name in _DOMAIN]
         parts += [_part(engine, tables.domain, domain), _part(engine, tables.leaves, boxes)]
-    return [tuple(row[1:]) for row in engine.query("rules/digest_tables", parts=parts)]
+    return [tuple(row[1:]) for row in engine.query("releases/rules/digest_tables", parts=parts)]
 
 
 def _part(engine: Engine, table: Relation, columns: Sequence[Identifier]) -> dict[str, Any]:

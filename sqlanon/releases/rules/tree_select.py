@@ -58,7 +58,9 @@ class TreeSelect:
         box_labels = [column for column in self.rows.columns(plain) if column["name"] not in own]
         return ByRuleId(
             assigning=self._routed(table, row_filter, columns, []),
-            showing=self.render("rules/show_rules", place=place, columns=box_labels, **self._shown(self._rules)).text,
+            showing=self.render(
+                "releases/rules/show_rules", place=place, columns=box_labels, **self._shown(self._rules)
+            ).text,
             is_starred=is_starred,
             masked=tuple(Masked(self._released(a), a.hides_rows) for a in masked),
         )
@@ -83,7 +85,7 @@ class TreeSelect:
     def _domain(self) -> dict[int, list[str]]:
         """The values of listed attributes."""
         values: dict[int, list[str]] = defaultdict(list)
-        for attribute, _, _, value in self.engine.query("rules/read_table", table=self.tables.domain):
+        for attribute, _, _, value in self.engine.query("releases/rules/read_table", table=self.tables.domain):
             values[int(attribute)].append(str(value))
         return values
 
@@ -131,11 +133,11 @@ class TreeSelect:
         values = {"table": table, "row_filter": row_filter, "columns": columns, **self._shown(rules)}
         if self._is_one_case():
             rule = rule_case(self.render, self.layout, self._compared_attributes())
-            return self.render("rules/select_case", **values, rule=rule, joins=self.rows.joins()).text
+            return self.render("releases/rules/select_case", **values, rule=rule, joins=self.rows.joins()).text
         nested = bool(self.layout.groups)
         attributes = [self._split(one, labeled=nested) for one in self.attributes]  # before the joins of their labels
         return self.render(
-            "rules/select_tree",
+            "releases/rules/select_tree",
             **values,
             joins=self.rows.joins(),
             nodes=self.layout.nodes,

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from sqlanon.report.audit.recorded_audit import RecordedAudit
 
 _RECORDED = {
-    Recodes.COUNTS: "sqlanon.report.audit.private_audit:audit_private",
-    Recodes.NOISE: "sqlanon.report.audit.randomized_audit:audit_randomized",
-    Recodes.ITEMS: "sqlanon.report.audit.hiding_audit:audit_hidden_rules",
+    Recodes.COUNTS: "sqlanon.methods.differential_privacy.audit:audit_private",
+    Recodes.NOISE: "sqlanon.methods.randomization.audit:audit_randomized",
+    Recodes.ITEMS: "sqlanon.methods.rule_hiding.audit:audit_hidden_rules",
 }
 """Audits of releases that show no classes: these are held against the record of their run."""
 

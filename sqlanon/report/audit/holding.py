@@ -173,7 +173,7 @@ class _Holding:
         classes = self.workspace.table("classes")
         pairs = [pair for one in shown for pair in zip(one.cells, one.released, strict=True)]
         self.engine.run(
-            "audit/create_classes",
+            "report/audit/create_classes",
             classes=classes,
             release=self.release,
             cells=[{"name": name, "value": self._published(column)} for name, column in pairs],
@@ -191,7 +191,7 @@ class _Holding:
         ]
         others = [cell for one in shown for cell in one.cells if cell not in texts]
         (leaf,) = self.engine.query_one(
-            "audit/find_starred", classes=classes, texts=texts, others=others, everything=Text(EVERYTHING)
+            "report/audit/find_starred", classes=classes, texts=texts, others=others, everything=Text(EVERYTHING)
         )
         return None if leaf is None or not texts else int(leaf)
 
@@ -202,7 +202,7 @@ class _Holding:
             *(Identifier(f"v{number}") for number in range(len(self.coded.kept))),
         ]
         self.engine.run(
-            "audit/create_witness",
+            "report/audit/create_witness",
             witnessed=witness,
             witness=self.coded.witness,
             placed=placed,
@@ -243,7 +243,7 @@ class _Holding:
         if spec.mask is not None and spec.length is None:
             raw = Markup(Identifier(shown.column.name))
             text = text_of(self.engine.render, raw, shown.column.kind, shown.column.type)
-            (longest,) = self.engine.query_one("verify/measure_length", witness=self.plan.source, text=text)
+            (longest,) = self.engine.query_one("verification/measure_length", witness=self.plan.source, text=text)
             spec = spec.model_copy(update={"length": max(1, int(longest))})
         lines = self.workspace.table("lines", shown.number)
         return load_lines(self.engine, Ladder(spec), shown.column, self.plan.base_directory, lines)
@@ -267,7 +267,7 @@ class _Holding:
             return classes_equal(self.engine, claims.witness, self.release, keys)
         names = [Identifier(f"x{number}") for number in range(len(keys))]
         (lacking,) = self.engine.query_one(
-            "audit/count_lacking", witness=claims.witness, release=self.release, keys=keys, names=names
+            "report/audit/count_lacking", witness=claims.witness, release=self.release, keys=keys, names=names
         )
         return int(lacking)
 

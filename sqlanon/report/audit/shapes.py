@@ -48,14 +48,14 @@ def _count(
         if policy.remainder == "recode":
             return 0
         levels = range(hierarchy.height + 1)
-        return int(min(engine.query_one("audit/count_off_level", **named, **texts, levels=levels)))
+        return int(min(engine.query_one("report/audit/count_off_level", **named, **texts, levels=levels)))
     if boxed:
         return 0
-    return int(*engine.query_one("audit/count_wide_groups", **named, **texts, shifts=hierarchy.shifts))
+    return int(*engine.query_one("report/audit/count_wide_groups", **named, **texts, shifts=hierarchy.shifts))
 
 
 def _count_several(engine: Engine, shown: ShownField, claims: Claims) -> int:
     """The rows with values that are shown in more than one way."""
     (cell,) = shown.cells
     named = {"witness": claims.witness, "cell": cell, "x": shown.x, "suppressed_leaf": claims.starred}
-    return int(*engine.query_one("audit/count_several_labels", **named))
+    return int(*engine.query_one("report/audit/count_several_labels", **named))

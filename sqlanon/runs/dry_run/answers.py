@@ -94,13 +94,13 @@ def _searches(answers: FakeAnswers) -> bool:
 
 def _count_settled(answers: FakeAnswers, _statement: Statement) -> list[tuple[Any, ...]]:
     """One leaf is sampled again, after the first episode."""
-    episodes = answers.script.count("tree/decide/sampling/count_settled")
+    episodes = answers.script.count("methods/partitioning/sampling/decide/count_settled")
     return [(1, answers.plan.rows) if episodes == 1 else (0, 0)]
 
 
 def _scored_cuts(answers: FakeAnswers, _statement: Statement) -> list[tuple[Any, ...]]:
     """The first round makes a cut, the second one finds none."""
-    return [(0, 1)] if answers.script.count("ordered/score_cuts") == 1 else []
+    return [(0, 1)] if answers.script.count("methods/intervals/score_cuts") == 1 else []
 
 
 def _cut_sets(answers: FakeAnswers, statement: Statement) -> list[tuple[Any, ...]]:
@@ -206,76 +206,84 @@ def _measured_classes(answers: FakeAnswers, _statement: Statement) -> list[tuple
 _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] = {
     "catalog/give_lock_back": lambda *_: [(True,)],
     "catalog/take_lock": lambda *_: [(True,)],
-    "rules/digest_tables": lambda *_: [],
-    "rules/count_torn": lambda *_: [(0, 0, 0)],
-    "rules/count_segments": lambda answers, _: [(n, 3) for n, _a in enumerate(answers.plan.quasi_identifiers)],
-    "rules/measure_depth": lambda *_: [(2,)],
+    "releases/rules/digest_tables": lambda *_: [],
+    "releases/rules/count_torn": lambda *_: [(0, 0, 0)],
+    "releases/rules/count_segments": lambda answers, _: [(n, 3) for n, _a in enumerate(answers.plan.quasi_identifiers)],
+    "releases/rules/measure_depth": lambda *_: [(2,)],
     "encoding/find_quantile": lambda answers, _: [(len(answers.script.steps),)],  # each greater than the one before
     "encoding/count_unique": lambda answers, s: [
         (number, 0, 0, answers.plan.rows, VALUES) for number in range(s.text.count("AS number"))
     ],
-    "masking/measure_ranges": _ranges_of_numbers,
-    "masking/measure_power_sums": _power_sums,
-    "clusters/count_strata": lambda answers, _: [(1, answers.plan.rows)],
-    "masking/count_changes": lambda *_: [],
-    "masking/compare_contingency_tables": _sizes_of_columns,
+    "measures/masking/measure_ranges": _ranges_of_numbers,
+    "measures/masking/measure_power_sums": _power_sums,
+    "methods/clustering/search/count_strata": lambda answers, _: [(1, answers.plan.rows)],
+    "measures/masking/count_changes": lambda *_: [],
+    "measures/masking/compare_contingency_tables": _sizes_of_columns,
     "encoding/measure_classes": lambda answers, _: [(answers.plan.rows, 1)],
     "encoding/estimate_classes": lambda answers, _: [(answers.plan.rows, True, 1)],
     "count_rows": lambda answers, _: [(answers.plan.rows - answers.omitted,)],
-    "tree/decide/gain/count_classes": lambda *_: [(3,)],
-    "tree/decide/gain/count_nodes": _gain_nodes,
-    "tree/decide/gain/count_parts": _gain_parts,
-    "tree/decide/gain/count_splits": _gain_splits,
+    "methods/partitioning/gain/decide/count_classes": lambda *_: [(3,)],
+    "methods/partitioning/gain/decide/count_nodes": _gain_nodes,
+    "methods/partitioning/gain/decide/count_parts": _gain_parts,
+    "methods/partitioning/gain/decide/count_splits": _gain_splits,
     "encoding/count_signed": lambda *_: [(0,)],
-    "gathering/count_clusters": lambda answers, _: [(1, 1, answers.plan.rows)],
-    "gathering/find_reach": lambda *_: [(1,)],
-    "gathering/measure_gathered": lambda answers, _: [(1, answers.plan.rows, answers.plan.rows, answers.plan.rows, 1)],
+    "methods/clustering/gathering/count_clusters": lambda answers, _: [(1, 1, answers.plan.rows)],
+    "methods/clustering/gathering/find_reach": lambda *_: [(1,)],
+    "methods/clustering/gathering/measure_gathered": lambda answers, _: [
+        (1, answers.plan.rows, answers.plan.rows, answers.plan.rows, 1)
+    ],
     "hierarchies/count_torn_groups": lambda *_: [],
     "hierarchies/measure_length": lambda answers, _: [(_length(answers),) * 2],
     "hierarchies/measure_openings": lambda answers, _: [
         (level, 9, VALUES // 6) for level in range(_length(answers) + 1)
     ],
     "hierarchies/measure_digits": _digits,
-    "lattice/count_class_sizes": _class_sizes,
-    "lattice/count_failing_sizes": lambda answers, _: [(1, 1)] * _suppressed(answers),
-    "lattice/count_group_sizes": _group_sizes,
-    "lattice/count_sizes": lambda answers, _: [(answers.plan.rows, 1, 0, 0)],
-    "lattice/count_sizes_each": lambda answers, s: [(node, answers.plan.rows, 1, 0, 0, VALUES) for node in stacked(s)],
-    "lattice/count_suppressed_sizes": lambda *_: [],
-    "lattice/count_failing_each": lambda answers, s: [(node, _suppressed(answers), 0, VALUES) for node in stacked(s)],
-    "lattice/count_sets": lambda answers, _: [(node, VALUES) for node in answers.stacked],
-    "lattice/count_small_each": lambda answers, s: [(node, _suppressed(answers), VALUES) for node in stacked(s)],
-    "lattice/list_candidates": _candidate,
-    "lattice/count_failing": lambda answers, _: [(_suppressed(answers), 0)],
-    "lattice/count_small": lambda answers, _: [(_suppressed(answers),)],
-    "lattice/measure_marginal": _marginal,
-    "lattice/sum_failing": lambda answers, _: [(_suppressed(answers), 0, _suppressed(answers))],
+    "algorithms/lattice/count_class_sizes": _class_sizes,
+    "algorithms/lattice/count_failing_sizes": lambda answers, _: [(1, 1)] * _suppressed(answers),
+    "algorithms/lattice/count_group_sizes": _group_sizes,
+    "algorithms/lattice/count_sizes": lambda answers, _: [(answers.plan.rows, 1, 0, 0)],
+    "algorithms/lattice/count_sizes_each": lambda answers, s: [
+        (node, answers.plan.rows, 1, 0, 0, VALUES) for node in stacked(s)
+    ],
+    "algorithms/lattice/count_suppressed_sizes": lambda *_: [],
+    "algorithms/lattice/count_failing_each": lambda answers, s: [
+        (node, _suppressed(answers), 0, VALUES) for node in stacked(s)
+    ],
+    "algorithms/lattice/count_sets": lambda answers, _: [(node, VALUES) for node in answers.stacked],
+    "algorithms/lattice/count_small_each": lambda answers, s: [
+        (node, _suppressed(answers), VALUES) for node in stacked(s)
+    ],
+    "algorithms/lattice/list_candidates": _candidate,
+    "algorithms/lattice/count_failing": lambda answers, _: [(_suppressed(answers), 0)],
+    "algorithms/lattice/count_small": lambda answers, _: [(_suppressed(answers),)],
+    "algorithms/lattice/measure_marginal": _marginal,
+    "algorithms/lattice/sum_failing": lambda answers, _: [(_suppressed(answers), 0, _suppressed(answers))],
     "models/": lambda *_: [(0, 0.0, False)],
-    "tree/decide/count_nodes": _count_nodes,
+    "algorithms/tree/decide/count_nodes": _count_nodes,
     "encoding/measure_axes": _axes,
     "encoding/sample_tuples": lambda answers, _: [(answers.plan.rows, answers.plan.rows, answers.plan.rows, 0)],
-    "verify/compare_classes": lambda *_: [(0, 0)],
+    "verification/compare_classes": lambda *_: [(0, 0)],
     "measures/count_bands": lambda answers, _: [(0, answers.plan.rows, 1, VALUES)],
     "measures/count_frequent": lambda answers, _: [(1, answers.plan.rows)],
     "measures/measure_spread": lambda _, s: [([0.0, 100.0],) * s.text.count("percentile_disc")],
     "encoding/measure_range": lambda *_: [(0.0, 1.0)],
-    "tree/decide/sampling/count_settled": _count_settled,
-    "tree/scan/sampling/count_short": lambda *_: [(0,)],
-    "tree/decide/sampling/measure_tree": lambda *_: [(2, 5, 5)],
-    "ordered/list_points": lambda *_: [(0, 1)],
-    "ordered/measure_sets": _cut_sets,
-    "ordered/score_cuts": _scored_cuts,
-    "specialization/count_nulls": lambda *_: [(0,)],
-    "specialization/measure_gains": _gains,
-    "verify/compare_multisets": lambda answers, _: [(0, answers.omitted)],
-    "verify/digest_multisets": lambda *_: [(True,)],
-    "workload/measure_information": lambda answers, _: [(1, answers.plan.rows, 0)],
-    "workload/measure_span": lambda *_: [(0.0, 1.0)],
-    "workload/measure_squares": lambda answers, _: [(answers.plan.rows, 0, 0, 0)],
-    "verify/measure_disclosure": lambda *_: [(0, 0, None, *[0] * len(THRESHOLDS))],
-    "verify/measure_matching": _measured_classes,
-    "verify/measure_matching_values": _measured_classes,
-    "verify/measure_avs": _measured_classes,
-    "verify/measure_classes": _measured_classes,
-    "verify/measure_mapped_classes": _measured_classes,
+    "methods/partitioning/sampling/decide/count_settled": _count_settled,
+    "methods/partitioning/sampling/scan/count_short": lambda *_: [(0,)],
+    "methods/partitioning/sampling/decide/measure_tree": lambda *_: [(2, 5, 5)],
+    "methods/intervals/list_points": lambda *_: [(0, 1)],
+    "methods/intervals/measure_sets": _cut_sets,
+    "methods/intervals/score_cuts": _scored_cuts,
+    "methods/generalization/specialization/count_nulls": lambda *_: [(0,)],
+    "methods/generalization/specialization/measure_gains": _gains,
+    "verification/compare_multisets": lambda answers, _: [(0, answers.omitted)],
+    "verification/digest_multisets": lambda *_: [(True,)],
+    "measures/workload/measure_information": lambda answers, _: [(1, answers.plan.rows, 0)],
+    "measures/workload/measure_span": lambda *_: [(0.0, 1.0)],
+    "measures/workload/measure_squares": lambda answers, _: [(answers.plan.rows, 0, 0, 0)],
+    "verification/measure_disclosure": lambda *_: [(0, 0, None, *[0] * len(THRESHOLDS))],
+    "verification/measure_matching": _measured_classes,
+    "verification/measure_matching_values": _measured_classes,
+    "verification/measure_avs": _measured_classes,
+    "verification/measure_classes": _measured_classes,
+    "verification/measure_mapped_classes": _measured_classes,
 }

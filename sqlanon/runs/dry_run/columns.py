@@ -8,12 +8,12 @@ from dataclasses import replace
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.star import CLASS_NUMBER
+from sqlanon.methods.clustering.verify_condensed import group_column
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Show
 from sqlanon.sql import Relation
 from sqlanon.staging.recode import cell_name
-from sqlanon.verification.condensed import group_column
 from sqlanon.work.publish.companion import VALUES, companion_of
 
 _RULES = {

@@ -20,10 +20,17 @@ from sqlanon.sql import Identifier, Relation, Renderer, Statement, Text
 
 _T = TypeVar("_T")
 _SENT = ("measure_source", "encoding/measure_fractions")  # what is really asked of the data
-_QUESTIONS = ("engine/", "catalog/show_", "catalog/list_", "publish/describe_", "publish/find_", "publish/list_")
+_QUESTIONS = (
+    "engines/",
+    "catalog/show_",
+    "catalog/list_",
+    "work/publish/describe_",
+    "work/publish/find_",
+    "work/publish/list_",
+)
 _OF_CATALOG = ("catalog/keep_table",)  # what is written in the catalog with the release
 _REMARKS = {
-    "lattice/create_base": "-- One of two forms: where many sampled rows are alike, the run counts distinct tuples\n"
+    "algorithms/lattice/create_base": "-- One of two forms: where many sampled rows are alike, the run counts distinct tuples\n"
     "-- before (SELECT the same codes, count(*) ... GROUP BY each of them), and reads these here.\n",
     "encoding/estimate_classes": "-- Only where some sampled rows are alike, or the statement before finds a large"
     " class.\n",
@@ -74,7 +81,7 @@ class RecordingEngine(Engine):
             self._remark(statement.name, "In the catalog:\n" + statement.record)
         else:
             self._note(unsent.sent, unsent.place)
-        if statement.name == "lattice/roll_up_each":
+        if statement.name == "algorithms/lattice/roll_up_each":
             self.answers.stacked = stacked(statement)
         return VALUES
 
@@ -89,7 +96,7 @@ class RecordingEngine(Engine):
             self._note(unsent.sent, unsent.place)
         if is_question or self._script.is_planning or statement.name.startswith(_SENT):
             return self.inner.fetch(self._of_source(statement))
-        if statement.name == "publish/list_transactions":  # those that go on now are not waited for
+        if statement.name == "work/publish/list_transactions":  # those that go on now are not waited for
             return []
         return self.answers.answer(unsent.statement)
 
@@ -113,7 +120,7 @@ class RecordingEngine(Engine):
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:  # noqa: ARG002
         names = tuple(Identifier(column) for column in columns)
-        statement = self.render("engine/insert_rows", table=table, columns=names)
+        statement = self.render("engines/insert_rows", table=table, columns=names)
         self._remark(statement.name, "With rows of the program:\n" + " ".join(statement.record.split()))
 
     def copy_to(self, path: Path, statement: Statement) -> None:
@@ -133,13 +140,13 @@ class RecordingEngine(Engine):
         if self._script.is_planning:
             self.inner.begin()
         self._is_open, self._made_before = True, dict(self._relations.made)
-        self._note_bound("engine/begin")
+        self._note_bound("engines/begin")
 
     def commit(self) -> None:
         if self._script.is_planning:
             self.inner.commit()
         self._is_open = False
-        self._note_bound("engine/commit")
+        self._note_bound("engines/commit")
 
     def rollback(self) -> None:
         if self._script.is_planning:
@@ -147,7 +154,7 @@ class RecordingEngine(Engine):
         self._is_open = False
         if self.traits.has_snapshots:
             self._relations.made = self._made_before
-        self._note_bound("engine/rollback")
+        self._note_bound("engines/rollback")
 
     def _note_bound(self, template: str) -> None:
         """Write down the beginning or the end of a transaction, where there are any."""
@@ -190,7 +197,7 @@ class RecordingEngine(Engine):
         if self._script.is_planning:
             return self.inner.read_file(relation, path, options)
         options_of_view = [(Text("path"), Text(path))]  # of a release, which is not written
-        self.run_there("engine/view_files", view=relation, format=Identifier("parquet"), options=options_of_view)
+        self.run_there("engines/view_files", view=relation, format=Identifier("parquet"), options=options_of_view)
         return FileReading(relation, "parquet")
 
     def home(self) -> Relation:
@@ -294,7 +301,7 @@ class RecordingEngine(Engine):
 
 def _is_question(name: str) -> bool:
     """Tell whether a statement asks about names, types and privileges alone."""
-    return name.startswith(_QUESTIONS) and name != "publish/list_transactions"
+    return name.startswith(_QUESTIONS) and name != "work/publish/list_transactions"
 
 
 def _named(template: str, what: str, statement: Statement | None) -> Statement:

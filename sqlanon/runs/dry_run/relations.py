@@ -50,17 +50,17 @@ class Relations:
         """Answer a question about names and types; None for other statements."""
         if statement.name == "catalog/list_tables":
             return self._listed(statement)
-        if not statement.name.startswith(_QUESTIONS) or statement.name == "publish/list_transactions":
+        if not statement.name.startswith(_QUESTIONS) or statement.name == "work/publish/list_transactions":
             return None
         about_made = re.search(rf"= {_MADE}\b", statement.text) is not None
-        if statement.name == "publish/describe_table" and self._is_about_made(statement):
+        if statement.name == "work/publish/describe_table" and self._is_about_made(statement):
             return [(_MADE, "r", "p", "", True, True, False)]
-        if statement.name == "publish/list_grants" and about_made:  # a table's owner has all privileges
+        if statement.name == "work/publish/list_grants" and about_made:  # a table's owner has all privileges
             return [] if self.old is None else self._owners_grants(statement)
-        if statement.name == "publish/list_row_type" and about_made and self.old is not None:  # of the same policy
+        if statement.name == "work/publish/list_row_type" and about_made and self.old is not None:  # of the same policy
             statement = _about(statement, self.old[0])
         rows = self._inner.fetch(statement)
-        if statement.name == "publish/describe_table" and rows and len(rows[0]) > 1:
+        if statement.name == "work/publish/describe_table" and rows and len(rows[0]) > 1:
             self.old = (rows[0][0], rows[0][3])
         return rows
 

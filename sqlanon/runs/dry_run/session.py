@@ -62,6 +62,6 @@ def _open_recording(
         if not create or file is None or file.exists():
             raise
     inner = stack.enter_context(connect(MEMORY_URL, options))
-    inner.run("engine/attach_memory", name=Relation(file.stem))
+    inner.run("engines/attach_memory", name=Relation(file.stem))
     inner.run("catalog/use_schema", schema=Relation(file.stem))
     return RecordingEngine(inner, answers, where, file.absolute())

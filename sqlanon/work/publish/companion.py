@@ -68,16 +68,16 @@ def publish_companion(engine: Engine, staged: Relation, release: Relation, kind:
     companion = companion_of(engine.resolve(release) or release, kind)
     form = publisher_of(engine).form(companion)
     if form is Form.NOTHING:
-        engine.run("publish/rename_table", table=staged, name=Identifier(companion.name))
+        engine.run("work/publish/rename_table", table=staged, name=Identifier(companion.name))
         return
     if form is not Form.TABLE or not _fits(engine, companion, kind):
         raise ConflictError(f"{companion} was altered meanwhile; nothing was published. Run again.")
-    engine.run("publish/delete_rows", table=companion)
-    engine.run("publish/insert_rows", table=companion, staging=staged)
-    (differing,) = engine.query_one("gathering/compare_tables", one=companion, other=staged)
+    engine.run("work/publish/delete_rows", table=companion)
+    engine.run("work/publish/insert_rows", table=companion, staging=staged)
+    (differing,) = engine.query_one("methods/clustering/gathering/compare_tables", one=companion, other=staged)
     if differing:
         raise ConflictError(f"Triggers or rules of {companion} alter its rows; nothing was published.")
-    engine.run("publish/drop_table", table=staged)
+    engine.run("work/publish/drop_table", table=staged)
 
 
 def _fits(engine: Engine, companion: Relation, kind: Companion) -> bool:

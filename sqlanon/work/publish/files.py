@@ -42,9 +42,9 @@ class _Format:
 
 
 _FORMATS = {
-    PARQUET: _Format("publish/write_parquet", "publish/open_parquet", "snappy"),
-    ".csv": _Format("publish/write_csv", "publish/open_csv", "none"),
-    ".csv.gz": _Format("publish/write_csv", "publish/open_csv", "gzip"),
+    PARQUET: _Format("work/publish/write_parquet", "work/publish/open_parquet", "snappy"),
+    ".csv": _Format("work/publish/write_csv", "work/publish/open_csv", "none"),
+    ".csv.gz": _Format("work/publish/write_csv", "work/publish/open_csv", "gzip"),
 }
 
 

@@ -44,7 +44,7 @@ def parquet_value_problems(engine: Engine, relation: Relation, columns: Sequence
     if not looked_at:
         return []
     listed = [{"name": Identifier(column.name), "is_interval": column in intervals} for column in looked_at]
-    counts = engine.query_one("publish/count_unfit_for_parquet", relation=relation, columns=listed)
+    counts = engine.query_one("work/publish/count_unfit_for_parquet", relation=relation, columns=listed)
     return [
         f"Column {Identifier(column.name)} holds {_reason(column)}, which Parquet does not have{_REMEDY}"
         for column, count in zip(looked_at, counts, strict=True)

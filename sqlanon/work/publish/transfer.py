@@ -44,7 +44,7 @@ def transfer(
         _export(source, relation, columns, private / path.name)
         target.files.move(private / path.name, path)  # each session reaches its own directory alone
         with target.transaction():
-            target.run("publish/create_table", table=table, columns=[column.listed() for column in columns])
+            target.run("work/publish/create_table", table=table, columns=[column.listed() for column in columns])
             grants = publisher_of(target).guard(table)
             try:
                 _import(target, path, table, columns)
@@ -63,7 +63,7 @@ def _compare(source: Engine, relation: Relation, target: Engine, table: Relation
         if _digest(source, relation, columns) != _digest(target, table, columns):
             raise EngineError(f"The rows of {table} differ from those they were copied from; nothing was published.")
     except SqlanonError:
-        target.run("publish/drop_table", table=table)
+        target.run("work/publish/drop_table", table=table)
         raise
 
 
@@ -76,13 +76,13 @@ def _digest(engine: Engine, relation: Relation, columns: list[Carried]) -> tuple
 def _export(engine: Engine, relation: Relation, columns: list[Carried], path: Path) -> None:
     values = {"relation": relation, "columns": [column.listed() for column in columns], "path": Text(str(path))}
     with _plain_formats(engine):
-        engine.copy_to(path, engine.render("publish/export_rows", **values))
+        engine.copy_to(path, engine.render("work/publish/export_rows", **values))
 
 
 def _import(engine: Engine, path: Path, table: Relation, columns: list[Carried]) -> None:
     values = {"table": table, "columns": [column.listed() for column in columns], "path": Text(str(path))}
     with _plain_formats(engine):
-        engine.copy_from(path, engine.render("publish/import_rows", **values))
+        engine.copy_from(path, engine.render("work/publish/import_rows", **values))
 
 
 @contextlib.contextmanager
@@ -95,5 +95,5 @@ def _plain_formats(engine: Engine, *, in_order: bool = True) -> Iterator[None]:
         yield
         return
     with engine.transaction():
-        engine.query("publish/set_plain_formats", in_order=in_order)
+        engine.query("work/publish/set_plain_formats", in_order=in_order)
         yield

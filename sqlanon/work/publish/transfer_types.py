@@ -139,7 +139,7 @@ def _decimal(source: Engine, relation: Relation, column: Column) -> str | None:
     if declared is not None:
         return declared
     whole, scale, special = source.query_one(
-        "publish/measure_numeric", relation=relation, column=Identifier(column.name)
+        "work/publish/measure_numeric", relation=relation, column=Identifier(column.name)
     )
     if special or whole + scale > _MAX_DIGITS:
         return None
@@ -157,7 +157,7 @@ def _beyond_calendar(
     listed = [
         {"name": Identifier(one.name), "first": other[one.kind][0], "last": other[one.kind][1]} for one in shorter
     ]
-    beyond = source.query_one("publish/count_beyond_calendar", relation=relation, columns=listed)
+    beyond = source.query_one("work/publish/count_beyond_calendar", relation=relation, columns=listed)
     return [column for column, count in zip(shorter, beyond, strict=True) if count]
 
 

@@ -43,7 +43,7 @@ def create_base(
     ]
     base = workspace.table("base")
     written = engine.run(
-        "lattice/create_base",
+        "algorithms/lattice/create_base",
         base=base,
         rows=coded.rows if tuples is None else tuples.table,
         values=[*keys.packed(), *sensitive],
@@ -66,7 +66,7 @@ def _count_population(engine: Engine, workspace: Workspace, coded: CodedTable, k
     words = [{"name": column, "value": column} for column in coded.word_columns]
     engine.run("encoding/create_frequency_set", table=tuples, rows=coded.population, words=words)
     engine.run(
-        "lattice/create_base",
+        "algorithms/lattice/create_base",
         base=population,
         rows=tuples,
         values=keys.packed(),

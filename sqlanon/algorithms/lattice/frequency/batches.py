@@ -86,10 +86,14 @@ def roll_up_each(sets: FrequencySets, steps: Sequence[RollUp]) -> list[Frequency
         used = {word["column"] for word in stacked["words"]}
         blank = [column for column in sets.keys.columns if column not in used]
         sets.engine.run(
-            "lattice/roll_up_each", rolled=table, blank=blank, count_type=count_type(sets.task.rows), **stacked
+            "algorithms/lattice/roll_up_each",
+            rolled=table,
+            blank=blank,
+            count_type=count_type(sets.task.rows),
+            **stacked,
         )
         sets.engine.analyze(table)
-        tuples = dict(sets.engine.query("lattice/count_sets", sets=table))
+        tuples = dict(sets.engine.query("algorithms/lattice/count_sets", sets=table))
         rolled |= {place: FrequencySet(table, steps[place].node, tuples[place], place) for place in places}
     return [rolled[place] for place in range(len(steps))]
 
@@ -143,7 +147,7 @@ def _mask(word: int) -> Identifier:
 
 
 def _count_small(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Count]:
-    rows = sets.engine.query("lattice/count_small_each", k=sets.task.fewest_rows, **stacked)
+    rows = sets.engine.query("algorithms/lattice/count_small_each", k=sets.task.fewest_rows, **stacked)
     return {place: Count(Verdict(int(small), int(small)), int(tuples)) for place, small, tuples in rows}
 
 
@@ -151,7 +155,7 @@ def _count_failing(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Co
     values_of_checks = checks_of_each(sets, stacked)
     if sets.task.table_models:
         return _count_by_sizes(sets, values_of_checks)
-    rows = sets.engine.query("lattice/count_failing_each", **values_of_checks)
+    rows = sets.engine.query("algorithms/lattice/count_failing_each", **values_of_checks)
     return {place: Count(Verdict(int(out), int(floor)), int(tuples)) for place, out, floor, tuples in rows}
 
 
@@ -171,13 +175,13 @@ def checks_of_each(sets: FrequencySets, stacked: dict[str, Any]) -> dict[str, An
 
 
 def _generalized(sets: FrequencySets, stacked: dict[str, Any]) -> Markup:
-    return macro("lattice.subquery", Markup(sets.engine.render("lattice/generalized_each", **stacked)))
+    return macro("lattice.subquery", Markup(sets.engine.render("algorithms/lattice/generalized_each", **stacked)))
 
 
 def _count_by_sizes(sets: FrequencySets, values_of_checks: dict[str, Any]) -> dict[int, Count]:
     counted: dict[int, list[ClassesOfSize]] = defaultdict(list)
     tuples: Counter[int] = Counter()
-    for place, *one, of_tuples in sets.engine.query("lattice/count_sizes_each", **values_of_checks):
+    for place, *one, of_tuples in sets.engine.query("algorithms/lattice/count_sizes_each", **values_of_checks):
         counted[int(place)].append(ClassesOfSize(*map(int, one)))
         tuples[int(place)] += int(of_tuples)
     return {place: Count(sets.task.verdict_of(sizes), tuples[place]) for place, sizes in counted.items()}
@@ -185,6 +189,6 @@ def _count_by_sizes(sets: FrequencySets, values_of_checks: dict[str, Any]) -> di
 
 def _class_sizes(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Counter[int]]:
     sizes: dict[int, Counter[int]] = defaultdict(Counter)
-    for place, size, count in sets.engine.query("lattice/count_class_sizes", **stacked):
+    for place, size, count in sets.engine.query("algorithms/lattice/count_class_sizes", **stacked):
         sizes[place][int(size)] = int(count)
     return sizes

@@ -32,7 +32,7 @@ class GroupLookup:
     sets: FrequencySets
 
     def looked_up(self, parts: Iterable[AttributePart], words: Sequence[Identifier]) -> dict[str, Any]:
-        """Build the values of `lattice/rows_by_group`; `words` are those of the key that its rows have."""
+        """Build the values of `algorithms/lattice/rows_by_group`; `words` are those of the key that its rows have."""
         rows = []
         for part in parts:
             masks = dict(part.marginal.words(part.level))
@@ -49,7 +49,7 @@ class GroupLookup:
         sets.workspace.drop(table)  # that of another part of the table
         levels = ((marginal, level) for marginal in sets.marginals for level in range(marginal.dimension.height))
         parts = [_counted(marginal, level, sets.keys.columns) for marginal, level in levels]
-        sets.engine.run("lattice/create_groups", groups=table, parts=parts)
+        sets.engine.run("algorithms/lattice/create_groups", groups=table, parts=parts)
         sets.engine.analyze(table)
         return table
 

@@ -94,13 +94,13 @@ class NodeMeasurer:
 
     def _by_size(self, nodes: Sequence[Node], stacked: Stacked, k: int) -> dict[int, NodeMeasures]:
         classes = self._new_table("measured")
-        self.sets.engine.run("lattice/create_classes_by_size", classes=classes, k=k, **stacked)
+        self.sets.engine.run("algorithms/lattice/create_classes_by_size", classes=classes, k=k, **stacked)
         return self._measure(nodes, stacked, classes)
 
     def _by_models(self, nodes: Sequence[Node], stacked: Stacked) -> dict[int, NodeMeasures]:
         sets, failing = self.sets, self._new_table("failing")
         values_of_checks = checks_of_each(sets, stacked)
-        sets.engine.run("lattice/create_failing", failing=failing, **values_of_checks)
+        sets.engine.run("algorithms/lattice/create_failing", failing=failing, **values_of_checks)
         return self._by_failing(nodes, stacked, failing, values_of_checks["keys"])
 
     def _moved(self, unlimited: FrequencySets, node: Node) -> NodeMeasures:
@@ -125,7 +125,7 @@ class NodeMeasurer:
         engine, classes = self.sets.engine, self._new_table("measured")
         engine.analyze(failing)
         engine.run(
-            "lattice/create_classes_by_failing",
+            "algorithms/lattice/create_classes_by_failing",
             classes=classes,
             failing=failing,
             keys=keys,
@@ -141,7 +141,7 @@ class NodeMeasurer:
         places = [place for place, *_ in stacked["generalizations"]]
         bins: dict[tuple[int, bool], list[SizeBin]] = defaultdict(list)
         counts = self.sets.engine.query(
-            "lattice/count_binned_sizes",
+            "algorithms/lattice/count_binned_sizes",
             classes=classes,
             bins=size_bins(self.sets.task.rows),
             size=Identifier("n" if self.person is None else "persons"),
@@ -174,7 +174,7 @@ class NodeMeasurer:
         if not parts:
             return {}
         rows = self.sets.engine.query(
-            "lattice/sum_covered_each",
+            "algorithms/lattice/sum_covered_each",
             classes=classes,
             groups=self._lookup.table,
             parts=parts,

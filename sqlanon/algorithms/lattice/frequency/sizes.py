@@ -50,7 +50,7 @@ class ClassSizes:
             gone = Sizes({size: count for size, count in every.items() if size < k})
         else:
             with failing_classes(self.sets, node) as failing:
-                counts = self.sets.engine.query("lattice/count_failing_sizes", failing=failing)
+                counts = self.sets.engine.query("algorithms/lattice/count_failing_sizes", failing=failing)
             gone = Sizes({int(size): int(count) for size, count in counts})
         return every - gone, gone
 
@@ -77,7 +77,9 @@ def group_sizes(sets: FrequencySets, marginal: Marginal) -> list[Sizes]:
         for level in range(height)
     ]
     sizes: list[Sizes] = [Sizes() for _ in range(height)]
-    for level, size, count in sets.engine.query("lattice/count_group_sizes", marginal=marginal.table, levels=levels):
+    for level, size, count in sets.engine.query(
+        "algorithms/lattice/count_group_sizes", marginal=marginal.table, levels=levels
+    ):
         sizes[level][int(size)] = int(count)
     return [*sizes, Sizes({sets.task.rows: 1})]
 

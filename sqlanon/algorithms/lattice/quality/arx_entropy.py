@@ -56,7 +56,7 @@ class ArxEntropy(Quality):
         if not parts:
             return gone
         values = self._lookup.looked_up(parts, self.sets.keys.columns) | self.sets.suppressed_tuples(node)
-        for number, size, count in self.sets.engine.query("lattice/count_gone_sizes", **values):
+        for number, size, count in self.sets.engine.query("algorithms/lattice/count_gone_sizes", **values):
             gone[number][int(size)] = int(count)
         return gone
 

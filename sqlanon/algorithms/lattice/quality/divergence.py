@@ -85,7 +85,7 @@ class Divergence(ClassQuality):
             return []
         with self.sets.suppressed_keys(node) as classes:
             values = self._lookup.looked_up(inner, self.sets.keys.kept_columns(node))
-            return self.sets.engine.query("lattice/count_suppressed_leaves", classes=classes, **values)
+            return self.sets.engine.query("algorithms/lattice/count_suppressed_leaves", classes=classes, **values)
 
     @cached_property
     def _tuples(self) -> Sizes:

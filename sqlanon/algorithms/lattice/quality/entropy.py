@@ -66,7 +66,7 @@ class Entropy(Quality):
         moved = [Sizes({rows - suppressed: 1, rows: -1}) if is_top else Sizes() for is_top in tops]
         parts = [part for m, level in zip(self.sets.marginals, node, strict=True) for part in _parts(m, level)]
         values = self._lookup.looked_up(parts, self.sets.keys.columns) | self.sets.suppressed_tuples(node)
-        counts = self.sets.engine.query("lattice/count_suppressed_sizes", **values)
+        counts = self.sets.engine.query("algorithms/lattice/count_suppressed_sizes", **values)
         for number, size, more in counts:
             moved[number][int(size)] += int(more)
         return moved

@@ -101,7 +101,7 @@ class LossQuality(Quality):
         if suppressed and inner:
             with self.sets.suppressed_keys(node) as classes:
                 sums = self.sets.engine.query_one(
-                    "lattice/sum_covered", classes=classes, attributes=[_looked_up(m, node) for m in inner]
+                    "algorithms/lattice/sum_covered", classes=classes, attributes=[_looked_up(m, node) for m in inner]
                 )
             for marginal, total in zip(inner, sums, strict=True):
                 covered[marginal.dimension.number] = int(total)

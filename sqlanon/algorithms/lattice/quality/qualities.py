@@ -12,9 +12,9 @@ from sqlanon.algorithms.lattice.quality.quality import Height, Quality
 from sqlanon.encoding.frequency.frequency_sets import FrequencySets
 from sqlanon.encoding.frequency.lattice import Lattice
 from sqlanon.errors import PolicyError
+from sqlanon.methods.generalization.policy import quality_names
 from sqlanon.policy import FullDomain
 from sqlanon.policy.choices import Choice, describe_choices
-from sqlanon.policy.lattice_algorithms import quality_names
 from sqlanon.support.plugins import QUALITIES as PLUGINS
 from sqlanon.support.plugins import load_plugin
 

@@ -1,0 +1,1 @@
+"""Questions about tables and releases that make no release of their own."""

@@ -1,0 +1,204 @@
+"""Questions answered with noise, each charged on the privacy budget of its source before the source is looked at.
+
+Nothing is denied: what all answers and releases tell together is bounded by the budget (Dwork, McSherry, Nissim, Smith,
+TCC 2006). `asking` answers exactly, and denies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from markupsafe import Markup
+
+from sqlanon.catalog import Catalog
+from sqlanon.catalog.budget_records import ASKED, Budget, MechanismUse, Spending, amount, remainder
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from sqlanon.engines.dialects import dialect_of_url
+from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.errors import PolicyError, QuestionError
+from sqlanon.inquiries.questions.auditing import AskedTable
+from sqlanon.inquiries.questions.axes import TypedCondition, spans_of
+from sqlanon.inquiries.questions.noisy_sums import BoundedColumn, bounded_column
+from sqlanon.inquiries.questions.question import Aggregate, Question, parse_question
+from sqlanon.methods.differential_privacy.drawing.accounting import NOISE, Schedule
+from sqlanon.methods.differential_privacy.drawing.mechanisms import Mechanisms, OpenDP
+from sqlanon.methods.differential_privacy.policy_rules import mechanism_of
+from sqlanon.plan.opening import open_source_table
+from sqlanon.policy import DifferentialPrivacy, Policy, PrivacyBudget, Role
+from sqlanon.policy.mechanism_models import MOST_EPSILON
+from sqlanon.sql import Identifier, Relation
+from sqlanon.support.exact import parse_decimal
+from sqlanon.values.expressions import comparable
+from sqlanon.work.session import catalog_place, open_catalog
+
+_LEAST_EPSILON = Fraction(1, 2**50)  # so that numbers of 64 bits hold the noise
+_MOST_TOTAL = 2**61  # of a sum in units, as the noise is added to numbers of 64 bits
+_MOST_SCALE = 2**50  # of noise in units
+_ONE = 1  # a row, or a person, adds to a count at most
+
+
+@dataclass(frozen=True)
+class NoisyAnswer:
+    """A count or a sum with noise, in full.
+
+    unit: what is protected and counted, `rows` or `persons`. epsilon: what it cost of the budget `ledger`, of which
+    `left` is left. within: what the noise does not exceed in 95 of 100 cases.
+    """
+
+    question: str
+    value: int | str
+    unit: str
+    epsilon: str
+    within: int | str
+    ledger: str
+    left: str
+
+
+def ask_with_noise(
+    policy: Policy,
+    text: str,
+    epsilon: Fraction | str,
+    options: EngineOptions | None = None,
+    *,
+    mechanisms: Mechanisms | None = None,
+) -> NoisyAnswer:
+    """Answer a question about the source of a policy that asks for differential privacy, by a number with noise.
+
+    epsilon: what it may cost; a text such as `0.1` is exact.
+
+    Where persons are the unit, distinct persons are counted, and rows of nobody known are not. Sums are of values
+    between the bounds that the policy declares.
+
+    Raises:
+        QuestionError: the question can't be read, or is neither a count nor a sum, or epsilon is no amount.
+        PolicyError: the column has no declared bounds; the policy names no budget or no such source.
+        BudgetError: the budget does not cover epsilon; then nothing was looked at.
+        AccessError, EngineError, ConflictError: the ledger can't be written, or the source can't be read.
+    """
+    question = parse_question(text)
+    share = _amount(epsilon)
+    asked, budget = require_budgeted(policy)
+    if question.aggregate not in (Aggregate.COUNT, Aggregate.SUM):
+        raise QuestionError(
+            f"{question.aggregate.value} is not answered with noise: ask for a sum of a column with a declared domain,"
+            " or how many rows there are."
+        )
+    drawing = mechanisms or OpenDP()
+    with connect(policy.source.url or "", options) as engine, open_catalog(policy, engine) as catalog:
+        with open_source_table(engine, policy) as source:  # whatever is wrong shall be said before anything is spent
+            spans = _spans(engine, source, policy, question)
+            person = _person(engine, source, asked)
+            summed = _summed(engine, source, policy, question, asked)
+        sensitivity = _ONE if summed is None else summed.sensitivity
+        if sensitivity > _MOST_SCALE * share:
+            raise QuestionError(
+                f"The noise of '{question.column}' would be too large for so small an epsilon; ask for more."
+            )
+        after = _spend(catalog, source, budget, asked.persons, question, share, sensitivity)
+        with open_source_table(engine, policy) as source:
+            value = _value(engine, source, person, spans, summed)
+    (noisy,) = drawing.add_noise([value], share, sensitivity)
+    within = Schedule(0, Fraction(0), share, sensitivity).likely_noise
+    return NoisyAnswer(
+        question=str(question),
+        value=noisy if summed is None else summed.written(noisy),
+        unit="rows" if asked.persons is None else "persons",
+        epsilon=amount(share),
+        within=within if summed is None else summed.written(within),
+        ledger=budget.ledger,
+        left=remainder(after.allowed(budget.limit) - after.consumed),
+    )
+
+
+def require_budgeted(policy: Policy) -> tuple[DifferentialPrivacy, PrivacyBudget]:
+    """Check what needs neither the table nor a question.
+
+    Raises PolicyError where questions to the policy's source can't be charged on a budget.
+    """
+    asked = mechanism_of(policy)
+    if asked is None or policy.budget is None:
+        raise PolicyError(
+            "--epsilon is of a policy that asks for {model: differential-privacy, …} and names a budget, by which all"
+            " answers and releases of the source are added up."
+        )
+    dialect_of_url(policy.source.url or "").answers_questions.require("source: ")
+    if policy.source.table is None:
+        raise PolicyError("source.file: questions are asked of a table; load the file into one.")
+    catalog_place(policy)
+    return asked, policy.budget
+
+
+def _amount(epsilon: Fraction | str) -> Fraction:
+    read = parse_decimal(epsilon) if isinstance(epsilon, str) else epsilon
+    if read is None or not _LEAST_EPSILON <= read <= MOST_EPSILON:
+        raise QuestionError(f"--epsilon must be a decimal number such as 0.1, above 0 and at most {MOST_EPSILON}.")
+    return read
+
+
+def _spans(engine: Engine, source: Relation, policy: Policy, question: Question) -> tuple[TypedCondition, ...]:
+    quasi = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
+    return spans_of(question, engine.columns(source), quasi)
+
+
+def _person(engine: Engine, source: Relation, asked: DifferentialPrivacy) -> Markup | None:
+    """Write the expression that tells persons apart; None where rows are the unit."""
+    if asked.persons is None:
+        return None
+    column = next((one for one in engine.columns(source) if one.name == asked.persons), None)
+    if column is None:
+        raise PolicyError(f"privacy: unit: the table has no column '{asked.persons}'.")
+    return comparable(engine, Markup(Identifier(column.name)), column.kind)
+
+
+def _summed(
+    engine: Engine, source: Relation, policy: Policy, question: Question, asked: DifferentialPrivacy
+) -> BoundedColumn | None:
+    """Find the column of a sum with its bounds; None of a count."""
+    if question.column is None:
+        return None
+    column = next((one for one in engine.columns(source) if one.name == question.column), None)
+    return bounded_column(policy, question.column, column, asked.contribution)
+
+
+def _value(
+    engine: Engine,
+    source: Relation,
+    person: Markup | None,
+    spans: tuple[TypedCondition, ...],
+    summed: BoundedColumn | None,
+) -> int:
+    """Work out the answer without noise, a sum in units."""
+    span_values = AskedTable(engine, source, person, k=1).span_values(spans)
+    if summed is None:
+        (count,) = engine.query_one("inquiries/questions/count_asked", source=source, person=person, spans=span_values)
+        return int(count)
+    (total,) = engine.query_one(
+        "inquiries/questions/sum_asked",
+        source=source,
+        person=person,
+        spans=span_values,
+        value=Markup(Identifier(summed.column.name)),
+        decimals=summed.decimals,
+        low=summed.literal(summed.low),
+        high=summed.literal(summed.high),
+        low_units=summed.low,
+        high_units=summed.high,
+        limits=None if person is None else summed.limits,
+    )
+    return max(-_MOST_TOTAL, min(_MOST_TOTAL, int(total)))
+
+
+def _spend(
+    catalog: Catalog,
+    source: Relation,
+    budget: PrivacyBudget,
+    unit: str | None,
+    question: Question,
+    epsilon: Fraction,
+    sensitivity: int,
+) -> Budget:
+    use = MechanismUse(NOISE, epsilon, Fraction(sensitivity), sensitivity / epsilon)
+    spending = Spending(budget.ledger, budget.limit, unit, ASKED, str(question), (use,))
+    return catalog.spend(spending, catalog.identities(str(source), source))

@@ -1,0 +1,163 @@
+"""Columns that look like identifiers: by their names, and by patterns that the database counts in one scan.
+
+Check digits are checked: of cards (Luhn, ISO/IEC 7812-1), of IBANs (mod 97-10, ISO 13616), of NHS numbers (mod 11). The
+evidence is the share of a column's values that match, never a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column, Kind
+from sqlanon.inquiries.risk.identifier_kinds import CHECKED, OF_NUMBERS, PATTERNS, kind_of, kinds_by_name
+from sqlanon.inquiries.risk.name_lists import known_names
+from sqlanon.plan.measuring import in_part, portions
+from sqlanon.results.risk import TableRisk
+from sqlanon.results.singling import Evidence, IdentifierSign
+from sqlanon.sql import Identifier, Relation, Text
+
+NAMES = "name"  # the pattern of values that begin and end with names of people
+WORDS = "words"  # the pattern of values that may be names; others are not held against word lists
+LEAST_NAMES = 20  # different ones of a column: black and white are surnames too
+LEAST_SHARE = 0.5  # of values that match, for a column to be of a kind
+EXACT_ROWS = 200_000  # of larger tables, about as many values are looked at
+COLUMNS_A_STATEMENT = 25
+LOOKED_UP_A_STATEMENT = 10  # of columns with check digits, or words to look up
+
+_Shares = dict[str, float]
+_LOOKED_FOR = {name: pattern for name, (_, pattern) in PATTERNS.items()} | {WORDS: "^[^0-9@/:_]{3,60}$"}
+
+
+def find_identifiers(
+    engine: Engine, table: Relation, columns: Sequence[Column], rows: int
+) -> tuple[IdentifierSign, ...]:
+    """List the columns that look like identifiers of a kind, by their names or by their values.
+
+    rows: of the table, about; of a large one a part of each column's values is looked at, all rows of a value or none.
+    """
+    shares = measure_patterns(engine, table, columns, max(1, rows // EXACT_ROWS))
+    return tuple(sign for column in columns for sign in _signs(column, shares.get(column.name, {})))
+
+
+def with_identifiers(engine: Engine, table: Relation, risk: TableRisk) -> TableRisk:
+    """List the columns that look like identifiers beside a table's risk; none of those that may not be read."""
+    unreadable = engine.unreadable_columns(table)
+    columns = [column for column in engine.columns(table) if column.name not in unreadable]
+    return replace(risk, identifiers=find_identifiers(engine, table, columns, risk.rows))
+
+
+def measure_patterns(
+    engine: Engine, table: Relation, columns: Sequence[Column], modulus: int = 1
+) -> Mapping[str, _Shares]:
+    """Measure, for each column of texts or whole numbers that holds a value, the share of the values of each pattern.
+
+    modulus: one of so many parts of the values is looked at.
+    """
+    looked_at = [column for column in columns if column.kind in (Kind.TEXT, Kind.INTEGER)]
+    of_texts = [*PATTERNS, WORDS] if engine.traits.knows_words and known_names() else list(PATTERNS)
+    wanted = {one.name: of_texts if one.kind is Kind.TEXT else list(OF_NUMBERS) for one in looked_at}
+    shares = {
+        name: shares
+        for portion in portions(looked_at, COLUMNS_A_STATEMENT)
+        for name, shares in _measure(engine, table, portion, wanted, modulus).items()
+    }
+    shaped = {name: [one for one, share in of.items() if one in CHECKED and share] for name, of in shares.items()}
+    for portion in portions([one for one in looked_at if shaped.get(one.name)], LOOKED_UP_A_STATEMENT):
+        for name, checked in _measure(engine, table, portion, shaped, modulus, checks_digits=True).items():
+            shares[name] |= checked
+    worded = [column for column in looked_at if shares.get(column.name, {}).pop(WORDS, 0) >= LEAST_SHARE]
+    for portion in portions(worded, LOOKED_UP_A_STATEMENT):
+        for name, share in _measure_names(engine, table, portion, modulus):
+            shares[name][NAMES] = share
+    return shares
+
+
+def kind_by_values(shares: _Shares) -> tuple[str, float] | None:
+    """The kind of the first pattern that enough values match, and their share; None where there is no such pattern."""
+    return next(((kind_of(name), share) for name, share in shares.items() if share >= LEAST_SHARE), None)
+
+
+def _measure_names(
+    engine: Engine, table: Relation, columns: Sequence[Column], modulus: int
+) -> Iterator[tuple[str, float]]:
+    """Measure the shares of the values of columns that are names of people, where these are many different ones."""
+    values = [Markup(Identifier(column.name)) for column in columns]
+    counted = engine.query(
+        "inquiries/risk/count_names",
+        table=table,
+        names=Text("\n".join(_in_encoding(known_names(), engine.text_encoding))),
+        columns=[{"value": value, "sampled": in_part(engine, [value], modulus)} for value in values],
+    )
+    for place, looked_at, named, different in counted:
+        if different >= LEAST_NAMES:
+            yield columns[int(place)].name, int(named) / int(looked_at)
+
+
+def _in_encoding(words: Sequence[str], encoding: str) -> list[str]:
+    """List the words that an encoding has bytes for."""
+    return [word for word in words if word.encode(encoding, "ignore").decode(encoding) == word]
+
+
+def _measure(
+    engine: Engine,
+    table: Relation,
+    columns: Sequence[Column],
+    wanted: Mapping[str, Sequence[str]],
+    modulus: int,
+    *,
+    checks_digits: bool = False,
+) -> dict[str, _Shares]:
+    """Measure the shares of the patterns that are wanted of each column.
+
+    checks_digits: whether check digits must be right too, which costs a hundred times more to plan than the patterns.
+    """
+    values = [Markup(Identifier(column.name)) for column in columns]
+    counts = iter(
+        engine.query_one(
+            "inquiries/risk/count_patterns",
+            table=table,
+            columns=[
+                {
+                    "value": value,
+                    "sampled": in_part(engine, [value], modulus),
+                    "patterns": [
+                        {"name": name, "pattern": Text(_LOOKED_FOR[name]), "is_checked": checks_digits}
+                        for name in wanted[column.name]
+                    ],
+                }
+                for column, value in zip(columns, values, strict=True)
+            ],
+        )
+    )
+    measured: dict[str, _Shares] = {}
+    for column in columns:
+        present = int(next(counts))
+        shares = {name: int(next(counts)) / max(1, present) for name in wanted[column.name]}
+        if present < LEAST_NAMES:
+            shares.pop(WORDS, None)
+        if present:
+            measured[column.name] = shares
+    return measured
+
+
+def _signs(column: Column, shares: _Shares) -> Iterator[IdentifierSign]:
+    """The signs of one column, those by its name first."""
+    named = kinds_by_name(column.name)
+    by_values = kind_by_values(shares)
+    for kind in named:
+        of_kind = [share for name, share in shares.items() if kind_of(name) == kind]
+        yield IdentifierSign(
+            column.name, kind, Evidence(name=True, type=_is_type(column, kind), share=max(of_kind, default=None))
+        )
+    if by_values is not None and by_values[0] not in named and not (named and by_values[0] == NAMES):
+        yield IdentifierSign(column.name, by_values[0], Evidence(name=False, type=False, share=by_values[1]))
+    if column.kind.has_day and "date" not in named:
+        yield IdentifierSign(column.name, "date", Evidence(name=False, type=True, share=None))
+
+
+def _is_type(column: Column, kind: str) -> bool:
+    return kind == "date" and column.kind.has_day

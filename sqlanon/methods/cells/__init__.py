@@ -1,0 +1,1 @@
+"""Suppression and generalization of single cells."""

@@ -1,0 +1,1 @@
+"""Clusters of rows: microaggregation, r-gather and condensation, also of streams."""

@@ -1,0 +1,1 @@
+"""Releases of clusters: centres, gathered rows, drawn rows."""

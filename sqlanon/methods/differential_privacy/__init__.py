@@ -1,0 +1,1 @@
+"""Differential privacy: noisy counts, drawn on a budget."""

@@ -1,0 +1,1 @@
+"""Full-domain generalization: the searches of the lattice, and top-down specialization."""

@@ -1,0 +1,1 @@
+"""Ordered sets: the cuts of an attribute chosen over its whole order."""

@@ -1,0 +1,1 @@
+"""Partition trees: Mondrian and Rothko, on all rows or on samples."""

@@ -1,0 +1,1 @@
+"""Columns whose values are changed: categories and numbers."""

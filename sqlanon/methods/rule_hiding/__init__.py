@@ -1,0 +1,1 @@
+"""Hiding of association rules: single items are taken out of rows."""
