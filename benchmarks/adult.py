@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlanon.algorithms.lattice.problem import Findings, Problem
-from sqlanon.algorithms.lattice.search import SearchOptions, solve
+from sqlanon.methods.generalization.explore.build_problem import build_problem
+from sqlanon.methods.generalization.lattice.problem import Findings, Problem
+from sqlanon.methods.generalization.lattice.search import SearchOptions, solve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.tradeoffs.build_problem import build_problem
 
 DATA = Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[2] / "shared" / "data")) / "adult"
 PAPER_ORDER = (

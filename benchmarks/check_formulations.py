@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable
 
 from adult import policy
 
-from sqlanon.algorithms.lattice.frequency.batches import RollUp, count_each
-from sqlanon.algorithms.lattice.problem import Problem
 from sqlanon.encoding.frequency.lattice import Node
-from sqlanon.runs.tradeoffs.build_problem import build_problem
+from sqlanon.methods.generalization.explore.build_problem import build_problem
+from sqlanon.methods.generalization.lattice.frequency.batches import RollUp, count_each
+from sqlanon.methods.generalization.lattice.problem import Problem
 from sqlanon.sql import Statement
 
 K = 5

@@ -25,11 +25,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.methods.generalization.explore.build_problem import build_problem
+from sqlanon.methods.generalization.lattice.search import SearchOptions, solve
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.tradeoffs.build_problem import build_problem
 from sqlanon.sql import Statement
 
 _PRIME = 2**31 - 1

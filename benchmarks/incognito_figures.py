@@ -18,10 +18,10 @@ import matplotlib as mpl
 from adult import policy, timed
 from matplotlib import pyplot as plt
 
-from sqlanon.algorithms.lattice.frequency.cube import Cube
-from sqlanon.algorithms.lattice.incognito import IncognitoSearch
-from sqlanon.algorithms.lattice.problem import Findings, Problem
-from sqlanon.runs.tradeoffs.build_problem import build_problem
+from sqlanon.methods.generalization.explore.build_problem import build_problem
+from sqlanon.methods.generalization.lattice.frequency.cube import Cube
+from sqlanon.methods.generalization.lattice.incognito import IncognitoSearch
+from sqlanon.methods.generalization.lattice.problem import Findings, Problem
 
 Search = Callable[[Problem], Findings]
 Line = tuple[dict[str, object], Search | None]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from sqlanon.engines.base import Engine
+from sqlanon.mechanisms.mechanisms import Mechanisms, OpenDP
 from sqlanon.methods.differential_privacy.drawing.accounting import schedule_of
 from sqlanon.methods.differential_privacy.drawing.drawing import DrawnCounts, draw_counts
-from sqlanon.methods.differential_privacy.drawing.mechanisms import Mechanisms, OpenDP
 from sqlanon.methods.differential_privacy.plan import PrivatePlan, resolve_private
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation

@@ -27,17 +27,18 @@ from mondrian import grouping
 from splits import Clock
 from splits import policy as target_policy
 
-from sqlanon.algorithms.tree.mondrian import build_task
+from sqlanon.algorithms.tree.partitioning import build_task
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.methods.partitioning.policy import RothkoS
 from sqlanon.methods.partitioning.sampling.hypothesis import Confidence
 from sqlanon.methods.partitioning.sampling.rothko_s import Sampling
 from sqlanon.models import from_spec
 from sqlanon.plan.plan import resolve_source
-from sqlanon.policy import Policy, RothkoS
+from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.results.codec import to_json
 from sqlanon.results.run_result import RunResult

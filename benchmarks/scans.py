@@ -24,10 +24,10 @@ from sqlanon.algorithms.tree import mondrian
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.methods.partitioning.policy import RothkoS
 from sqlanon.methods.partitioning.sampling import rothko_s
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.plan.plan import resolve_source
-from sqlanon.policy import RothkoS
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Statement
 from sqlanon.work.workspace import TemporaryWorkspace

@@ -14,7 +14,7 @@ import argparse
 
 from adult import PAPER_ORDER, policy, timed
 
-from sqlanon.algorithms.lattice.incognito import IncognitoSearch
+from sqlanon.methods.generalization.lattice.incognito import IncognitoSearch
 
 PAPER = {
     3: (14, 14),

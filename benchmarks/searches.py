@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
-from sqlanon.algorithms.tree.mondrian import build_task, criterion_of
 
 from sqlanon.algorithms.tree.forest import grow_forest
 from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
+from sqlanon.algorithms.tree.partitioning import build_task, criterion_of
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import Engine
 from sqlanon.methods.partitioning.gain.criteria import Criterion
 from sqlanon.methods.partitioning.gain.gain import GainGrowth
+from sqlanon.methods.partitioning.policy import RothkoS, RothkoT
 from sqlanon.methods.partitioning.sampling.hypothesis import Confidence
 from sqlanon.methods.partitioning.sampling.rothko_s import Sampling
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.plan.plan import resolve_source
-from sqlanon.policy import RothkoS, RothkoT
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
 from sqlanon.work.workspace import TemporaryWorkspace

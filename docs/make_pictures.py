@@ -19,9 +19,9 @@ from docs.picture_of_clusters import draw_clusters_and_regions
 from docs.picture_of_reconstruction import draw_ages_with_noise
 from sqlanon import explore, explore_tradeoff, render_explore, run, run_report
 from sqlanon.api import demo
+from sqlanon.methods.generalization.explore.picture import draw
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy, load_policy
-from sqlanon.report.drawing.picture import draw
 from tests.browser import find_browser
 
 PICTURES = Path(__file__).parent / "pictures"

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlanon.algorithms import algorithm_of
 from sqlanon.algorithms.base import Algorithm, SearchRequest
-from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines.base import Engine
 from sqlanon.engines.duckdb.engine import DuckDBEngine

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from sqlanon.algorithms.lattice.options import SearchOptions
-from sqlanon.algorithms.lattice.problem import Problem
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.methods.generalization.explore.build_problem import build_problem as open_problem
+from sqlanon.methods.generalization.lattice.problem import Problem
 from sqlanon.policy import Policy
-from sqlanon.runs.tradeoffs.build_problem import build_problem as open_problem
 from tests.oracle.lattice import Case
 from tests.run_support import OPTIONS, Database
 

@@ -13,9 +13,10 @@ import pytest
 from sqlanon.catalog import budgets
 from sqlanon.engines.base import Engine
 from sqlanon.errors import EngineError
+from sqlanon.mechanisms import mechanisms
+from sqlanon.mechanisms.mechanisms import OpenDP
 from sqlanon.methods.differential_privacy import source as private_runs
-from sqlanon.methods.differential_privacy.drawing import accounting, drawing, mechanisms, scoring
-from sqlanon.methods.differential_privacy.drawing.mechanisms import OpenDP
+from sqlanon.methods.differential_privacy.drawing import accounting, drawing, scoring
 from sqlanon.methods.differential_privacy.plan import PrivatePlan
 from sqlanon.methods.differential_privacy.public_domain import NumberDomain
 from sqlanon.policy import Policy

@@ -17,7 +17,7 @@ import numpy as np
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.methods.differential_privacy.drawing.accounting import Charge
+from sqlanon.mechanisms.charges import Charge
 from sqlanon.methods.differential_privacy.plan import PrivatePlan, resolve_private
 from sqlanon.methods.differential_privacy.release import NoisyCounts, load_counts, load_labels
 from sqlanon.methods.differential_privacy.result import BudgetState, PrivateResult

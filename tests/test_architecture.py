@@ -13,7 +13,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 from sqlanon.engines.dialects import OWN, dialects
-from sqlanon.policy.algorithms import OWN_ALGORITHMS
+from sqlanon.policy.algorithms import own_algorithms
 from tests.syntax import inner_statements
 
 PROGRAM = Path(__file__).parent.parent / "sqlanon"
@@ -113,7 +113,7 @@ def names_of_engines(tree: ast.AST) -> Iterator[str]:
 
 def test_algorithms_are_told_apart_in_their_folders_only() -> None:
     """Other parts ask what an algorithm says of itself, so that one of a package is asked too."""
-    classes = {one.__name__ for one in OWN_ALGORITHMS.values()} | {"Splits", "Clustering", "FullDomain"}
+    classes = {one.__name__ for one in own_algorithms().values()} | {"Splits", "Clustering", "FullDomain"}
     asking = {
         module
         for module, tree in modules().items()

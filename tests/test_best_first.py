@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.lattice import optimal as optimal_search
-from sqlanon.algorithms.lattice import search as lattice_search
-from sqlanon.algorithms.lattice.problem import Problem
-from sqlanon.algorithms.lattice.progress import LatticeProgress
 from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.errors import PolicyError
+from sqlanon.methods.generalization.lattice import optimal as optimal_search
+from sqlanon.methods.generalization.lattice import search as lattice_search
+from sqlanon.methods.generalization.lattice.problem import Problem
+from sqlanon.methods.generalization.lattice.progress import LatticeProgress
 from tests.lattice_support import build_problem
 from tests.oracle.lattice import Case, Node, cases, overruled_cases, pick_models
 from tests.oracle.quality import SCORES

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.lattice.candidates import CandidateGraph, CandidateNode, first_graph
 from sqlanon.catalog import Catalog, RunStart
 from sqlanon.encoding.frequency.lattice import Lattice
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
+from sqlanon.methods.generalization.lattice.candidates import CandidateGraph, CandidateNode, first_graph
 from sqlanon.work.workspace import Workspace
 from tests.random_cases import many
 
@@ -137,9 +137,9 @@ def test_growing_a_graph_takes_a_statement_for_each_phase() -> None:
         graph = first_graph(engine, space, Lattice(("a", "b"), (1, 2), (0, 0), (1, 2)))
         engine.listener = lambda statement, *_: names.append(statement.name)
         graph.grown()
-    made = [name for name in names if name.startswith("algorithms/lattice/")]
+    made = [name for name in names if name.startswith("methods/generalization/lattice/")]
     assert made == [
-        "algorithms/lattice/join_candidates",
-        "algorithms/lattice/prune_candidates",
-        "algorithms/lattice/create_edges",
+        "methods/generalization/lattice/join_candidates",
+        "methods/generalization/lattice/prune_candidates",
+        "methods/generalization/lattice/create_edges",
     ]

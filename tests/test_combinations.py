@@ -111,7 +111,7 @@ def test_rows_that_repeat_are_grouped_once(database: Database) -> None:
     for one in outcome.as_json()["combinations"]["best"]:
         assert (one["unique"], one["below_k"]) == pytest.approx(_share_below(rows, one["columns"], 100), abs=1e-4)
     sent = database.sql("SELECT name, statement FROM sqlanon.steps WHERE run = ? ORDER BY number", [outcome.run])
-    reading = ("encoding/count_unique", "encoding/measure_classes", "algorithms/lattice/create_base")
+    reading = ("encoding/count_unique", "encoding/measure_classes", "methods/generalization/lattice/create_base")
     read = {name: "_tuples" in statement for name, statement in sent if name in reading}
     assert read == dict.fromkeys(reading, True)
     assert sum(name == "encoding/create_frequency_set" for name, _ in sent) == 1

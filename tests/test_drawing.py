@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from sqlanon import explore
-from sqlanon.report.drawing.picture import draw
+from sqlanon.methods.generalization.explore.exploration import Exploration
+from sqlanon.methods.generalization.explore.picture import draw
 from sqlanon.report.drawing.shapes import LEGEND
-from sqlanon.runs.tradeoffs.exploration import Exploration
 from tests.run_support import OPTIONS, Database, duckdb_url, open_database
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -69,13 +69,13 @@ def test_what_is_known_shows_without_colour() -> None:
 
 
 def test_a_large_lattice_is_drawn_as_its_frontier(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.report.drawing.picture.MOST_NODES", 10)
+    monkeypatch.setattr("sqlanon.methods.generalization.explore.picture.MOST_NODES", 10)
     found = _explored(database, suppression=0.05)
     root = ET.fromstring(draw(found))
     rows = [group.findtext(f"{SVG}title") or "" for group in root.findall(f"{SVG}g")]
     assert len(rows) == len(found.minimal) or len(rows) == len(found.minimal) + 1
     assert "the best of all" in rows[0]
-    monkeypatch.setattr("sqlanon.report.drawing.frontier.MOST_ROWS", 1)
+    monkeypatch.setattr("sqlanon.methods.generalization.explore.frontier.MOST_ROWS", 1)
     assert "more</text>" in draw(found)
 
 

@@ -264,7 +264,9 @@ def test_a_dry_sampling_has_the_statements_of_a_run(database: Database) -> None:
 def test_a_form_that_depends_on_the_data_says_so(database: Database) -> None:
     table = database.create({"q": "INTEGER"}, [(n,) for n in range(9)])
     policy = database.policy(table, {"q": STAR}, algorithm={"name": "optimal"})
-    (base,) = (step for step in run_dry(policy, OPTIONS).steps if step.name == "algorithms/lattice/create_base")
+    (base,) = (
+        step for step in run_dry(policy, OPTIONS).steps if step.name == "methods/generalization/lattice/create_base"
+    )
     assert base.statement.startswith("-- One of two forms")
 
 
@@ -350,7 +352,7 @@ def test_the_recoding_of_a_remainder_parses(database: Database) -> None:
         policy = database.policy("people", attributes, algorithm={"name": "optimal"}, **more)
         found = run_dry(policy, OPTIONS)
         assert _wrong(found, database.engine) == []
-        assert "algorithms/lattice/create_suppressed" in [step.name for step in found.steps]
+        assert "methods/generalization/lattice/create_suppressed" in [step.name for step in found.steps]
 
 
 def test_a_dry_search_shows_few_of_many_checks(database: Database) -> None:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sqlanon import explore
-from sqlanon.algorithms.lattice.node_status import NodeStatus
 from sqlanon.errors import Cancelled, ProtectionError
+from sqlanon.methods.generalization.explore.exploration import Exploration
+from sqlanon.methods.generalization.lattice.node_status import NodeStatus
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.tradeoffs.exploration import Exploration
 from sqlanon.work.journal import Silent
 from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import many

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from sqlanon import explore_tradeoff, render_explore
-from sqlanon.algorithms.lattice.refusal import levels_text
 from sqlanon.cli.levels import parse_levels
 from sqlanon.encoding.frequency.lattice import Lattice
+from sqlanon.methods.generalization.lattice.refusal import levels_text
 from sqlanon.runs.tradeoffs.tradeoff import Tradeoff
 from tests.browser import browser, opened, watched
 from tests.run_support import OPTIONS, duckdb_url, open_database

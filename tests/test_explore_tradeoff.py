@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.lattice.frequency.measure_each import size_bins
 from sqlanon.errors import ProtectionError
+from sqlanon.methods.generalization.explore.explore_tradeoff import explore_tradeoff
+from sqlanon.methods.generalization.lattice.frequency.measure_each import size_bins
 from sqlanon.policy import Policy
-from sqlanon.runs.tradeoffs.explore_tradeoff import explore_tradeoff
 from sqlanon.runs.tradeoffs.tradeoff import Tradeoff, TradeoffCandidate
 from tests.oracle.lattice import Case, Node, cascading_cases, cases, judged_cases
 from tests.random_cases import many

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.lattice.frequency.batches import RollUp, count_each
-from sqlanon.algorithms.lattice.frequency.cube import Cube
-from sqlanon.algorithms.lattice.frequency.materialize import CacheCandidate, FrequencySetCache, Sizes
-from sqlanon.algorithms.lattice.incognito import IncognitoSearch
-from sqlanon.algorithms.lattice.problem import Findings, Problem
-from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.errors import ProtectionError
+from sqlanon.methods.generalization.lattice.frequency.batches import RollUp, count_each
+from sqlanon.methods.generalization.lattice.frequency.cube import Cube
+from sqlanon.methods.generalization.lattice.frequency.materialize import CacheCandidate, FrequencySetCache, Sizes
+from sqlanon.methods.generalization.lattice.incognito import IncognitoSearch
+from sqlanon.methods.generalization.lattice.problem import Findings, Problem
+from sqlanon.methods.generalization.lattice.search import SearchOptions, solve
 from tests.lattice_support import build_problem, table_of
 from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import for_random, many

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from sqlanon.algorithms.lattice.incognito import IncognitoSearch
-from sqlanon.algorithms.lattice.problem import Findings, Problem
-from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.methods.generalization.lattice.incognito import IncognitoSearch
+from sqlanon.methods.generalization.lattice.problem import Findings, Problem
+from sqlanon.methods.generalization.lattice.search import SearchOptions, solve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, needs_adult, quasi_identifiers
@@ -69,7 +69,7 @@ def test_incognito_as_published_checks_3538_generalizations_in_few_statements() 
     with counted(5, {"name": "incognito"}) as (problem, _, names):
         assert_published(IncognitoSearch(problem, "basic", infers=False).go(), 5)
         assert problem.sets.checked == 3_538
-        assert names["algorithms/lattice/count_small_each"] < 250
+        assert names["methods/generalization/lattice/count_small_each"] < 250
         assert sum(names.values()) < 400
 
 

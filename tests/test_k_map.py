@@ -14,15 +14,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sqlanon import verify_release
-from sqlanon.algorithms.lattice import node_checks
-from sqlanon.algorithms.lattice.node_checks import check_node
-from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.methods.generalization.explore.explore_tradeoff import explore_tradeoff
+from sqlanon.methods.generalization.lattice import node_checks
+from sqlanon.methods.generalization.lattice.node_checks import check_node
+from sqlanon.methods.generalization.lattice.search import SearchOptions, solve
 from sqlanon.models import models_of
 from sqlanon.policy import Policy
 from sqlanon.results.measures import ModelResult
-from sqlanon.runs.tradeoffs.explore_tradeoff import explore_tradeoff
 from sqlanon.sql import Relation
 from sqlanon.verification.release import verify_rows
 from tests.lattice_support import build_problem

@@ -16,11 +16,11 @@ from sqlanon.encoding.coordinates import Coordinate, Scale
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError, VerificationError
-from sqlanon.methods.clustering.policy import K_MEMBER_BLOCK
+from sqlanon.methods.clustering.policy import K_MEMBER_BLOCK, Microaggregation
 from sqlanon.methods.clustering.releases import centres
 from sqlanon.methods.clustering.search.methods import gather
 from sqlanon.methods.clustering.search.points import rows_of_block
-from sqlanon.policy import Hierarchy, Microaggregation
+from sqlanon.policy import Hierarchy
 from sqlanon.sql import Relation, Statement
 from sqlanon.staging.recode import Recoding
 from sqlanon.verification import ancestors

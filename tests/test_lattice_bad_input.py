@@ -211,6 +211,6 @@ def test_a_lattice_that_no_memory_holds_is_searched_by_datafly_or_for_so_long(
     assert message.startswith(f"The lattice has {5**10:,} generalizations, and of more than 5,000,000 optimal may not")
     assert anonymize(datafly).algorithm.levels == dict.fromkeys(names, 0)
     monkeypatch.setattr(
-        "sqlanon.algorithms.lattice.optimal.LARGEST_HELD", 1000
+        "sqlanon.methods.generalization.lattice.optimal.LARGEST_HELD", 1000
     )  # of its levels, those that merge something
     assert anonymize(optimal, time_limit=60, replace=True).algorithm.levels == dict.fromkeys(names, 0)

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.methods.generalization.lattice.search import SearchOptions, solve
 from tests.lattice_support import build_problem, table_of
 from tests.oracle.lattice import Case, Node, Row, cases, minimal
 from tests.random_cases import for_random

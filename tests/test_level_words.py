@@ -11,8 +11,8 @@ from sqlanon.engines import connect
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies import build_hierarchy, show
+from sqlanon.methods.generalization.explore.level_words import level_words
 from sqlanon.policy.attributes import Hierarchy
-from sqlanon.runs.tradeoffs.level_words import level_words
 from sqlanon.sql import Relation, Statement
 
 

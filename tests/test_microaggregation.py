@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from sqlanon import run_report
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
+from sqlanon.methods.clustering.policy import Microaggregation
 from sqlanon.methods.clustering.search import methods
 from sqlanon.methods.clustering.search.methods import gather
-from sqlanon.policy import Microaggregation
 from sqlanon.results.facts import ClusterFacts
 from tests.adult import DATA
 from tests.oracle import clusters as oracle

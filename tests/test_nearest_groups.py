@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.engines.base import Engine
+from sqlanon.methods.clustering.policy import Condensation
 from sqlanon.methods.clustering.search.methods import gather
-from sqlanon.policy import Condensation
 from sqlanon.results.facts import CondensedFacts
 from tests.oracle import clusters as oracle
 from tests.point_support import clusters_of, load_points

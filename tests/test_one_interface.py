@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import sqlanon
-from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.catalog import Catalog, Status
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError

@@ -14,16 +14,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.lattice import node_checks
-from sqlanon.algorithms.lattice.optimal import optimal
-from sqlanon.algorithms.lattice.problem import Findings, Problem
-from sqlanon.algorithms.lattice.progress import LatticeProgress
-from sqlanon.algorithms.lattice.quality.loss import LossQuality
-from sqlanon.algorithms.lattice.quality.quality import Nodes, Numbers
-from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.errors import ProtectionError
-from sqlanon.policy import Optimal, Policy
+from sqlanon.methods.generalization.lattice import node_checks
+from sqlanon.methods.generalization.lattice.optimal import optimal
+from sqlanon.methods.generalization.lattice.problem import Findings, Problem
+from sqlanon.methods.generalization.lattice.progress import LatticeProgress
+from sqlanon.methods.generalization.lattice.quality.loss import LossQuality
+from sqlanon.methods.generalization.lattice.quality.quality import Nodes, Numbers
+from sqlanon.methods.generalization.lattice.search import SearchOptions, solve
+from sqlanon.methods.generalization.policy import Optimal
+from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, ATTRIBUTES, needs_adult, quasi_identifiers
 from tests.lattice_support import build_problem
@@ -238,9 +239,9 @@ def test_adult_has_the_published_optimum(suppression: float, tmp_path: Path) -> 
     assert findings.score == pytest.approx(score, abs=1e-10)
     assert findings.proven
     assert problem.sets.checked < 700
-    scores = statements.count("algorithms/lattice/sum_covered")
-    checks = statements.count("algorithms/lattice/count_small_each") + statements.count(
-        "algorithms/lattice/count_small"
+    scores = statements.count("methods/generalization/lattice/sum_covered")
+    checks = statements.count("methods/generalization/lattice/count_small_each") + statements.count(
+        "methods/generalization/lattice/count_small"
     )
     assert checks <= problem.sets.checked / 10
     assert len(statements) <= checks + scores + 2 * len(ATTRIBUTES)  # and two for each marginal

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.lattice import picking
-from sqlanon.algorithms.lattice.grid import Flags, LevelGrid
-from sqlanon.algorithms.lattice.picking import pick
-from sqlanon.algorithms.lattice.quality.quality import Numbers
 from sqlanon.encoding.frequency.lattice import is_above, preference
+from sqlanon.methods.generalization.lattice import picking
+from sqlanon.methods.generalization.lattice.grid import Flags, LevelGrid
+from sqlanon.methods.generalization.lattice.picking import pick
+from sqlanon.methods.generalization.lattice.quality.quality import Numbers
 
 Half = tuple[LevelGrid, Flags]
 

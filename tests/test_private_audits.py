@@ -16,10 +16,11 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.errors import PolicyError, VerificationError
+from sqlanon.mechanisms.charges import NOISE
+from sqlanon.mechanisms.mechanisms import OpenDP
 from sqlanon.methods.differential_privacy import release as counts
-from sqlanon.methods.differential_privacy.drawing.accounting import NOISE, schedule_of
+from sqlanon.methods.differential_privacy.drawing.accounting import schedule_of
 from sqlanon.methods.differential_privacy.drawing.drawing import draw_counts
-from sqlanon.methods.differential_privacy.drawing.mechanisms import OpenDP
 from sqlanon.methods.differential_privacy.mechanism_audit.accounts import audit_account, audit_schedule
 from sqlanon.methods.differential_privacy.mechanism_audit.bounds import least_probability, lower_bound
 from sqlanon.methods.differential_privacy.mechanism_audit.findings import Finding

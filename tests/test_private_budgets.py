@@ -225,7 +225,7 @@ def test_a_catalog_of_before_there_were_budgets_has_none(people: Database) -> No
 
 KILLED = """
 import os, signal, sys
-from sqlanon.methods.differential_privacy.drawing.mechanisms import OpenDP
+from sqlanon.mechanisms.mechanisms import OpenDP
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import parse_stored
 from tests.private_support import run_private

@@ -17,11 +17,12 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.methods.differential_privacy.drawing import drawing, exact_draws
+from sqlanon.mechanisms import exact_draws
+from sqlanon.mechanisms.exact_draws import Chance, Geometric, Interval, Noise, reaching
+from sqlanon.mechanisms.mechanisms import OpenDP
+from sqlanon.methods.differential_privacy.drawing import drawing
 from sqlanon.methods.differential_privacy.drawing.accounting import Schedule, schedule_of
 from sqlanon.methods.differential_privacy.drawing.counting import CountedCells
-from sqlanon.methods.differential_privacy.drawing.exact_draws import Chance, Geometric, Interval, Noise, reaching
-from sqlanon.methods.differential_privacy.drawing.mechanisms import OpenDP
 from sqlanon.methods.differential_privacy.release import NoisyCounts
 from tests.private_support import Known, planned, staged_rows
 from tests.run_support import PlainWorkspace

@@ -16,8 +16,9 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
+from sqlanon.mechanisms.charges import CHOICE, NOISE
 from sqlanon.methods.differential_privacy.drawing import accounting, drawing, marginals, spanning_tree
-from sqlanon.methods.differential_privacy.drawing.accounting import CHOICE, NOISE, schedule_of
+from sqlanon.methods.differential_privacy.drawing.accounting import schedule_of
 from sqlanon.methods.differential_privacy.drawing.drawing import DrawnCounts
 from sqlanon.methods.differential_privacy.drawing.scoring import DistanceFromExpected
 from sqlanon.methods.differential_privacy.drawing.synthesizing import NoisyMarginal, fit

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.lattice.optimal import optimal
-from sqlanon.algorithms.lattice.problem import Problem
-from sqlanon.algorithms.lattice.quality.qualities import quality_of
 from sqlanon.errors import ProtectionError
-from sqlanon.policy import WEIGHTED, Optimal, Quality
+from sqlanon.methods.generalization.lattice.optimal import optimal
+from sqlanon.methods.generalization.lattice.problem import Problem
+from sqlanon.methods.generalization.lattice.quality.qualities import quality_of
+from sqlanon.methods.generalization.policy import Optimal
+from sqlanon.policy import WEIGHTED, Quality
 from tests.lattice_support import build_problem
 from tests.oracle.lattice import Case, Hierarchy, Node, cases
 from tests.oracle.quality import SCORES

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError, VerificationError

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlanon.algorithms.tree.mondrian import build_task
 
 from sqlanon.algorithms.tree import forest, task
+from sqlanon.algorithms.tree.partitioning import build_task
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.cli.summary import sampling_text
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.methods.partitioning.policy import RothkoS
 from sqlanon.methods.partitioning.sampling.hypothesis import Confidence
 from sqlanon.methods.partitioning.sampling.rothko_s import Sampling
 from sqlanon.methods.partitioning.sampling.sampled import SampledGrowth
 from sqlanon.models import KAnonymity
 from sqlanon.plan.plan import resolve_source
-from sqlanon.policy import RothkoS
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
 from tests.mondrian_oracle import satisfies

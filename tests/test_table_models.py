@@ -12,8 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.lattice.node_checks import check_node
-from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.catalog import Catalog
 from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.encoding.frequency.task import ClassesOfSize, LatticeTask, Verdict
@@ -21,6 +19,8 @@ from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.jobs.dbt.project import project_files
 from sqlanon.jobs.freezing import Freezing
+from sqlanon.methods.generalization.lattice.node_checks import check_node
+from sqlanon.methods.generalization.lattice.search import SearchOptions, solve
 from sqlanon.models import AverageRisk, DistinctLDiversity, EntropyLDiversity, PopulationUniques, models_of
 from sqlanon.models.table_model import SmallestClasses, leave_out_for_all
 from sqlanon.models.uniqueness.estimating import estimate_uniqueness

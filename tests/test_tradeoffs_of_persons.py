@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon.errors import PolicyError
-from sqlanon.report.explore_page import render_explore
-from sqlanon.runs.tradeoffs.explore_lattice import explore
-from sqlanon.runs.tradeoffs.explore_tradeoff import explore_tradeoff
+from sqlanon.methods.generalization.explore.explore_lattice import explore
+from sqlanon.methods.generalization.explore.explore_tradeoff import explore_tradeoff
+from sqlanon.methods.generalization.explore.page import render_explore
 from sqlanon.runs.tradeoffs.sweeping import sweep
 from tests.persons_support import CASES, CLOSE, COLUMNS, DRAWN, GROUPED, ROLES, ROWS, K, changing_tables
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
-from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.algorithms.tree.groups import groups_of
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.distinct_tuples import Tuples, collapse
 from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import AlgorithmParameters, Policy
 from sqlanon.releases.base import Release
+from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
@@ -85,6 +87,22 @@ class Algorithm(ABC, Generic[Decision]):
             return None
         fields = groups_of(self.parameters, request.models).fields(request.coded)
         return collapse(request.engine, request.workspace, request.coded, fields, self.worth)
+
+    def by_rules(self, stored: StoredRules) -> Algorithm[Decision]:  # noqa: ARG002
+        """Return the algorithm that decides as stored rules of it say, in place of a search.
+
+        Raises PolicyError where its rules are not decided by it: those of trees and cuts are applied to rows.
+        """
+        raise PolicyError(f"The rules of {self.parameters.name} are applied to rows, and not searched by.")
+
+    def height_problems(
+        self,
+        policy: Policy,  # noqa: ARG002
+        heights: Mapping[str, int],  # noqa: ARG002
+        warnings: list[str],  # noqa: ARG002
+    ) -> Iterator[str]:
+        """Say why the algorithm can't search hierarchies of these heights, by attribute; add warnings of a long search."""
+        return iter(())
 
     @abstractmethod
     def search(self, request: SearchRequest) -> Decision:

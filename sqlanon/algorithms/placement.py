@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from sqlanon.algorithms.base import Algorithm, SearchRequest
-from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.engines.base import Engine

@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
@@ -24,7 +23,6 @@ from sqlanon.inquiries.profile.profiling import profile
 from sqlanon.inquiries.profile.tryout import try_draft
 from sqlanon.measures.masking.compared import compare
 from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking
-from sqlanon.methods.differential_privacy.plan import COUNT
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.column_names import names_a_person
 from sqlanon.plan.connecting import (
@@ -41,8 +39,10 @@ from sqlanon.plan.plan import Plan
 from sqlanon.plan.repeating import Repetition, find_repeating
 from sqlanon.plan.subject import identifying
 from sqlanon.policy import Policy
+from sqlanon.policy.differential_privacy import COUNT
 from sqlanon.policy.loading import parse_policy
 from sqlanon.results.masking import Masking
+from sqlanon.results.method_check import MethodCheck
 from sqlanon.runs.sources import check_without_classes
 from sqlanon.runs.value_checks import check_values
 from sqlanon.sql import Relation
@@ -51,11 +51,6 @@ from sqlanon.verification.release import attributes_of
 from sqlanon.verification.verdict import Verification
 from sqlanon.verification.verify import verify_table
 from sqlanon.work.session import open_for_planning
-
-if TYPE_CHECKING:
-    from sqlanon.methods.differential_privacy.check import PrivateCheck
-    from sqlanon.methods.randomization.source import RandomizedCheck
-    from sqlanon.methods.rule_hiding.source import HidingCheck
 
 
 def profile_table(
@@ -162,9 +157,7 @@ def _tried(
         return DraftCosts(rows=0, is_whole=False, seconds=0.0, problem=str(error))
 
 
-def check_policy(
-    policy: Policy, *, replace: bool = False, options: EngineOptions | None = None
-) -> Plan | PrivateCheck | RandomizedCheck | HidingCheck:
+def check_policy(policy: Policy, *, replace: bool = False, options: EngineOptions | None = None) -> Plan | MethodCheck:
     """Resolve a policy against its table and the values there, changing nothing.
 
     An existing release is no problem; unless it is to be replaced (`replace`), a warning says that it is there.

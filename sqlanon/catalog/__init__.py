@@ -5,6 +5,7 @@ from sqlanon.catalog.migrate import CatalogTooNewError
 from sqlanon.catalog.records import (
     JOB_NAME,
     JOB_NAME_PROBLEM,
+    NO_RELEASE,
     RECODING,
     HierarchyRecord,
     Job,
@@ -24,6 +25,7 @@ from sqlanon.catalog.records import (
 __all__ = [
     "JOB_NAME",
     "JOB_NAME_PROBLEM",
+    "NO_RELEASE",
     "RECODING",
     "SCHEMA",
     "Catalog",

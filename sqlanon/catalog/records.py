@@ -9,18 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from sqlanon.sql import Relation, headline
 from sqlanon.support.process import host
 
 if TYPE_CHECKING:
-    from sqlanon.methods.differential_privacy.result import PrivateResult
-    from sqlanon.methods.randomization.result import RandomizedResult
-    from sqlanon.methods.rule_hiding.result import HidingResult
+    from sqlanon.results.method_result import MethodResult
     from sqlanon.results.run_result import RunResult
-
-_Result = TypeVar("_Result", "PrivateResult", "RandomizedResult", "HidingResult")
 
 
 class Status(StrEnum):
@@ -35,6 +31,7 @@ class Status(StrEnum):
     JOINED = "joined"  # rows joined the groups of a stream, and nothing was published
 
 
+NO_RELEASE = "-"  # the release of a run that explores, and makes none
 _FILES_OF = "files of "
 RECODING = "rules-1:"  # what digests of recoding functions begin with; those of older releases are of less
 
@@ -99,50 +96,23 @@ class Run:
 
     @functools.cached_property
     def result(self) -> RunResult | None:
-        """The result; None where there is none, or one of another kind (see `private`, `randomized`, `hiding`).
+        """The result; None where there is none, or one of a method (see `method_result`).
 
         Raises SqlanonError where the record is damaged, or of a later version.
         """
         from sqlanon.results.records import read_record  # lists of runs do without
 
-        if self.recorded is None or any((self.private, self.randomized, self.hiding)):
-            return None
-        return read_record(self.recorded)
+        return None if self.recorded is None or self.method_result is not None else read_record(self.recorded)
 
     @functools.cached_property
-    def private(self) -> PrivateResult | None:
-        """The result of a differentially private run; None of any other.
+    def method_result(self) -> MethodResult | None:
+        """The result of a run whose release shows no classes, typed by its method; None of any other.
 
         Raises SqlanonError where the record is damaged, or of a later version.
         """
-        from sqlanon.methods.differential_privacy.result import PrivateResult  # as above
+        from sqlanon.results.records import read_method_result  # as above
 
-        return self._part(PrivateResult)
-
-    @functools.cached_property
-    def randomized(self) -> RandomizedResult | None:
-        """The result of a run that changed values at random; None of any other.
-
-        Raises SqlanonError where the record is damaged, or of a later version.
-        """
-        from sqlanon.methods.randomization.result import RandomizedResult  # as above
-
-        return self._part(RandomizedResult)
-
-    @functools.cached_property
-    def hiding(self) -> HidingResult | None:
-        """The result of a run that hid association rules; None of any other.
-
-        Raises SqlanonError where the record is damaged, or of a later version.
-        """
-        from sqlanon.methods.rule_hiding.result import HidingResult  # as above
-
-        return self._part(HidingResult)
-
-    def _part(self, kind: type[_Result]) -> _Result | None:
-        from sqlanon.results.records import read_part  # as above
-
-        return None if self.recorded is None else read_part(self.recorded, kind)
+        return None if self.recorded is None else read_method_result(self.recorded)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sqlanon.cli.call import HERE, Call, Panel, PolicyFile, command
-from sqlanon.cli.deferred import ask_function, asking, asking_with_noise, codec, loading
+from sqlanon.cli.deferred import ask, ask_function, ask_with_noise, codec, loading
 from sqlanon.support.roles import Roles
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def ask_command(call: Call, policy: PolicyFile, question: _Text, epsilon: _Epsil
     """
     wanted = loading.load_policy(policy)
     if epsilon is not None:
-        noisy = asking_with_noise.ask_with_noise(wanted, question, epsilon, call.options)
+        noisy = ask_with_noise.ask_with_noise(wanted, question, epsilon, call.options)
         _tell(call, noisy, _noisy_text(noisy))
         return
-    answer = asking.ask(wanted, question, call.options)
+    answer = ask.ask(wanted, question, call.options)
     _tell(call, answer, f"{answer.question} = {answer.value}")
 
 

@@ -28,8 +28,8 @@ from sqlanon.cli.call import (
 )
 from sqlanon.cli.deferred import association_mining, associations, codec, files, loading
 from sqlanon.cli.layout import percent, table
-from sqlanon.cli.own_flows import own_flow_of
 from sqlanon.cli.policy import Replace
+from sqlanon.cli.release_texts import texts_of_policy
 from sqlanon.cli.writing import quoted
 from sqlanon.errors import PolicyError
 from sqlanon.support.quantities import quantity
@@ -148,12 +148,12 @@ def hide_command(
     says more.
     """
     loaded = loading.load_policy(policy)
-    flow = own_flow_of(loaded)
-    if flow is None or loaded.algorithm.recodes != "items":
+    texts = texts_of_policy(loaded)
+    if texts is None or loaded.algorithm.recodes != "items":
         raise PolicyError(
             f"{policy} lists no rules to hide (algorithm: hide-rules): sqlanon run {quoted(policy)} carries it out."
         )
-    flow.tell_run(call, loaded, replace=replace, progress=progress, quiet=quiet)
+    texts.tell_run(call, loaded, replace=replace, progress=progress, quiet=quiet)
 
 
 def _text(mined: Associations) -> str:

@@ -12,10 +12,11 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, command, expanded, policies_here
 from sqlanon.cli.deferred import catalog as catalogs
-from sqlanon.cli.deferred import dialects, embedded, hiding, loading, location, plans, private, randomized, workspace
+from sqlanon.cli.deferred import dialects, embedded, loading, location, plans, workspace
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.deferred import watch as watching
 from sqlanon.cli.layout import number, place_text, table
+from sqlanon.cli.release_texts import texts_of
 from sqlanon.cli.writing import quoted
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError
@@ -159,7 +160,7 @@ def run_object(run: Run) -> dict[str, Any]:
 
 def _result_object(run: Run) -> dict[str, Any] | None:
     """The result of a run of either kind; None where it came to none."""
-    result = run.private or run.randomized or run.hiding or run.result
+    result = run.method_result or run.result
     return None if result is None else result.as_json()
 
 
@@ -219,12 +220,8 @@ def _run_text(run: Run) -> str:
         )
         models = [(plans.spec_text({"model": m.model, **m.parameters}), m.satisfied) for m in run.result.models]
         lines += [f"  {model}: {'holds' if satisfied else 'violated'}" for model, satisfied in models]
-    if run.private is not None:
-        lines += ["", private.result_text(run.private)]
-    if run.randomized is not None:
-        lines += ["", randomized.result_text(run.randomized)]
-    if run.hiding is not None:
-        lines += ["", hiding.result_text(run.hiding)]
+    if run.method_result is not None:
+        lines += ["", texts_of(run.method_result.algorithm).result_text(run.method_result)]
     return "\n".join([*lines, "", "Policy:", run.policy])
 
 

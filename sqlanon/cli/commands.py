@@ -9,35 +9,29 @@ from typing import Annotated
 import typer
 
 from sqlanon import __version__
+from sqlanon.support.methods import methods
 
 COMMANDS = {
     "policy": ("init", "check", "run"),
-    "lattice": ("lattice",),
-    "explore": ("explore",),
     "verify": ("verify",),
     "risk": ("risk",),
     "ask": ("ask", "ask-script"),
     "associations": ("associations",),
-    "audit": ("audit",),
     "schema": ("schema",),
-    "registry": ("models", "algorithms", "qualities"),
+    "registry": ("models", "algorithms"),
     "utility": ("utility",),
     "loss": ("loss",),
-    "reconstruct": ("reconstruct",),
     "catalog": ("runs", "show", "cancel", "gc", "db"),
-    "budget": ("budget",),
     "roles": ("grant-script",),
     "rules": ("rules", "apply"),
     "jobs": ("freeze", "jobs", "job"),
-    "condense": ("condense",),
-    "federate": ("federate",),
     "schedules": ("schedule", "unschedule"),
     "export": ("export",),
     "record": ("record",),
     "report": ("report", "diff", "sweep"),
     "hierarchy": ("hierarchy",),
     "demo": ("demo",),
-}  # in the order of the program's help
+}  # in the order of the program's help; methods add theirs
 _HELP = (
     "Anonymize a relational table where it lives.\n\n"
     "Exit codes: 0 done; 1 an error at run time; 2 a wrong command line or policy, or no such file; 3 the protection "
@@ -58,9 +52,18 @@ def program(word: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
-    for module in [module for module, names in COMMANDS.items() if word in names] or COMMANDS:
-        importlib.import_module(f"sqlanon.cli.{module}").register(app)
+    modules = commands()
+    for module in [module for module, names in modules.items() if word in names] or modules:
+        importlib.import_module(module).register(app)
     return app
+
+
+def commands() -> dict[str, tuple[str, ...]]:
+    """List the commands by the modules that have them: the program's, and those of methods."""
+    own = {f"sqlanon.cli.{module}": names for module, names in COMMANDS.items()}
+    return own | {
+        f"{method.package}.{module}": names for method in methods() for module, names in method.commands.items()
+    }
 
 
 def _version(wanted: bool) -> None:

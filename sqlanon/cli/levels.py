@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
+
+import typer
 
 from sqlanon.errors import PolicyError
 
@@ -14,6 +17,12 @@ _PART = re.compile(
     """,
     re.VERBOSE,
 )
+
+TimeLimit = Annotated[
+    float | None,
+    typer.Option("--time-limit", min=0.001, help="Seconds after which the search stops with the best it has found."),
+]
+AnySize = Annotated[bool, typer.Option("--any-size", help="Search however many generalizations the lattice has.")]
 
 
 def parse_levels(text: str) -> dict[str, int]:

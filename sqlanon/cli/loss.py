@@ -8,12 +8,13 @@ import typer
 
 from sqlanon.cli.call import Call, Header, Panel, TrustOwner, command, expanded, listed, reading_by
 from sqlanon.cli.deferred import calls as api
-from sqlanon.cli.deferred import files, filtering, loading
+from sqlanon.cli.deferred import files, loading
 from sqlanon.cli.layout import number, percent, table
+from sqlanon.cli.release_texts import texts_of_policy
 from sqlanon.errors import PolicyError
 
 if TYPE_CHECKING:
-    from sqlanon.methods.randomization.reconstruction.noise_filter import NoiseFilter
+    from sqlanon.policy import Policy
     from sqlanon.results.masking import CategoriesLoss, Masking, MaskingRisk, NumbersLoss
 
 UNPAIRED = (
@@ -89,7 +90,7 @@ def loss_command(
             raise PolicyError(
                 "The policy says all itself; leave --by, --columns, --order, --header and --trust-owner out."
             )
-        _tell_filter(call, filtering.measure_noise_filter(loading.load_policy(where), options=call.options))
+        _tell_filter(call, loading.load_policy(where))
         return
     if (
         first is None
@@ -116,27 +117,6 @@ def loss_command(
         call.emit({"source": source, "release": release, "by": listed(by), **measured.as_json()})
     else:
         print(loss_text(measured, source, release, listed(by)))
-
-
-def _tell_filter(call: Call, measured: NoiseFilter) -> None:
-    if call.json:
-        call.emit(measured.as_json())
-    else:
-        print(filter_text(measured))
-
-
-def filter_text(measured: NoiseFilter) -> str:
-    """The parts of the noise that filters take away, for people."""
-    rows: list[list[object]] = [
-        [one.name, one.noise, one.released, percent(one.alone), percent(one.together)] for one in measured.columns
-    ]
-    headings = ["numbers", "noise, deviation", "released, deviation", "taken away alone", "taken away together"]
-    return (
-        f"{measured.release} ({measured.rows:,} rows): of the variance of noise, a filter of each column alone, and of"
-        f" all together by {measured.components} of {len(measured.columns)} principal components, takes away:\n\n"
-        f"{table(headings, rows)}\n\nWhoever has the release can do the same. Where columns depend on each other, leave"
-        " some out, or add more noise."
-    )
 
 
 def _order(text: str) -> tuple[str, list[str]]:
@@ -190,3 +170,13 @@ def _risk_text(risk: MaskingRisk) -> str:
     if risk.score is not None:
         lines.append(f"Score (½ IL6 + ¼ linkage + ¼ intervals): {number(risk.score)}")
     return "\n".join(lines)
+
+
+def _tell_filter(call: Call, policy: Policy) -> None:
+    """Print what a filter takes away of the noise of a policy's release."""
+    texts = texts_of_policy(policy)
+    if texts is None or texts.tell_loss is None:
+        raise PolicyError(
+            "sqlanon loss POLICY is for policies with algorithm: randomize; of others `run` tells the loss."
+        )
+    texts.tell_loss(call, policy)

@@ -24,16 +24,15 @@ from sqlanon.cli.deferred import (
     summary,
 )
 from sqlanon.cli.deferred import dry_run as dry
-from sqlanon.cli.deferred import options as lattice_options
 from sqlanon.cli.deferred import progress as progressing
-from sqlanon.cli.lattice import AnySize, TimeLimit
-from sqlanon.cli.levels import parse_levels
-from sqlanon.cli.own_flows import own_flow_of
+from sqlanon.cli.deferred import search_options as options_of_search
+from sqlanon.cli.levels import AnySize, TimeLimit, parse_levels
+from sqlanon.cli.release_texts import texts_of_policy
 from sqlanon.cli.writing import STDOUT, give_exactly, quoted, write
 from sqlanon.errors import PolicyError, SqlanonError
 
 if TYPE_CHECKING:
-    from sqlanon.algorithms.lattice.options import SearchOptions
+    from sqlanon.algorithms.search_options import SearchOptions
     from sqlanon.inquiries.profile.costs import DraftCosts
     from sqlanon.inquiries.profile.draft import Draft
     from sqlanon.policy import Policy
@@ -161,15 +160,15 @@ def check_command(
     It also tells where a run would be refused for an earlier release of the table.
     """
     loaded = loading.load_policy(policy)
-    flow = own_flow_of(loaded)
-    if flow is not None:
-        flow.refuse(loaded, {"--sql": sql})
-        refusal = flow.tell_check(call, loaded)
+    texts = texts_of_policy(loaded)
+    if texts is not None:
+        texts.refuse(loaded, {"--sql": sql})
+        refusal = texts.tell_check(call, loaded)
         if not call.json:
             call.note(_next_of_check(policy, refusal))
         return
     if sql:
-        _print_dry_run(call, loaded, replace, lattice_options.SearchOptions())
+        _print_dry_run(call, loaded, replace, options_of_search.SearchOptions())
         return
     tell_missing = None if call.json else _tell_missing
     plan, refusal = linking.check_run(loaded, replace=replace, options=call.options, tell_missing=tell_missing)
@@ -217,13 +216,13 @@ def run_command(
 ) -> None:
     """Anonymize the table, verify the release independently, and publish it. If anything fails, nothing changes."""
     loaded = loading.load_policy(policy)
-    flow = own_flow_of(loaded)
-    if flow is not None:
+    texts = texts_of_policy(loaded)
+    if texts is not None:
         unfit = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
-        flow.refuse(loaded, {**unfit, "--resume": resume})
-        flow.tell_run(call, loaded, replace=replace, progress=progress, quiet=quiet)
+        texts.refuse(loaded, {**unfit, "--resume": resume})
+        texts.tell_run(call, loaded, replace=replace, progress=progress, quiet=quiet)
         return
-    search_options = lattice_options.SearchOptions(
+    search_options = options_of_search.SearchOptions(
         None if levels is None else parse_levels(levels), time_limit, any_size
     )
     if dry_run:

@@ -19,25 +19,17 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from sqlanon.cli.call import COMMON, LIMITS
 from sqlanon.cli.commands import program
-from sqlanon.methods.randomization.policy import COLUMN_PARTS
-from sqlanon.policy import (
-    AttributeSection,
-    HiddenRule,
-    Hierarchy,
-    Policy,
-    PopulationPlace,
-    PrivacyBudget,
-    Quantile,
-    Unit,
-)
-from sqlanon.policy.algorithms import OWN_ALGORITHMS
+from sqlanon.policy import AttributeSection, Hierarchy, Policy, PopulationPlace, PrivacyBudget, Quantile
+from sqlanon.policy.algorithms import own_algorithms
 from sqlanon.policy.attributes import Domain
 from sqlanon.policy.keys import KeyFile
 from sqlanon.policy.meanings import meanings
-from sqlanon.policy.privacy import MODELS, CostsFile
+from sqlanon.policy.privacy import CostsFile, own_models
 
 PAGES = ("policy.md", "cli.md")
-_TAGS: list[Any] = [Literal[name] for name in (*MODELS, *OWN_ALGORITHMS)]  # what tells the members of a union apart
+_TAGS: list[Any] = [
+    Literal[name] for name in (*own_models(), *own_algorithms())
+]  # what tells the members of a union apart
 _KEY_HEADINGS = ["key", "value", "default", "meaning"]
 _PARTS = {"Source": "source", "ReleaseSection": "release", "CatalogSection": "catalog", "PrivacyBudget": "budget"}
 
@@ -70,25 +62,33 @@ def _policy_page() -> str:
         _section("`domain`", Domain, level=2),
         _section("`keyfile`", KeyFile, level=2),
         "## `privacy`: the models\n\nEvery class must satisfy all that are listed.",
-        *(_section(f"`{name}`", model, level=3) for name, model in MODELS.items()),
+        *(_section(f"`{name}`", model, level=3) for name, model in own_models().items()),
         _section("`costsfile`", CostsFile, level=3),
         _section("`populationplace`", PopulationPlace, level=3),
-        _section("`unit`", Unit, level=3),
-        _section("`hiddenrule`", HiddenRule, level=3),
+        *(_part(part) for model in own_models().values() for part in model.parts_at.values()),
         _section("`budget`", PrivacyBudget, level=2),
         "## `algorithm`: the searches\n\nChosen by `name`; docs/algorithms.md says when to choose which.",
         *_algorithms(),
-        *(_section(f"`{part.__name__.lower()}`", part, level=3) for part in COLUMN_PARTS.values()),
+        *(
+            _part(part)
+            for one in own_algorithms().values()
+            for parts in one.choices_at.values()
+            for part in parts.values()
+        ),
     ]
     return "\n\n".join(sections) + "\n"
 
 
+def _part(part: type[BaseModel]) -> str:
+    return _section(f"`{part.__name__.lower()}`", part, level=3)
+
+
 def _algorithms() -> list[str]:
     """A section for each algorithm, after one of the keys that several algorithms have."""
-    shared = _repeated([_keys(algorithm) for algorithm in OWN_ALGORITHMS.values()], least=2)
+    shared = _repeated([_keys(algorithm) for algorithm in own_algorithms().values()], least=2)
     return [
         "### Keys of several algorithms\n\n" + _table(_KEY_HEADINGS, shared),
-        *(_section(f"`{name}`", algorithm, level=3, shared=shared) for name, algorithm in OWN_ALGORITHMS.items()),
+        *(_section(f"`{name}`", algorithm, level=3, shared=shared) for name, algorithm in own_algorithms().items()),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -25,16 +25,14 @@ from sqlanon.cli.call import (
 from sqlanon.cli.deferred import (
     audits,
     files,
-    hiding,
     loading,
     models,
     plans,
-    private,
-    randomized,
     summary,
 )
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.record import tell_record
+from sqlanon.cli.release_texts import texts_of_policy
 from sqlanon.cli.verification_text import UNKNOWN, tell_audit
 from sqlanon.errors import PolicyError, ProtectionError
 
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from sqlanon.models import PrivacyModel
     from sqlanon.plan.repeating import Repetition
     from sqlanon.report.audit.auditing import Audit
+    from sqlanon.report.audit.recorded_audit import RecordedAudit
     from sqlanon.verification.verdict import Verification
 
 
@@ -171,19 +170,10 @@ def _check_release(call: Call, policy: Path, table: str | None, *, with_source: 
         raise PolicyError("--all holds every row against the source, which --no-source leaves out: give one of them.")
     loaded = loading.load_policy(policy)
     audit = audits.audit_release(loaded, table, call.options, with_source=with_source, whole=whole)
-    if (tell_recorded := _RECORDED.get(loaded.algorithm.recodes)) is not None:
-        return tell_recorded(call, audit)
+    if (texts := texts_of_policy(loaded)) is not None:
+        return texts.tell_audit(call, cast("RecordedAudit", audit))
     repetition = api.source_repetition(loaded, call.options) if with_source else None
     return tell_audit(call, cast("Audit", audit), table or plans.release_text(loaded), repetition)
-
-
-# By `Recodes`, whose module is not loaded for it; lambdas, as a module is loaded when something of it is first used.
-_RECORDED: dict[str, Callable[[Call, Any], int]] = {
-    "counts": lambda call, audit: private.tell_audit(call, audit),
-    "noise": lambda call, audit: randomized.tell_audit(call, audit),
-    "items": lambda call, audit: hiding.tell_audit(call, audit),
-}
-"""The words for audits of releases that show no classes."""
 
 
 def _refuse(what: str, given: list[str]) -> None:

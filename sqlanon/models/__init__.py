@@ -21,12 +21,11 @@ from sqlanon.models.population_uniqueness import PopulationUniques
 from sqlanon.models.table_model import TableModel
 from sqlanon.models.variance import VarianceDiversity
 from sqlanon.policy.choices import Choice, describe_choices
-from sqlanon.policy.privacy import MODELS, model_names, parameters_of_model
+from sqlanon.policy.privacy import model_names, own_models, parameters_of_model
 from sqlanon.support.plugins import GUARANTEES, load_plugin
 
 __all__ = [
     "DISTANCES",
-    "MECHANISMS",
     "OWN",
     "AlphaK",
     "AverageRisk",
@@ -48,6 +47,7 @@ __all__ = [
     "VarianceDiversity",
     "describe_models",
     "from_spec",
+    "is_mechanism",
     "largest_k",
     "model_class",
     "models_by_rows",
@@ -75,8 +75,11 @@ OWN: Mapping[str, type[PrivacyModel]] = {
 }
 """The program's own privacy models by name."""
 
-MECHANISMS: frozenset[str] = frozenset(name for name, parameters in MODELS.items() if parameters.is_mechanism)
-"""Guarantees that judge no classes, as they are proved of the way in which a release is drawn."""
+
+def is_mechanism(name: str) -> bool:
+    """Tell whether a guarantee judges no classes, as it is proved of the way in which a release is drawn."""
+    parameters = parameters_of_model(name)
+    return parameters is not None and parameters.is_mechanism
 
 
 def model_class(name: str) -> type[PrivacyModel]:
@@ -84,12 +87,12 @@ def model_class(name: str) -> type[PrivacyModel]:
 
     Raises PolicyError where there is none of this name, or it can't be loaded.
     """
-    model = OWN.get(name) or load_plugin(GUARANTEES, name, PrivacyModel)  # type: ignore[type-abstract]
-    if name in MECHANISMS:
+    if name not in OWN and is_mechanism(name):
         raise PolicyError(
             f"{name} promises how a release is drawn, and judges no classes of rows, as is needed here. Policies that"
             " ask for it are for `sqlanon check`, `run`, `verify` and `report`, and their calls in Python."
         )
+    model = OWN.get(name) or load_plugin(GUARANTEES, name, PrivacyModel)  # type: ignore[type-abstract]
     if model is None:
         raise PolicyError(f"There is no privacy model '{name}'; is the package that adds it installed?")
     return model
@@ -131,6 +134,6 @@ def describe_models() -> list[Choice]:
     """
     names = model_names()
     for name in names:
-        if name not in MECHANISMS:
+        if not is_mechanism(name):
             model_class(name)
-    return describe_choices(GUARANTEES, names, {*OWN, *MECHANISMS}, parameters_of_model)
+    return describe_choices(GUARANTEES, names, own_models(), parameters_of_model)

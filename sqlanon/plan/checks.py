@@ -25,7 +25,7 @@ from sqlanon.policy import (
     Role,
     Show,
 )
-from sqlanon.policy.algorithms import OWN_ALGORITHMS
+from sqlanon.policy.algorithms import own_algorithms
 from sqlanon.policy.document import path_text
 from sqlanon.support.environment import Expanded
 from sqlanon.support.quantities import rows_hold
@@ -271,7 +271,7 @@ def _model_problems(subject: PlanSubject) -> Iterator[str]:
 def whole_table_problems(policy: Policy) -> Iterator[str]:
     """Say why a model that judges a release as a whole can't be asked of a policy."""
     if not policy.algorithm.judges_tables:
-        name, able = policy.algorithm.name, [n for n, one in OWN_ALGORITHMS.items() if one.judges_tables]
+        name, able = policy.algorithm.name, [n for n, one in own_algorithms().items() if one.judges_tables]
         yield (
             f"it judges a release as a whole, and {name} decides class by class; choose {', '.join(able[:-1])} or"
             f" {able[-1]}."

@@ -1,37 +1,7 @@
 """The policy: what a table's columns are and what protection is wanted. YAML in, frozen values out."""
 
-from sqlanon.methods.cells.policy import CellGeneralization, LocalSuppression
-from sqlanon.methods.clustering.policy import Clustering, Condensation, Microaggregation, RGather
-from sqlanon.methods.differential_privacy.policy import (
-    Contingency,
-    DiffGen,
-    Marginals,
-    Mst,
-    PrivateCounts,
-    SyntheticRows,
-)
-from sqlanon.methods.generalization.policy import (
-    WEIGHTED,
-    BottomUp,
-    Datafly,
-    Incognito,
-    Optimal,
-    Quality,
-    Samarati,
-    TopDown,
-)
-from sqlanon.methods.partitioning.policy import Mondrian, RothkoS, RothkoT, Splits
-from sqlanon.methods.randomization.policy import (
-    ColumnNoise,
-    Randomize,
-    RandomizedResponse,
-    TransitionMatrix,
-    UncertainValues,
-    ValueSwap,
-)
-from sqlanon.methods.rule_hiding.policy import HiddenRule, HideRules
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
-from sqlanon.policy.algorithms import Algorithm, FullDomain, Tree, seed_of
+from sqlanon.policy.algorithms import Algorithm, seed_of
 from sqlanon.policy.attributes import (
     HIERARCHY_KINDS,
     SET_LIMITS,
@@ -43,9 +13,9 @@ from sqlanon.policy.attributes import (
     Role,
     Show,
 )
+from sqlanon.policy.differential_privacy import DifferentialPrivacy, PrivacyBudget, Unit
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
-from sqlanon.policy.mechanism_models import DifferentialPrivacy, HiddenRulesParameters, PrivacyBudget, Unit
 from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.population_models import DeltaPresenceParameters, KMapParameters, PopulationPlace
 from sqlanon.policy.privacy import (
@@ -67,74 +37,39 @@ from sqlanon.policy.privacy import (
 __all__ = [
     "HIERARCHY_KINDS",
     "SET_LIMITS",
-    "WEIGHTED",
     "Algorithm",
     "AlgorithmParameters",
     "AlphaKParameters",
     "AttributeSection",
     "AverageRiskParameters",
     "BetaLikenessParameters",
-    "BottomUp",
     "CatalogSection",
-    "CellGeneralization",
-    "Clustering",
-    "ColumnNoise",
-    "Condensation",
     "ConfidenceBoundParameters",
-    "Contingency",
-    "Datafly",
     "DeltaDisclosureParameters",
     "DeltaPresenceParameters",
-    "DiffGen",
     "DifferentialPrivacy",
     "DistinctLDiversityParameters",
     "Domain",
     "EntropyLDiversityParameters",
-    "FullDomain",
-    "HiddenRule",
-    "HiddenRulesParameters",
-    "HideRules",
     "Hierarchy",
     "HierarchyParameters",
-    "Incognito",
     "KAnonymityParameters",
     "KMapParameters",
-    "LocalSuppression",
-    "Marginals",
-    "Microaggregation",
     "Model",
     "ModelParameters",
-    "Mondrian",
-    "Mst",
-    "Optimal",
     "Policy",
     "PopulationPlace",
     "PopulationUniquenessParameters",
     "PrivacyBudget",
-    "PrivateCounts",
-    "Quality",
     "Quantile",
-    "RGather",
-    "Randomize",
-    "RandomizedResponse",
     "Recodes",
     "RecursiveLDiversityParameters",
     "ReleaseSection",
     "Role",
-    "RothkoS",
-    "RothkoT",
-    "Samarati",
     "Show",
     "Source",
-    "Splits",
-    "SyntheticRows",
     "TClosenessParameters",
-    "TopDown",
-    "TransitionMatrix",
-    "Tree",
-    "UncertainValues",
     "Unit",
-    "ValueSwap",
     "VarianceDiversityParameters",
     "seed_of",
 ]

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import ClassVar, Literal
 
+from pydantic import BaseModel
+
 from sqlanon.policy.attributes import AttributeSection, Hierarchy, Show
 from sqlanon.policy.part import Part
 
@@ -61,6 +63,20 @@ class AlgorithmParameters(Part):
 
     sentence: ClassVar[str] = ""
     """The search, explained for readers of reports."""
+
+    choices_at: ClassVar[Mapping[str, Mapping[str, type[BaseModel]]]] = {}
+    """The parts of the grammar that each entry of a mapping is one of, by the key of the mapping and a key of the
+    part."""
+
+    files_at: ClassVar[Mapping[str, str]] = {}
+    """The key that names a file in entries of a mapping, by the key of the mapping."""
+
+    def entries_with_files(self) -> Iterator[tuple[str, str, Part, str]]:
+        """List the entries that name files: the key of the mapping, that of the entry, the entry, the file's key."""
+        for mapping, key in self.files_at.items():
+            for name, entry in getattr(self, mapping).items():
+                if getattr(entry, key, None) is not None:
+                    yield mapping, name, entry, key
 
     def problems(self, quasi: Sequence[str]) -> Iterator[str]:  # noqa: ARG002
         """Say what is wrong with the parameters for these quasi-identifiers."""

@@ -7,11 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sqlanon.methods.partitioning.policy import Mondrian
-from sqlanon.policy.algorithms import Algorithm
+from sqlanon.policy.algorithms import Algorithm, default_algorithm
 from sqlanon.policy.attributes import AttributeSection, Role
+from sqlanon.policy.differential_privacy import PrivacyBudget, mechanism_of
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
-from sqlanon.policy.mechanism_models import DifferentialPrivacy, PrivacyBudget
 from sqlanon.policy.part import Number, Part
 from sqlanon.policy.population_models import PopulationPlace
 from sqlanon.policy.privacy import Model, populations_elsewhere
@@ -29,7 +28,7 @@ class Policy(Part):
     made without quotes has a name of lower case. Columns are named so wherever a policy names them."""
     privacy: tuple[Model, ...] = Field(min_length=1)
     """The models that every class must satisfy, all of them."""
-    algorithm: Algorithm = Mondrian()
+    algorithm: Algorithm = Field(default_factory=default_algorithm)
     """The algorithm that searches for the release."""
     budget: PrivacyBudget | None = None
     """The privacy budget that a release of differential privacy is charged on; without one, `run` refuses it."""
@@ -94,7 +93,7 @@ class Policy(Part):
     @property
     def is_private(self) -> bool:
         """Tell whether the release is drawn by mechanisms of differential privacy."""
-        return any(isinstance(model, DifferentialPrivacy) for model in self.privacy)
+        return mechanism_of(self.privacy) is not None
 
     def suppressible(self, rows: int) -> int:
         """Count the rows that may be left out, of a table of so many."""

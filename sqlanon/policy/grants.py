@@ -7,8 +7,8 @@ from typing import Any
 from sqlanon.engines.dialects import Dialect, dialect_of_url
 from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.errors import PolicyError
-from sqlanon.methods.differential_privacy.policy_rules import mechanism_of
 from sqlanon.policy import Policy, Role
+from sqlanon.policy.differential_privacy import mechanism_of
 from sqlanon.sql import Identifier, Relation, Text
 from sqlanon.support.roles import Roles
 
@@ -71,7 +71,7 @@ def _population(policy: Policy, dialect: type[Dialect]) -> dict[str, Any]:
 
 def _read_columns(policy: Policy) -> list[str]:
     """Name the columns that a run reads: of those that are left out, only the one that tells persons apart."""
-    asked = mechanism_of(policy)
+    asked = mechanism_of(policy.privacy)
     persons = policy.person if asked is None else asked.persons
     return [name for name, one in policy.attributes.items() if not one.is_omitted or name == persons]
 

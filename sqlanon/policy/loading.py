@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -12,15 +12,15 @@ from pydantic import ValidationError
 
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.errors import PolicyError
-from sqlanon.methods.differential_privacy.policy_rules import private_problems
-from sqlanon.methods.randomization.policy_rules import randomized_problems
-from sqlanon.methods.rule_hiding.policy_rules import hiding_problems
 from sqlanon.policy import Policy, Role, Source
+from sqlanon.policy.algorithms import parameters_of_algorithm
 from sqlanon.policy.attributes import hierarchy_kinds
+from sqlanon.policy.budget_rules import budget_problems
 from sqlanon.policy.document import Document, Path, read_document
 from sqlanon.policy.problems import problems_of
 from sqlanon.support.documents import is_path_in_text, read_bounded, refuse_odd_data
 from sqlanon.support.environment import Expanded, expanded, missing_variable, written
+from sqlanon.support.methods import methods_of_policy
 from sqlanon.support.suggest import any_of, did_you_mean
 
 _MOST_BYTES = 8 * 2**20  # of a file with a policy; a minute's reading
@@ -101,14 +101,24 @@ def build_document(
     problems = list(document.problems)
     try:
         policy = Policy.model_validate(document.data)
-        problems += [*private_problems(policy, document.place), *randomized_problems(policy, document.place)]
-        problems += hiding_problems(policy, document.place)
+        problems += _method_problems(policy, document.place)
     except ValidationError as error:
         problems += problems_of(error, document)
     problems += _place_problems(document) + _model_problems(document)
     if problems:
         raise PolicyError(problems)
     return policy
+
+
+def _method_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
+    """Say what does not go with the methods that a policy names, or only with one that it does not name.
+
+    place: writes the path of a key for people.
+    """
+    yield from budget_problems(policy, place)
+    for method in methods_of_policy(policy.algorithm.name, [model.model for model in policy.privacy]):
+        if method.rules is not None:
+            yield from method.load(method.rules)(policy, place)
 
 
 class _Preparation:
@@ -145,16 +155,20 @@ class _Preparation:
             if isinstance(model, dict) and isinstance(model.get("population"), dict):
                 model["population"] = dict(model["population"])
                 self._expand(model["population"], "url", ("privacy", place, "population", "url"))
-        self._locate_matrices(data.get("algorithm"))
+        if isinstance(data.get("algorithm"), dict):
+            self._locate_files_of(data["algorithm"])
 
-    def _locate_matrices(self, algorithm: Any) -> None:
-        columns = algorithm.get("columns") if isinstance(algorithm, dict) else None
-        if not isinstance(columns, dict):
-            return
-        for name, asked in columns.items():
-            if isinstance(asked, dict) and "transition" in asked:
-                columns[name] = dict(asked)
-                self._locate(columns[name], "transition", ("algorithm", "columns", name, "transition"))
+    def _locate_files_of(self, algorithm: dict[str, Any]) -> None:
+        """Place the files that entries of the algorithm's mappings name."""
+        parameters = parameters_of_algorithm(algorithm.get("name"))
+        for mapping, key in ({} if parameters is None else parameters.files_at).items():
+            entries = algorithm.get(mapping)
+            if not isinstance(entries, dict):
+                continue
+            for name, entry in entries.items():
+                if isinstance(entry, dict) and key in entry:
+                    entries[name] = dict(entry)
+                    self._locate(entries[name], key, ("algorithm", mapping, name, key))
 
     def _hierarchy(self, given: Any, path: Path) -> Any:
         if isinstance(given, str):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
+
+from pydantic import BaseModel
 
 from sqlanon.policy.part import Part
 
@@ -17,6 +20,9 @@ class ModelParameters(Part):
     """The parameters that name values of the data, which records, reports and messages do not show."""
     k_in: ClassVar[str | None] = None
     """The parameter that is the least size of every class, as the k of k-anonymity, which sweeps change."""
+
+    parts_at: ClassVar[Mapping[str, type[BaseModel]]] = {}
+    """The parts of the grammar that values are of, or entries of a list, by their keys."""
 
     @property
     def population_table(self) -> str | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator
+from pydantic import BeforeValidator, Field, SerializeAsAny
 
-from sqlanon.policy.mechanism_models import DifferentialPrivacy, HiddenRulesParameters, RandomizationParameters
 from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.part import Number, Part, Reference, Whole, broken, different
 from sqlanon.policy.population_models import DeltaPresenceParameters, KMapParameters, PopulationPlace
@@ -190,36 +189,35 @@ class PopulationUniquenessParameters(ModelParameters):
     rule of Dankar et al. trusts for the fraction."""
 
 
-_Own = Annotated[
-    KAnonymityParameters
-    | DistinctLDiversityParameters
-    | EntropyLDiversityParameters
-    | RecursiveLDiversityParameters
-    | TClosenessParameters
-    | VarianceDiversityParameters
-    | BetaLikenessParameters
-    | DeltaDisclosureParameters
-    | AlphaKParameters
-    | ConfidenceBoundParameters
-    | AverageRiskParameters
-    | PopulationUniquenessParameters
-    | KMapParameters
-    | DeltaPresenceParameters
-    | DifferentialPrivacy
-    | RandomizationParameters
-    | HiddenRulesParameters,
-    Field(discriminator="model"),
-]
 MODELS: Mapping[str, type[ModelParameters]] = {
-    get_args(part.model_fields["model"].annotation)[0]: part for part in get_args(get_args(_Own)[0])
+    get_args(part.model_fields["model"].annotation)[0]: part
+    for part in (
+        KAnonymityParameters,
+        DistinctLDiversityParameters,
+        EntropyLDiversityParameters,
+        RecursiveLDiversityParameters,
+        TClosenessParameters,
+        VarianceDiversityParameters,
+        BetaLikenessParameters,
+        DeltaDisclosureParameters,
+        AlphaKParameters,
+        ConfidenceBoundParameters,
+        AverageRiskParameters,
+        PopulationUniquenessParameters,
+        KMapParameters,
+        DeltaPresenceParameters,
+    )
 }
-"""The program's own privacy models by name."""
+"""The privacy models that judge classes, by name; methods add guarantees of how a release is drawn."""
 
 
-_REGISTRY = Registry(GUARANTEES, "model", ModelParameters, MODELS)
+_REGISTRY: Registry[ModelParameters] = Registry(
+    GUARANTEES, "model", ModelParameters, MODELS, lambda method: method.guarantees
+)
+own_models = _REGISTRY.own_parameters
 model_names = _REGISTRY.names
 parameters_of_model = _REGISTRY.parameters_of
-Model = Annotated[SerializeAsAny[_Own], WrapValidator(_REGISTRY.validate)]
+Model = Annotated[SerializeAsAny[ModelParameters], BeforeValidator(_REGISTRY.validate)]
 
 
 def costs_of(models: tuple[Model, ...]) -> dict[int, CostsFile]:
@@ -251,7 +249,7 @@ def without_named_values(model: Mapping[str, Any]) -> dict[str, Any]:
 
     No digest stands for them: of few possible values it would tell which.
     """
-    parameters = MODELS.get(str(model.get("model"))) or _REGISTRY.parameters_of(model.get("model"))
+    parameters = parameters_of_model(model.get("model"))
     hidden = () if parameters is None else parameters.values_in
     return {key: _hidden(value) if key in hidden and value is not None else value for key, value in model.items()}
 

@@ -10,14 +10,13 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from sqlanon.methods.randomization.policy import COLUMN_PARTS, column_part
-from sqlanon.policy import AttributeSection, Domain, HiddenRule, Hierarchy, Policy
-from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
+from sqlanon.policy import AttributeSection, Domain, Hierarchy, Policy
+from sqlanon.policy.algorithms import algorithm_names, parameters_of_algorithm
 from sqlanon.policy.attributes import hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.document import Document, Path
 from sqlanon.policy.keys import KeyFile
 from sqlanon.policy.model_parameters import ModelParameters
-from sqlanon.policy.privacy import MODELS, model_names, parameters_of_model
+from sqlanon.policy.privacy import model_names, parameters_of_model
 from sqlanon.support.suggest import any_of, did_you_mean
 
 _TYPES = {
@@ -65,11 +64,7 @@ def _real_parts(location: Path, data: Any, is_missing: bool) -> Iterator[str | i
 
     The last part of a path that is missing is one that the document lacks.
     """
-    if location[0] == "privacy" and len(location) > 2 and location[2] in MODELS:
-        location = (*location[:2], *location[3:])
-    if location[0] == "algorithm" and len(location) > 1 and location[1] in OWN_ALGORITHMS:
-        location = (*location[:1], *location[2:])
-    if location[:2] == ("algorithm", "columns") and len(location) > 3:
+    if location[0] == "algorithm" and len(location) > 3 and _choices_at(location, data):
         location = (*location[:3], *location[4:])
     for part in location:
         there = _has(data, part)
@@ -91,12 +86,11 @@ def _owner(path: Path, data: Any) -> type[BaseModel]:
         if len(path) > 4 and path[3] not in Hierarchy.model_fields and path[3] in hierarchy_kinds():
             return parameters_of_hierarchy(str(path[3]))
         return AttributeSection if len(path) == 3 else _part_of_column(path)
-    if path[:1] == ("privacy",) and len(path) > 4 and path[2] == "rules":
-        return HiddenRule
     if path[:1] == ("privacy",) and len(path) > 2:
-        return parameters_of_model(data["privacy"][path[1]].get("model")) or Policy
-    if path[:2] == ("algorithm", "columns") and len(path) > 3:
-        return column_part(_value_at(path[:3], data)) or Policy
+        model = parameters_of_model(data["privacy"][path[1]].get("model")) or ModelParameters
+        return model.parts_at.get(str(path[2]), model) if len(path) > 4 else model
+    if path[:1] == ("algorithm",) and len(path) > 3 and _choices_at(path, data):
+        return _chosen(_choices_at(path, data), _value_at(path[:3], data)) or Policy
     if len(path) > 1 and path[0] == "algorithm":
         return parameters_of_algorithm(data.get("algorithm", {}).get("name")) or Policy
     if len(path) > 1 and path[0] in ("source", "release", "catalog"):
@@ -105,6 +99,19 @@ def _owner(path: Path, data: Any) -> type[BaseModel]:
         assert issubclass(part, BaseModel)
         return part
     return Policy
+
+
+def _choices_at(path: Path, data: Any) -> Mapping[str, type[BaseModel]]:
+    """Find the parts that each entry of a mapping of the algorithm is one of, by the key that only it has."""
+    given = data.get("algorithm") if isinstance(data, Mapping) else None
+    parameters = parameters_of_algorithm(given.get("name")) if isinstance(given, Mapping) else None
+    return {} if parameters is None or len(path) < 2 else parameters.choices_at.get(str(path[1]), {})
+
+
+def _chosen(choices: Mapping[str, type[BaseModel]], entry: Any) -> type[BaseModel] | None:
+    """Find the part of an entry; None where it has not just one of the keys that tell."""
+    keys = [key for key in choices if isinstance(entry, Mapping) and key in entry]
+    return choices[keys[0]] if len(keys) == 1 else None
 
 
 def _part_of_column(path: Path) -> type[BaseModel]:
@@ -121,8 +128,8 @@ def _sentence(detail: ErrorDetails, path: Path, owner: type[BaseModel], document
         return _missing(path, owner, document)
     if kind in ("enum", "literal_error"):
         return _choice(path, re.findall(r"'([^']*)'", str(context["expected"])), document)
-    if kind == "union_tag_not_found" and path[:2] == ("algorithm", "columns"):
-        return f"{place} must be a mapping with one of the keys {', '.join(COLUMN_PARTS)}."
+    if kind == "union_tag_not_found" and path[:1] == ("algorithm",) and len(path) > 2:
+        return f"{place} must be a mapping with one of the keys {', '.join(_choices_at(path, document.data))}."
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         tag, choices = ("name", algorithm_names()) if path[0] == "algorithm" else ("model", model_names())
         if kind == "union_tag_not_found":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from pydantic_core.core_schema import ValidatorFunctionWrapHandler
+from pydantic_core import PydanticKnownError
 
 from sqlanon.policy.part import Part
+from sqlanon.support.methods import Method, methods
 from sqlanon.support.plugins import find_plugins, load_parameters
 
 Parameters = TypeVar("Parameters", bound=Part)
@@ -16,20 +17,26 @@ Parameters = TypeVar("Parameters", bound=Part)
 
 @dataclass(frozen=True)
 class Registry(Generic[Parameters]):
-    """The parts of one kind: the program's own by name, and those of installed packages.
+    """The parts of one kind: those of all policies by name, those of methods, and those of installed packages.
 
     group: of the entry points that add to them; tag: the key of a policy that names one.
     kind: the class that all parameters are derived from.
+    of_method: gives the parts of this kind that a method adds, by name.
     """
 
     group: str
     tag: str
     kind: type[Parameters]
     own: Mapping[str, type[Parameters]]
+    of_method: Callable[[Method], Mapping[str, str]]
+
+    def own_names(self) -> list[str]:
+        """List the names of the program's own parts."""
+        return [*self.own, *(name for method in methods() if method.is_own for name in self.of_method(method))]
 
     def names(self) -> list[str]:
         """List the names of all parts, those of installed packages last."""
-        return [*self.own, *(name for name in find_plugins(self.group) if name not in self.own)]
+        return list(dict.fromkeys((*self.own, *self._of_methods(), *find_plugins(self.group))))
 
     def parameters_of(self, name: Any) -> type[Parameters] | None:
         """Find the parameters that a part takes; None where there is no part of this name.
@@ -38,10 +45,33 @@ class Registry(Generic[Parameters]):
         """
         if not isinstance(name, str):
             return None
-        return self.own.get(name) or load_parameters(self.group, name, self.kind)
+        if name in self.own:
+            return self.own[name]
+        for method in methods():
+            if name in self.of_method(method):
+                loaded: type[Parameters] = method.load(self.of_method(method)[name])
+                return loaded
+        return load_parameters(self.group, name, self.kind)
 
-    def validate(self, given: Any, own: ValidatorFunctionWrapHandler) -> Any:
+    def own_parameters(self) -> dict[str, type[Parameters]]:
+        """Load the parameters of all of the program's own parts, by name."""
+        loaded = ((name, self.parameters_of(name)) for name in self.own_names())
+        return {name: parameters for name, parameters in loaded if parameters is not None}
+
+    def validate(self, given: Any) -> Any:
         """Validate an entry of a policy by the parameters of its part, whoever adds it."""
-        name = given.get(self.tag) if isinstance(given, Mapping) else getattr(given, self.tag, None)
-        added = None if isinstance(name, str) and name in self.own else self.parameters_of(name)
-        return own(given) if added is None else added.model_validate(given)
+        if isinstance(given, self.kind):
+            return given
+        if not isinstance(given, Mapping):
+            raise PydanticKnownError("model_attributes_type")
+        if self.tag not in given:
+            raise PydanticKnownError("union_tag_not_found", {"discriminator": self.tag})
+        parameters = self.parameters_of(given[self.tag])
+        if parameters is None:
+            tags = {"discriminator": self.tag, "tag": str(given[self.tag]), "expected_tags": ", ".join(self.names())}
+            raise PydanticKnownError("union_tag_invalid", tags)
+        return parameters.model_validate(given)
+
+    def _of_methods(self) -> Iterator[str]:
+        for method in methods():
+            yield from self.of_method(method)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, create_model
 
-from sqlanon.methods.generalization.policy import OWN_QUALITIES, quality_names
-from sqlanon.methods.partitioning.policy import MOST_BINS
 from sqlanon.policy import Policy
-from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
+from sqlanon.policy.algorithm_parameters import AlgorithmParameters
+from sqlanon.policy.algorithms import algorithm_names, default_algorithm, own_algorithms, parameters_of_algorithm
 from sqlanon.policy.attributes import HIERARCHY_KINDS, hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.meanings import meanings
+from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.part import Part
-from sqlanon.policy.privacy import MODELS, model_names, parameters_of_model
+from sqlanon.policy.privacy import model_names, own_models, parameters_of_model
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TEXT: dict[str, Any] = {"type": ["string", "integer"]}  # whole numbers stand for their text
@@ -27,13 +27,14 @@ def policy_schema() -> dict[str, Any]:
     A policy that it refuses is refused by the reader too; rules between keys, and between policy and table, are left
     to the reader.
     """
-    schema = Policy.model_json_schema(by_alias=True)
+    models, algorithms = own_models(), own_algorithms()
+    schema = _with_choices(models, algorithms).model_json_schema(by_alias=True)
     parts = schema["$defs"]
     for name in model_names():
-        if name not in MODELS:
+        if name not in models:
             _add_part(parts, schema["properties"]["privacy"]["items"], name, parameters_of_model(name))
     for name in algorithm_names():
-        if name not in OWN_ALGORITHMS:
+        if name not in algorithms:
             _add_part(parts, schema["properties"]["algorithm"], name, parameters_of_algorithm(name))
     for name in hierarchy_kinds():
         if name not in HIERARCHY_KINDS:
@@ -43,14 +44,25 @@ def policy_schema() -> dict[str, Any]:
     for part in _all_parts(Part):
         if part.__name__ in parts:
             _explain(parts[part.__name__], part)
-    for algorithm in OWN_ALGORITHMS.values():
+    for algorithm in algorithms.values():
         parts[algorithm.__name__]["required"] = ["name"]
-        quality = parts[algorithm.__name__]["properties"].get("quality", {})
-        if quality.get("enum") == list(OWN_QUALITIES):
-            quality["enum"] = quality_names()
     _allow_short_forms(parts)
     _explain(schema, Policy)
     return {"$schema": DIALECT, "title": "A policy of sqlanon", **{k: v for k, v in schema.items() if k != "title"}}
+
+
+def _with_choices(
+    models: Mapping[str, type[ModelParameters]], algorithms: Mapping[str, type[AlgorithmParameters]]
+) -> type[Policy]:
+    """Make the class of policies whose models and algorithm are chosen among the program's own."""
+    model: Any = Annotated[tuple(models.values()), Field(discriminator="model")]
+    algorithm: Any = Annotated[tuple(algorithms.values()), Field(discriminator="name")]
+    fields = Policy.model_fields
+    chosen: Any = {
+        "privacy": (tuple[model, ...], Field(min_length=1, description=fields["privacy"].description)),
+        "algorithm": (algorithm, default_algorithm()),
+    }
+    return create_model("Policy", __base__=Policy, **chosen)
 
 
 def _add_part(parts: dict[str, Any], choice: dict[str, Any], name: str, parameters: type[Part] | None) -> None:
@@ -98,6 +110,3 @@ def _allow_short_forms(parts: dict[str, Any]) -> None:
         source[key] = {**{k: v for k, v in source[key].items() if k not in ("type", "items")}, **label}
     parts["Source"]["oneOf"] = [{"required": ["url", "table"]}, {"required": ["file"]}]
     parts["ReleaseSection"]["oneOf"] = [{"required": ["table"]}, {"required": ["file"]}]
-    for name in ("RothkoT", "RothkoS"):
-        (counted,) = [form for form in parts[name]["properties"]["bins"]["anyOf"] if form.get("type") == "integer"]
-        counted |= {"minimum": 2, "maximum": MOST_BINS}

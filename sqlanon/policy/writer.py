@@ -7,7 +7,6 @@ from os.path import dirname, sep
 from typing import Any
 
 from sqlanon.engines.urls import redacted
-from sqlanon.methods.randomization.policy import matrix_files
 from sqlanon.policy import Policy
 from sqlanon.policy.keys import KeyFile
 from sqlanon.policy.part import Part
@@ -37,8 +36,8 @@ def policy_text(policy: Policy) -> str:
     for place, population in populations_elsewhere(policy.privacy).items():
         _write(data["privacy"][place]["population"], population, "url")
         data["privacy"][place]["population"]["url"] = redacted(data["privacy"][place]["population"]["url"])
-    for name, asked in matrix_files(policy.algorithm).items():
-        _write(data["algorithm"]["columns"][name], asked, "transition")
+    for mapping, name, entry, key in policy.algorithm.entries_with_files():
+        _write(data["algorithm"][mapping][name], entry, key)
     return json.dumps(data, ensure_ascii=False, indent=2)
 
 
@@ -47,8 +46,8 @@ def put_back(text: str, policy: Policy) -> str:
     csvs = (a.hierarchy.csv for a in policy.attributes.values() if a.hierarchy is not None)
     keys = (a.key.file for a in policy.attributes.values() if isinstance(a.key, KeyFile))
     costs = (one.csv for one in costs_of(policy.privacy).values())
-    matrices = (one.transition for one in matrix_files(policy.algorithm).values())
-    for file in (policy.source.file, policy.release.file, *csvs, *keys, *costs, *matrices):
+    others = (getattr(entry, key) for _, _, entry, key in policy.algorithm.entries_with_files())
+    for file in (policy.source.file, policy.release.file, *csvs, *keys, *costs, *others):
         if isinstance(file, Expanded):
             text = text.replace(str(file), file.written)
             text = text.replace(f"{dirname(file)}{sep}", f"{dirname(file.written)}{sep}")

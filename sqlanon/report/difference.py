@@ -92,12 +92,8 @@ def _source(catalog: Catalog, run: Run) -> SourceIdentity:
 
 def _published(catalog: Catalog, name: str) -> Run:
     run = catalog.run(name)
-    if run.private is not None:
-        raise PolicyError(f"Run {run.id} released noisy counts: it has no classes to compare.")
-    if run.randomized is not None:
-        raise PolicyError(f"Run {run.id} released rows with noise: it has no classes to compare.")
-    if run.hiding is not None:
-        raise PolicyError(f"Run {run.id} released rows with hidden rules: it has no classes to compare.")
+    if run.method_result is not None:
+        raise PolicyError(f"Run {run.id} released {run.method_result.shows}: it has no classes to compare.")
     if run.result is None or not run.result.published:
         raise PolicyError(f"Run {run.id} published nothing (it is {run.status.value}); there is no release to compare.")
     return run

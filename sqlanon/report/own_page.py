@@ -9,33 +9,31 @@ from typing import Any
 
 from sqlanon import __version__
 from sqlanon.catalog import Run
-from sqlanon.methods.differential_privacy.result import PrivateResult
-from sqlanon.methods.randomization.result import RandomizedResult
-from sqlanon.methods.rule_hiding.result import HidingResult
-from sqlanon.policy.algorithms import OWN_ALGORITHMS
+from sqlanon.policy.algorithms import parameters_of_algorithm
 from sqlanon.policy.facts import without_values
 from sqlanon.report.html import template
+from sqlanon.results.method_result import MethodResult
 
 
 def render_own(
-    name: str,
+    room: str,
     run: Run,
-    result: PrivateResult | RandomizedResult | HidingResult,
+    result: MethodResult,
     sentences: Mapping[str, str],
     **parts: Any,
 ) -> str:
-    """Render the whole page of a run by the template of that name, which `own.html.j2` lies under.
+    """Render the whole page of a run by the template `page.html.j2` of a method, which extends `own.html.j2`.
 
-    sentences: of the checks, by their names. parts: what the template needs beside the parts of every page.
+    room: the package of the method. sentences: of the checks, by their names. parts: what the template needs beside the parts of every page.
     """
-    policy = json.loads(run.policy)
-    return template(name).render(
+    policy, parameters = json.loads(run.policy), parameters_of_algorithm(result.algorithm)
+    return template("page.html.j2", room).render(
         run=run,
         result=result,
         source=policy["source"]["table"],
         release=policy["release"]["table"],
         made_by=__version__,
-        how=OWN_ALGORITHMS[result.algorithm].sentence,
+        how="" if parameters is None else parameters.sentence,
         checks=[{"sentence": sentences.get(check, check), **asdict(of)} for check, of in result.checks.items()],
         policy=json.dumps(without_values(policy), ensure_ascii=False, indent=2),
         **parts,

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from sqlanon import __version__
-from sqlanon.catalog import Run
+from sqlanon.catalog import NO_RELEASE, Run
 from sqlanon.errors import PolicyError
 from sqlanon.measures.population import journalist_risk
-from sqlanon.methods.differential_privacy.page import render_private
-from sqlanon.methods.randomization.page import render_randomized
-from sqlanon.methods.rule_hiding.page import render_hiding
 from sqlanon.policy.facts import without_values
 from sqlanon.report import numbers, pictures, wording
 from sqlanon.report.first_levels import DEPTH
@@ -24,11 +21,10 @@ from sqlanon.report.material import Material
 from sqlanon.results.facts import ClusterFacts
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import PHASES, RunResult
-from sqlanon.runs.tradeoffs.build_problem import NO_RELEASE
+from sqlanon.support.methods import method_of
 
 _Row = dict[str, Any]
 _ESTIMATED = ("c_avg", "discernibility", "prosecutor_mean", "marketer")  # of a large source
-_WITHOUT_CLASSES = ("randomize", "hide-rules")
 _OF_READERS = ("discernibility",)  # figures of what readers see: they see no groups
 
 
@@ -56,20 +52,16 @@ def render(material: Material, population: int | None = None, explored: str | No
 def _render_own(material: Material, population: int | None) -> str | None:
     """Render the page of a release that shows no classes; None where the run made another one."""
     run = material.run
-    pages: tuple[tuple[Any, str, Callable[[Run, Any], str]], ...] = (
-        (run.private, "a release of differential privacy", render_private),
-        (run.randomized, "a release with noise", render_randomized),
-        (run.hiding, "a release with hidden rules", render_hiding),
-    )
-    for result, words, render_page in pages:
-        if result is not None:
-            if population is not None:
-                raise PolicyError(f"--population is of classes; {words} has none: leave it out.")
-            return render_page(run, result)
-    is_private = any(model["model"] == "differential-privacy" for model in material.policy.get("privacy", ()))
-    if is_private or run.algorithm in _WITHOUT_CLASSES:
+    method = method_of(run.algorithm)
+    if method is None or method.page is None:
+        return None
+    result = run.method_result
+    if result is None:
         raise PolicyError(f"Run {run.id} released nothing: `sqlanon show {run.id}` says why.")
-    return None
+    if population is not None:
+        raise PolicyError(f"--population is of classes; {result.release_of} has none: leave it out.")
+    page: str = method.load(method.page)(run, result)
+    return page
 
 
 def _content(material: Material, population: int | None) -> dict[str, Any]:
@@ -309,7 +301,7 @@ def _pictures(material: Material) -> dict[str, Markup | None]:
         pictures.class_sizes(result) if is_shown else None,
         pictures.risks(result) if is_shown else None,
         _losses(result, "loss-"),
-        pictures.lattice(result),
+        pictures.search(result),
         pictures.tree(material),
         pictures.tradeoff(material),
     )

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.algorithms.lattice.record import RecordedChart, lattice_from
 from sqlanon.report.drawing.bars import DrawnBar, draw_bars
-from sqlanon.report.drawing.frontier import draw_frontier
-from sqlanon.report.drawing.hasse import draw_lattice
 from sqlanon.report.drawing.tradeoff import draw_tradeoff
 from sqlanon.report.drawing.tree import draw_tree
 from sqlanon.report.material import Material
 from sqlanon.report.numbers import bucket_label, percent, share_above
-from sqlanon.results.facts import LatticeFacts
 from sqlanon.results.measures import Distribution, SizeBucket
-from sqlanon.results.run_result import LatticeResult, RunResult
-from sqlanon.runs.tradeoffs.exploration import Exploration, ExploredNode
+from sqlanon.results.run_result import RunResult
+from sqlanon.support.methods import method_of
 
-ROWS = 25  # of the minimal generalizations of a large lattice
 SMALL = 370.0  # the width of pictures that stand side by side
 THRESHOLDS = (2, 5, 10, 20, 50, 100)  # class sizes; the risk is one in so many
 
@@ -94,61 +88,10 @@ def tradeoff(material: Material) -> Markup | None:
     return Markup(draw_tradeoff(material.points, "tradeoff-"))
 
 
-def lattice(result: RunResult) -> Markup | None:
-    """The lattice, or its minimal generalizations where it is large; None for searches of another kind."""
-    recorded, facts = result.lattice, result.algorithm.facts
-    if recorded is None or not isinstance(facts, LatticeFacts):
+def search(result: RunResult) -> Markup | None:
+    """What the search looked at, as its method draws it; None where it draws nothing."""
+    method = method_of(result.algorithm.name)
+    if method is None or method.search_picture is None:
         return None
-    standing = recorded.standing
-    chart = None if standing is None else RecordedChart(lattice_from(recorded), standing)
-    explored = _explored(result, recorded, facts, chart)
-    return Markup(draw_frontier(explored, "lattice-") if chart is None else draw_lattice(explored, chart, "lattice-"))
-
-
-@dataclass(frozen=True)
-class _Recorded(Exploration):
-    """A search of which the record counts more than it lists."""
-
-    counts: LatticeResult
-
-    @property
-    def satisfying(self) -> int:
-        return self.counts.satisfying or 0
-
-    @property
-    def minimal_ones(self) -> int:
-        return self.counts.minimal or 0
-
-
-def _explored(
-    result: RunResult, recorded: LatticeResult, facts: LatticeFacts, chart: RecordedChart | None
-) -> Exploration:
-    """The search as drawings take it."""
-    lattice = lattice_from(recorded)
-    chosen = tuple(facts.levels[name] for name in lattice.names)
-    optimum = ExploredNode(chosen, result.release.suppressed, facts.score)
-    listed = [ExploredNode(one.levels, one.suppressed) for one in recorded.listed]
-    others = sorted((one for one in listed if one.levels != chosen), key=lambda one: one.suppressed or 0)
-    return _Recorded(
-        source=result.source.table,
-        engine=result.engine,
-        algorithm=result.algorithm.name,
-        quality=facts.quality,
-        everything=False,
-        rows=result.source.rows,
-        budget=recorded.budget,
-        lattice=lattice,
-        checked=facts.checked,
-        anonymous=[] if chart is None else chart.anonymous,
-        minimal=[one.levels for one in listed],
-        frontier=[optimum, *others][:ROWS],
-        complete=recorded.complete,
-        optimum=optimum,
-        proven=facts.proven,
-        bound=facts.bound,
-        statements=result.algorithm.statements,
-        seconds=result.seconds.search or 0.0,
-        warnings=(),
-        chart=None,
-        counts=recorded,
-    )
+    drawn: Markup | None = method.load(method.search_picture)(result)
+    return drawn

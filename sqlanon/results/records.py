@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlanon.errors import SqlanonError
-from sqlanon.methods.differential_privacy.result import PrivateResult
-from sqlanon.methods.randomization.result import RandomizedResult
-from sqlanon.methods.rule_hiding.result import HidingResult
 from sqlanon.results.codec import from_json
 from sqlanon.results.facts import AlgorithmResult, facts_of
+from sqlanon.results.method_result import MethodResult
 from sqlanon.results.run_result import RunResult
 from sqlanon.results.upcasters import VERSION, upcast
+from sqlanon.support.methods import method_of, methods
 
-_Result = TypeVar("_Result", PrivateResult, RandomizedResult, HidingResult)
-_KEYS: dict[type[Any], str] = {PrivateResult: "private", RandomizedResult: "randomized", HidingResult: "hiding"}
-AnyResult = RunResult | PrivateResult | RandomizedResult | HidingResult
+AnyResult = RunResult | MethodResult
 
 
 def write_record(result: AnyResult) -> str:
@@ -25,7 +22,10 @@ def write_record(result: AnyResult) -> str:
     if isinstance(result, RunResult):
         algorithm = {**plain["algorithm"], "kind": result.algorithm.facts.kind}
         return json.dumps({"version": VERSION, **plain, "algorithm": algorithm}, ensure_ascii=False)
-    return json.dumps({"version": VERSION, _KEYS[type(result)]: plain}, ensure_ascii=False)
+    method = method_of(result.algorithm)
+    if method is None or method.key is None:
+        raise SqlanonError(f"No installed method has the algorithm '{result.algorithm}', so its run can't be recorded.")
+    return json.dumps({"version": VERSION, method.key: plain}, ensure_ascii=False)
 
 
 def read_record(text: str) -> RunResult:
@@ -37,19 +37,20 @@ def read_record(text: str) -> RunResult:
         raise SqlanonError("The recorded result of the run is damaged.") from error
 
 
-def read_part(text: str, kind: type[_Result]) -> _Result | None:
-    """Read the record of a run without classes; None where it is of another kind of runs.
+def read_method_result(text: str) -> MethodResult | None:
+    """Read the record of a run whose release shows no classes; None where it shows classes.
 
     Raises SqlanonError where the text is damaged, or of a later version.
     """
-    key = _KEYS[kind]
     try:
         data = json.loads(text)
-        if key not in data:
+        method = next((one for one in methods() if one.key is not None and one.key in data), None)
+        if method is None or method.result is None:
             return None
         if data["version"] > VERSION:
             raise SqlanonError("The result of the run was recorded by a later sqlanon: use that one.")
-        return from_json(kind, data[key])
+        result: MethodResult = from_json(method.load(method.result), data[str(method.key)])
+        return result
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SqlanonError("The recorded result of the run is damaged.") from error
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlanon import __version__
-from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.catalog import RulesKind, RulesRecord
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.encoding.persons import count_persons

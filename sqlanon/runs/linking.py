@@ -13,7 +13,6 @@ from sqlanon.catalog import Catalog, Released
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
-from sqlanon.methods.differential_privacy.plan import PrivatePlan
 from sqlanon.plan.drawn_plan import DrawnPlan
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
@@ -50,7 +49,7 @@ def check_earlier_releases(
 
 def check_with_catalogs(
     catalog: Catalog,
-    plan: Plan | PrivatePlan | DrawnPlan,
+    plan: Plan | DrawnPlan,
     republish: str | None,
     rules: str | None = None,
     digest: str | None = None,
@@ -114,7 +113,7 @@ def plan_and_refusal(
             return planned, None if catalog is None else refusal_by_earlier(policy, planned, catalog)
 
 
-def refusal_by_earlier(policy: Policy, plan: Plan | PrivatePlan | DrawnPlan, catalog: Catalog) -> str | None:
+def refusal_by_earlier(policy: Policy, plan: Plan | DrawnPlan, catalog: Catalog) -> str | None:
     """Find why earlier releases of the source refuse a run; None where they do not."""
     try:
         check_with_catalogs(catalog, plan, policy.republish)

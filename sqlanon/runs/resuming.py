@@ -9,12 +9,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from sqlanon.algorithms import SearchRequest
-from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms import SearchRequest, algorithm_of
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.catalog import Catalog, Run, Status
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError
-from sqlanon.methods.generalization.full_domain import recode_at_levels
 from sqlanon.policy import AlgorithmParameters, Policy
 from sqlanon.policy.loading import parse_stored
 from sqlanon.releases.base import Release
@@ -133,7 +132,8 @@ class Left(Search):
 def _divide(run: ClassRun, request: SearchRequest, rules: StoredRules) -> Partition:
     """Divide the rows as the search did that made the rules."""
     if rules.tables is None:
-        return recode_at_levels(request, rules)
+        divided: Partition = algorithm_of(request.policy.algorithm).by_rules(rules).search(request)
+        return divided
     engine, workspace = run.engine, run.workspace
     rules = dataclasses.replace(rules, tables=fetch_tables(engine, run.catalog, workspace, rules.tables))
     return divide_rows(engine, workspace, request.coded, rules)

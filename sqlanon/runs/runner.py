@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy import Policy
 from sqlanon.results.records import AnyResult

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sqlanon.algorithms import SearchRequest, algorithm_of
-from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.placement import search_with_rows
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.encoding.persons import count_persons

@@ -1,46 +1,16 @@
-"""The sources of releases and the checks of policies, by what a policy's algorithm releases, loaded when used."""
+"""The sources of releases and the checks of policies, by the method of a policy's algorithm."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.policy import Policy, Recodes
+from sqlanon.policy import Policy
+from sqlanon.results.method_check import MethodCheck
+from sqlanon.runs.searching import Search
 from sqlanon.runs.source import ReleaseSource
-from sqlanon.support.own_parts import load_part
-
-if TYPE_CHECKING:
-    from sqlanon.methods.differential_privacy.check import PrivateCheck
-    from sqlanon.methods.randomization.source import RandomizedCheck
-    from sqlanon.methods.rule_hiding.source import HidingCheck
-
-
-@dataclass(frozen=True)
-class Family:
-    """The names of the source and of the check of a family of algorithms, each as `module:name`."""
-
-    source: str
-    check: str
-
-
-CLASSES = "sqlanon.runs.searching:Search"
-"""The source of all releases that show classes of rows."""
-
-WITHOUT_CLASSES = {
-    Recodes.COUNTS: Family(
-        "sqlanon.methods.differential_privacy.source:PrivateDraw",
-        "sqlanon.methods.differential_privacy.check:check_private",
-    ),
-    Recodes.NOISE: Family(
-        "sqlanon.methods.randomization.source:RandomDraw", "sqlanon.methods.randomization.source:check_randomized"
-    ),
-    Recodes.ITEMS: Family(
-        "sqlanon.methods.rule_hiding.source:RuleHiding", "sqlanon.methods.rule_hiding.source:check_hiding"
-    ),
-}
-"""The families of algorithms that search for no classes."""
+from sqlanon.support.methods import Method, method_of
 
 
 def source_of(policy: Policy, options: SearchOptions) -> ReleaseSource[Any, Any]:
@@ -48,22 +18,28 @@ def source_of(policy: Policy, options: SearchOptions) -> ReleaseSource[Any, Any]
 
     Raises PolicyError for options of a search that the policy's algorithm can't follow, or that searches for nothing.
     """
-    source: ReleaseSource[Any, Any]
     if policy.algorithm.recodes.makes_classes:
-        source = load_part(CLASSES)(options.applied_to(policy).algorithm, options)
-    else:
-        options.refuse(policy)
-        source = load_part(WITHOUT_CLASSES[policy.algorithm.recodes].source)(policy)
+        return Search(options.applied_to(policy).algorithm, options)
+    options.refuse(policy)
+    method = method_without_classes(policy)
+    assert method.source is not None
+    source: ReleaseSource[Any, Any] = method.load(method.source)(policy)
     return source
 
 
-def check_without_classes(
-    policy: Policy, options: EngineOptions | None = None
-) -> PrivateCheck | RandomizedCheck | HidingCheck:
-    """Check a policy of one of these families, and find why a run would be refused; nothing is changed.
+def check_without_classes(policy: Policy, options: EngineOptions | None = None) -> MethodCheck:
+    """Check a policy whose release shows no classes, and find why a run would be refused; nothing is changed.
 
     Raises PolicyError with every problem.
     """
-    check = load_part(WITHOUT_CLASSES[policy.algorithm.recodes].check)
-    checked: PrivateCheck | RandomizedCheck | HidingCheck = check(policy, options)
+    method = method_without_classes(policy)
+    assert method.check is not None
+    checked: MethodCheck = method.load(method.check)(policy, options)
     return checked
+
+
+def method_without_classes(policy: Policy) -> Method:
+    """Find the method of a policy whose release shows no classes."""
+    method = method_of(policy.algorithm.name)
+    assert method is not None, "an algorithm whose releases show no classes is a method's"
+    return method

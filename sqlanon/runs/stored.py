@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms import algorithm_of
 from sqlanon.algorithms.placement import search_with_rows
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.catalog import Catalog, Run
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.methods.generalization.full_domain import StoredLevels
 from sqlanon.models import models_by_rows
 from sqlanon.plan.persons import require_models_by_rows
 from sqlanon.plan.plan import Plan
@@ -138,8 +138,8 @@ class Stored(ClassSource):
     def _generalize(self, run: ClassRun, encoded: Encoded) -> Partition:
         """Full-domain generalization at the stored levels."""
         request = search_request(run, encoded.coded, SearchOptions()).without_suppression_limit()
-        levels = StoredLevels(run.policy.algorithm, self.stored)
-        partition = search_with_rows(levels, request.with_tuples(levels))
+        levels = algorithm_of(run.policy.algorithm).by_rules(self.stored)
+        partition: Partition = search_with_rows(levels, request.with_tuples(levels))
         self._refuse(partition.suppressed, encoded)
         return replace(partition, facts=self._facts())
 

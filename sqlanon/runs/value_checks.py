@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from sqlanon.algorithms import algorithm_of
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import AccessError, PolicyError
@@ -23,7 +24,7 @@ from sqlanon.plan.plan import Plan, check
 from sqlanon.plan.population_checks import population_problems
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.plan.trust import hold_trusted
-from sqlanon.policy import AttributeSection, Hierarchy, Policy, Recodes, Role
+from sqlanon.policy import AttributeSection, Hierarchy, Policy, Role
 from sqlanon.runs.search_checks import search_problems
 from sqlanon.sql import Identifier, Relation, macro
 
@@ -78,7 +79,8 @@ class ValueChecks:
                 self._tell(engine, column, spec, values)
         yield from _member_problems(subject, engine, source, limits)
         yield from search_problems(subject, engine, source, limits, hierarchies)
-        yield from self._level_problems(subject.policy, {name: one.height for name, one in hierarchies.items()})
+        heights = {name: one.height for name, one in hierarchies.items()}
+        yield from algorithm_of(subject.policy.algorithm).height_problems(subject.policy, heights, self.warnings)
 
     def _tell(self, engine: Engine, column: Column, spec: Hierarchy, values: Relation) -> None:
         if self.tell_missing is None or spec.kind not in ("csv", "mapping"):
@@ -87,22 +89,6 @@ class ValueChecks:
             missing = list_missing(engine, spec, column, values, MOST_LISTED)
             if missing:
                 self.tell_missing(column.name, missing)
-
-    def _level_problems(self, policy: Policy, heights: dict[str, int]) -> Iterator[str]:
-        if policy.algorithm.recodes is not Recodes.LEVELS:
-            return
-        from sqlanon.algorithms.lattice import options  # here, as it loads what searches
-
-        algorithm = options.full_domain(policy)
-        if algorithm.suppresses_attributes:
-            heights = dict.fromkeys(heights, 1)
-        if problems := list(algorithm.limit_problems(heights)):
-            yield from problems
-            return
-        try:
-            options.require_affordable(options.lattice_within(algorithm, heights), policy, options.SearchOptions())
-        except PolicyError as refusal:
-            self.warnings.append(f"A run would be refused: {refusal}")
 
 
 def check_values(

@@ -1,7 +1,7 @@
 """Parts that installed packages add to the program by entry points, loaded when a policy names them.
 
-A package names its parts in groups, one for each kind: `sqlanon.guarantees` for privacy models,
-`sqlanon.algorithms` for searches, `sqlanon.qualities` for quality models, `sqlanon.hierarchies` for
+A package names its parts in groups, one for each kind: `sqlanon.methods` for whole methods (`support.methods`),
+`sqlanon.guarantees` for privacy models, `sqlanon.algorithms` for single searches, `sqlanon.qualities` for quality models, `sqlanon.hierarchies` for
 kinds of hierarchies, `sqlanon.engines` for engines. docs/extending.md shows a whole package.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlanon.errors import PolicyError
 
@@ -20,6 +20,7 @@ ALGORITHMS = "sqlanon.algorithms"
 QUALITIES = "sqlanon.qualities"
 HIERARCHIES = "sqlanon.hierarchies"
 ENGINES = "sqlanon.engines"
+METHODS = "sqlanon.methods"
 
 
 @functools.cache
@@ -50,15 +51,24 @@ def load_plugin(group: str, name: str, kind: type[T]) -> type[T] | None:
     entry = find_plugins(group).get(name)
     if entry is None:
         return None
+    part = load_value(group, name)
+    if not (isinstance(part, type) and issubclass(part, kind)):
+        raise PolicyError(f"'{name}' of the package {package_of(entry)} is no {kind.__name__}.")
+    return part
+
+
+def load_value(group: str, name: str) -> Any:
+    """Load what the entry point of this name stands for.
+
+    Raises PolicyError where it can't be loaded.
+    """
+    entry = find_plugins(group)[name]
     try:
-        part = entry.load()
+        return entry.load()
     except Exception as error:  # whatever another package's code raises
         raise PolicyError(
             f"'{name}' of the package {package_of(entry)} can't be loaded: {type(error).__name__}: {error}"
         ) from error
-    if not (isinstance(part, type) and issubclass(part, kind)):
-        raise PolicyError(f"'{name}' of the package {package_of(entry)} is no {kind.__name__}.")
-    return part
 
 
 def load_parameters(group: str, name: str, kind: type[T]) -> type[T] | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import DataError, PolicyError, VerificationError
-from sqlanon.methods.clustering.releases.gathered_rows import NAMES, expand_clusters, expanded_column
 from sqlanon.policy import Policy, Role
 from sqlanon.results.measures import Check
 from sqlanon.sql import Relation, Text
+from sqlanon.staging.gathered import NAMES, expand_clusters, expanded_column
 from sqlanon.work.publish.companion import companion_of
 from sqlanon.work.workspace import TemporaryWorkspace
 

@@ -85,8 +85,8 @@ def test_progress_is_on_stderr_unless_quiet(lattice_policy: Path) -> None:
 
 @pytest.mark.in_turns(4)
 def test_a_lattice_too_large_stops_unless_told_otherwise(lattice_policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.algorithms.lattice.options.LARGEST", 10)
-    monkeypatch.setattr("sqlanon.runs.tradeoffs.explore_lattice.LARGEST", 10)
+    monkeypatch.setattr("sqlanon.methods.generalization.lattice.options.LARGEST", 10)
+    monkeypatch.setattr("sqlanon.methods.generalization.explore.explore_lattice.LARGEST", 10)
     refused = call("lattice", lattice_policy, "--all")
     assert refused.exit_code == 2
     assert re.search(r"The lattice has \d\d generalizations, and --all may have to look", refused.stderr)

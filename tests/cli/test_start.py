@@ -67,7 +67,7 @@ def test_a_search_for_a_partition_loads_no_library_of_lattices(duckdb_policy: Pa
     assert not {name for name in modules if name.startswith("sqlanon.algorithms.")} & {
         "sqlanon.encoding.frequency.frequency_sets",
         "sqlanon.methods.generalization.specialization",
-        "sqlanon.algorithms.lattice.search",
+        "sqlanon.methods.generalization.lattice.search",
     }
 
 

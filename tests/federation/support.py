@@ -37,7 +37,10 @@ needs_federation = pytest.mark.skipif(
 NAMES = ("north", "south", "west")
 if find_spec("mpyc") is not None:
     engines = ("sqlanon.engines.duckdb.engine", "sqlanon.engines.postgres.engine")
-    parts = ("sqlanon.inquiries.federation.serving", "sqlanon.inquiries.federation.mpyc_runtime")
+    parts = (
+        "sqlanon.methods.generalization.federation.serving",
+        "sqlanon.methods.generalization.federation.mpyc_runtime",
+    )
     FORKED.set_forkserver_preload([child_run.__name__, "pytest", *engines, *parts])  # MPyC takes seconds to load
 
 
@@ -146,8 +149,8 @@ def _serve(
     environment: Mapping[str, str],
 ) -> None:
     """Serve in the child: stderr goes to a file; phases, and the result or the error, to the pipe."""
-    from sqlanon.inquiries.federation.federation_plan import load_plan
-    from sqlanon.inquiries.federation.serving import serve
+    from sqlanon.methods.generalization.federation.federation_plan import load_plan
+    from sqlanon.methods.generalization.federation.serving import serve
 
     os.environ.update(environment)
     tempfile.tempdir = None  # as the server of forks knows it, which may be that of an earlier test

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from sqlanon.errors import AccessError, SqlanonError, VerificationError
-from sqlanon.inquiries.federation import releasing
-from sqlanon.inquiries.federation.agreement import describe, require_same_parts
-from sqlanon.inquiries.federation.party import Party
-from sqlanon.inquiries.federation.shares import Sharing
+from sqlanon.methods.generalization.federation import releasing
+from sqlanon.methods.generalization.federation.agreement import describe, require_same_parts
+from sqlanon.methods.generalization.federation.party import Party
+from sqlanon.methods.generalization.federation.shares import Sharing
 from sqlanon.plan.plan import Plan
 from tests.federation.sites import AGES, Sites, attributes
 from tests.federation.support import NAMES

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sqlanon.inquiries.federation.cells import PublicCells, PublicHierarchy, roll_up
-from sqlanon.inquiries.federation.federation_plan import FederationPlan
-from sqlanon.inquiries.federation.party import Party
+from sqlanon.methods.generalization.federation.cells import PublicCells, PublicHierarchy, roll_up
+from sqlanon.methods.generalization.federation.federation_plan import FederationPlan
+from sqlanon.methods.generalization.federation.party import Party
 
 AGES = PublicHierarchy("age", (*((str(age), f"{age // 5}x", "*") for age in range(20)), (None, None, "*")))
 CITIES = PublicHierarchy("city", tuple((city, area, "*") for city, area in zip("abcde", "SSNNN", strict=True)))

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from sqlanon.errors import AccessError
-from sqlanon.inquiries.federation.federation_plan import load_plan
-from sqlanon.inquiries.federation.party import Party
-from sqlanon.inquiries.federation.serving import serve
+from sqlanon.methods.generalization.federation.federation_plan import load_plan
+from sqlanon.methods.generalization.federation.party import Party
+from sqlanon.methods.generalization.federation.serving import serve
 from sqlanon.policy.loading import build_policy
 from tests.federation.support import NAMES, WAITING, Federation, make_certificate, needs_federation
 from tests.federation.threads import sites_of

@@ -18,7 +18,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from sqlanon.errors import AccessError, PolicyError, VerificationError
-from sqlanon.inquiries.federation.federation_plan import load_plan
+from sqlanon.methods.generalization.federation.federation_plan import load_plan
 from tests.federation.sites import AGES, CANARY, CITIES, Sites, attributes, random_rows
 from tests.federation.support import (
     NAMES,
@@ -183,14 +183,14 @@ def test_a_site_with_another_certificate_is_named(tmp_path: Path, urls: dict[str
 
 def keep_small_classes(_directory: Path) -> None:
     """Suppress nothing, in a site's process."""
-    from sqlanon.inquiries.federation.releasing import SharedSearch
+    from sqlanon.methods.generalization.federation.releasing import SharedSearch
 
     SharedSearch._failing = lambda *_: []  # type: ignore[method-assign]
 
 
 def lose_large_classes(_directory: Path) -> None:
     """Suppress more than was decided on, in a site's process."""
-    from sqlanon.inquiries.federation.releasing import SharedSearch
+    from sqlanon.methods.generalization.federation.releasing import SharedSearch
 
     SharedSearch._failing = lambda _, classes: list(classes)[:1]  # type: ignore[method-assign]
 
@@ -211,7 +211,7 @@ def test_staged_releases_that_were_not_decided_on_are_not_published(
 
 def die_before_the_vote(_directory: Path) -> None:
     """End the process, in which all is done but the commit."""
-    from sqlanon.inquiries.federation.releasing import PublishTogether
+    from sqlanon.methods.generalization.federation.releasing import PublishTogether
 
     PublishTogether._vote = lambda _: os._exit(1)  # type: ignore[method-assign]
 
@@ -232,7 +232,7 @@ def test_no_site_commits_before_all_are_about_to(tmp_path: Path, urls: dict[str,
 
 def record_received(directory: Path) -> None:
     """Write down, in a site's process, all that it is sent, as it is after decryption."""
-    from sqlanon.inquiries.federation.mpyc_runtime import Exchanger
+    from sqlanon.methods.generalization.federation.mpyc_runtime import Exchanger
 
     received = Exchanger.data_received
 

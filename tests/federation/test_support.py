@@ -16,9 +16,9 @@ import pytest
 
 from sqlanon.engines import connect
 from sqlanon.errors import AccessError, PolicyError
-from sqlanon.inquiries.federation.federation_plan import load_plan
-from sqlanon.inquiries.federation.party import Party
-from sqlanon.inquiries.federation.support import Marks, count_support, multiply_marks, read_marks
+from sqlanon.methods.generalization.federation.federation_plan import load_plan
+from sqlanon.methods.generalization.federation.party import Party
+from sqlanon.methods.generalization.federation.support import Marks, count_support, multiply_marks, read_marks
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation
 from tests.federation import threads

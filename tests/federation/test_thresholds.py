@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.inquiries.federation import thresholds
-from sqlanon.inquiries.federation.party import Party
-from sqlanon.inquiries.federation.shares import PRIME, Sharing, draw
-from sqlanon.inquiries.federation.thresholds import Threshold, interpolate
+from sqlanon.methods.generalization.federation import thresholds
+from sqlanon.methods.generalization.federation.party import Party
+from sqlanon.methods.generalization.federation.shares import PRIME, Sharing, draw
+from sqlanon.methods.generalization.federation.thresholds import Threshold, interpolate
 from tests.federation.threads import Room
 
 

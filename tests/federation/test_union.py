@@ -14,12 +14,12 @@ from ruamel.yaml import YAML
 
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.inquiries.federation import union
-from sqlanon.inquiries.federation.lacking import list_lacking, unite
-from sqlanon.inquiries.federation.party import Party
-from sqlanon.inquiries.federation.shares import Sharing
-from sqlanon.inquiries.federation.thresholds import Threshold
-from sqlanon.inquiries.federation.union import Union, require_fit
+from sqlanon.methods.generalization.federation import union
+from sqlanon.methods.generalization.federation.lacking import list_lacking, unite
+from sqlanon.methods.generalization.federation.party import Party
+from sqlanon.methods.generalization.federation.shares import Sharing
+from sqlanon.methods.generalization.federation.thresholds import Threshold
+from sqlanon.methods.generalization.federation.union import Union, require_fit
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Relation
 from tests.federation.sites import Sites, attributes, random_rows

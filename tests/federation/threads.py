@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from sqlanon.errors import AccessError, SqlanonError
-from sqlanon.inquiries.federation.federation_plan import FederationPlan
-from sqlanon.inquiries.federation.party import Party
-from sqlanon.inquiries.federation.serving import release_together
+from sqlanon.methods.generalization.federation.federation_plan import FederationPlan
+from sqlanon.methods.generalization.federation.party import Party
+from sqlanon.methods.generalization.federation.serving import release_together
 from sqlanon.policy.loading import build_policy
 from sqlanon.work.journal import Observer
 from sqlanon.work.session import open_session

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sqlanon.algorithms.lattice.classify import classify
-from sqlanon.algorithms.lattice.node_checks import check_node
-from sqlanon.algorithms.lattice.problem import Problem
-from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.encoding.frequency.lattice import is_above
+from sqlanon.methods.generalization.lattice.classify import classify
+from sqlanon.methods.generalization.lattice.node_checks import check_node
+from sqlanon.methods.generalization.lattice.problem import Problem
+from sqlanon.methods.generalization.lattice.search import SearchOptions, solve
 from sqlanon.policy import Policy
 from tests.lattice_support import build_problem, table_of
 from tests.oracle import thresholds
@@ -69,7 +69,7 @@ def check_optimal(database: Database, case: Case) -> None:
 def check_best_first(database: Database, case: Case) -> None:
     """Hold the search over boxes against the best of all generalizations."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sqlanon.algorithms.lattice.optimal.LARGEST_HELD", 0)
+        patch.setattr("sqlanon.methods.generalization.lattice.optimal.LARGEST_HELD", 0)
         check_optimal(database, case)
 
 

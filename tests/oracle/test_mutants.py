@@ -86,9 +86,9 @@ SETS = "sqlanon.encoding.frequency.frequency_sets:FrequencySets"
 BASE = "sqlanon.models.base:PrivacyModel"
 DIVERSITY = "sqlanon.models.diversity"
 CLOSENESS = "sqlanon.models.closeness"
-OPTIMAL = "sqlanon.algorithms.lattice.optimal:_OptimalSearch"
-BOXES = "sqlanon.algorithms.lattice.best_first:BestFirst"
-QUALITY = "sqlanon.algorithms.lattice.quality.class_quality"
+OPTIMAL = "sqlanon.methods.generalization.lattice.optimal:_OptimalSearch"
+BOXES = "sqlanon.methods.generalization.lattice.best_first:BestFirst"
+QUALITY = "sqlanon.methods.generalization.lattice.quality.class_quality"
 GROWTH = "sqlanon.algorithms.tree.growth"
 COUNTS_NULL = "counts_null=self.counts_null"
 DIVERSE = {
@@ -207,28 +207,28 @@ MUTANTS = (
     Mutant(f"{SETS}.count_failing", "int(floor)", "int(suppressed)", check_floors, OVERRULED),
     # what searches conclude from verdicts
     Mutant(
-        "sqlanon.algorithms.lattice.node_status:NodeStatusMap.learn",
+        "sqlanon.methods.generalization.lattice.node_status:NodeStatusMap.learn",
         "verdict.floor > self._sets.task.budget",
         "True",
         check_chart,
         OVERRULED,
     ),
     Mutant(
-        "sqlanon.algorithms.lattice.walk:Walk._check",
+        "sqlanon.methods.generalization.lattice.walk:Walk._check",
         ".verdict.floor > budget",
         ".verdict.suppressed > budget",
         check_all,
         OVERRULED,
     ),
     Mutant(
-        "sqlanon.algorithms.lattice.samarati:_some_is_admissible",
+        "sqlanon.methods.generalization.lattice.samarati:_some_is_admissible",
         "count.verdict.floor",
         "count.verdict.suppressed",
         check_samarati,
         gapped_cases(),
     ),
     Mutant(
-        "sqlanon.algorithms.lattice.incognito:IncognitoSearch._is_known",
+        "sqlanon.methods.generalization.lattice.incognito:IncognitoSearch._is_known",
         "level == self._heights[place]",
         "level <= self._heights[place]",
         check_all,
@@ -246,13 +246,19 @@ MUTANTS = (
     Mutant(f"{OPTIMAL}._accept", "self.problem.sets.task.budget == 0", "True", check_bounds, ABOVE),
     Mutant(f"{OPTIMAL}._is_promising", "(bounds <= score + slack) & preferred", "False", check_optimal, PLAIN, seed=12),
     Mutant(f"{OPTIMAL}._is_promising", "bounds < score - slack", "bounds < 0.5 * score", check_optimal, HIGHER, seed=2),
-    Mutant("sqlanon.algorithms.lattice.optimal:settle", "sets.task.moves", "False", check_optimal, cascading_cases()),
+    Mutant(
+        "sqlanon.methods.generalization.lattice.optimal:settle",
+        "sets.task.moves",
+        "False",
+        check_optimal,
+        cascading_cases(),
+    ),
     Mutant(f"{BOXES}._split", "verdict.floor))", "verdict.suppressed))", check_best_first, OVERRULED, seed=12),
     Mutant(f"{BOXES}._learn", "if verdict.floor >", "if verdict.suppressed >", check_best_first, OVERRULED),
     Mutant(f"{BOXES}._is_promising", "bound < score - slack", "bound < 0.5 * score", check_best_first, HIGHER),
     # bounds of scores
     Mutant(
-        "sqlanon.algorithms.lattice.quality.loss:LossQuality.bounds",
+        "sqlanon.methods.generalization.lattice.quality.loss:LossQuality.bounds",
         "self._aggregated(covered)",
         "3 * self._aggregated(covered)",
         check_optimal,
@@ -267,14 +273,14 @@ MUTANTS = (
     ),
     Mutant(f"{QUALITY}:AverageClassSize.bounds", "self.sets.base.tuples)", "1)", check_bounds, PLAIN),
     Mutant(
-        "sqlanon.algorithms.lattice.quality.entropy:Entropy.bounds",
+        "sqlanon.methods.generalization.lattice.quality.entropy:Entropy.bounds",
         "curve.least(suppressed[there])",
         "curve.cost(suppressed[there])",
         check_bounds,
         PLAIN,
     ),
     Mutant(
-        "sqlanon.algorithms.lattice.quality.divergence:Divergence.bounds",
+        "sqlanon.methods.generalization.lattice.quality.divergence:Divergence.bounds",
         "own + least_loss - slack",
         "own + self._correlation",
         check_bounds,

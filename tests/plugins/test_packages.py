@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sqlanon.algorithms import describe_algorithms
-from sqlanon.algorithms.lattice.quality.qualities import describe_qualities
 from sqlanon.errors import PolicyError
+from sqlanon.methods.generalization.lattice.quality.qualities import describe_qualities
 from sqlanon.models import describe_models
 from sqlanon.policy.loading import parse_stored
 from sqlanon.policy.schema import policy_schema

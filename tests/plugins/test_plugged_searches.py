@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.lattice.optimal import optimal
-from sqlanon.algorithms.lattice.quality.qualities import QUALITIES
-from sqlanon.algorithms.lattice.quality.quality import Quality
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.policy import WEIGHTED, Optimal
+from sqlanon.methods.generalization.lattice.optimal import optimal
+from sqlanon.methods.generalization.lattice.quality.qualities import QUALITIES
+from sqlanon.methods.generalization.lattice.quality.quality import Quality
+from sqlanon.methods.generalization.policy import Optimal
+from sqlanon.policy import WEIGHTED
 from sqlanon.report.queries import run_report
 from sqlanon.results.facts import LatticeFacts
 from tests.lattice_support import build_problem
@@ -115,7 +116,7 @@ def unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_best_by_a_quality_model_of_a_package_is_found(
     database: Database, monkeypatch: pytest.MonkeyPatch, knows_bounds: bool, held: int
 ) -> None:
-    monkeypatch.setattr("sqlanon.algorithms.lattice.optimal.LARGEST_HELD", held)
+    monkeypatch.setattr("sqlanon.methods.generalization.lattice.optimal.LARGEST_HELD", held)
     if not knows_bounds:
         unbounded(monkeypatch)
 

@@ -83,7 +83,7 @@ def _create(engine: Engine, workspace: Workspace, dimension: Dimension, table: R
     marginal, hierarchy = marginal_table(workspace, dimension), dimension.field.coding.hierarchy
     assert hierarchy is not None
     engine.run(
-        "algorithms/lattice/create_marginal",
+        "methods/generalization/lattice/create_marginal",
         marginal=marginal,
         table=table,
         words=_packed(dimension),
@@ -115,7 +115,7 @@ def _measure_marginal(engine: Engine, dimension: Dimension, table: Relation, row
     assert hierarchy is not None
     bare = Marginal(dimension, table, 0, ())
     counts = engine.query(
-        "algorithms/lattice/measure_marginal",
+        "methods/generalization/lattice/measure_marginal",
         marginal=table,
         words=[column for column, _ in bare.words(0)],
         levels=[

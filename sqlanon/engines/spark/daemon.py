@@ -16,7 +16,7 @@ NEEDED = (
     "sqlanon.measures.coded_figures",
     "sqlanon.algorithms.placement",
     "sqlanon.algorithms.tree.partitioning",
-    "sqlanon.algorithms.lattice.search",
+    "sqlanon.methods.generalization.lattice.search",
 )
 """Modules that works name when they are unpickled, which load all others."""
 

@@ -20,7 +20,7 @@ from sqlanon.inquiries.profile.facts import RARE, Basis, ColumnFacts, Profile
 from sqlanon.inquiries.profile.hierarchy import draft_hierarchy, other_forms
 from sqlanon.inquiries.profile.protection import draft_models
 from sqlanon.inquiries.profile.writing import comment, percent, quoted
-from sqlanon.policy import Microaggregation, Role
+from sqlanon.policy import Recodes, Role
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Relation, Unquoted
 from sqlanon.support.environment import Expanded, named, without_references, written
 from sqlanon.support.quantities import quantity
@@ -191,7 +191,7 @@ def _algorithm(profile: Profile, source_url: str | None) -> str:
     quasi = profile.named(Role.QUASI_IDENTIFIER)
     numbers = [facts for facts in quasi if facts.column.kind.is_numeric]
     centred = all(facts.column.kind.is_nominal for facts in quasi if facts not in numbers)
-    able = dialect is not None and dialect.carries_out(Microaggregation.recodes)
+    able = dialect is not None and dialect.carries_out(Recodes.CLUSTERS)
     if not able or 2 * len(numbers) <= len(quasi) or not centred or any(facts.nulls for facts in numbers):
         return "algorithm: {name: mondrian}\n"
     return (

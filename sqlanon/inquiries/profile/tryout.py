@@ -27,7 +27,8 @@ from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.measuring import in_part
 from sqlanon.plan.plan import resolve_source
 from sqlanon.plan.trust import hold_trusted
-from sqlanon.policy import Mondrian, Policy, ReleaseSection, Role, Source
+from sqlanon.policy import Policy, ReleaseSection, Role, Source
+from sqlanon.policy.algorithms import default_algorithm
 from sqlanon.sql import Identifier, Relation, free_name, macro
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace, carry_out_keeping
 
@@ -171,7 +172,7 @@ class _Attempts:
         return carry_out_keeping(workspace, lambda: self._searched(workspace, coded, models))
 
     def _searched(self, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Attempt:
-        algorithm = Mondrian()  # which drafts name
+        algorithm = default_algorithm()  # which drafts name
         tuples = count_tuples(self.engine, workspace, coded, groups_of(algorithm, models).fields(coded))
         release = partition_at_medians(self.engine, workspace, coded, tuples, models, lambda _: None)
         loss = measure_loss(self.engine, release)

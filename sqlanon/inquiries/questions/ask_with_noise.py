@@ -22,12 +22,11 @@ from sqlanon.inquiries.questions.auditing import AskedTable
 from sqlanon.inquiries.questions.axes import TypedCondition, spans_of
 from sqlanon.inquiries.questions.noisy_sums import BoundedColumn, bounded_column
 from sqlanon.inquiries.questions.question import Aggregate, Question, parse_question
-from sqlanon.methods.differential_privacy.drawing.accounting import NOISE, Schedule
-from sqlanon.methods.differential_privacy.drawing.mechanisms import Mechanisms, OpenDP
-from sqlanon.methods.differential_privacy.policy_rules import mechanism_of
+from sqlanon.mechanisms.charges import NOISE, likely_noise
+from sqlanon.mechanisms.mechanisms import Mechanisms, OpenDP
 from sqlanon.plan.opening import open_source_table
 from sqlanon.policy import DifferentialPrivacy, Policy, PrivacyBudget, Role
-from sqlanon.policy.mechanism_models import MOST_EPSILON
+from sqlanon.policy.differential_privacy import MOST_EPSILON, mechanism_of
 from sqlanon.sql import Identifier, Relation
 from sqlanon.support.exact import parse_decimal
 from sqlanon.values.expressions import comparable
@@ -100,7 +99,7 @@ def ask_with_noise(
         with open_source_table(engine, policy) as source:
             value = _value(engine, source, person, spans, summed)
     (noisy,) = drawing.add_noise([value], share, sensitivity)
-    within = Schedule(0, Fraction(0), share, sensitivity).likely_noise
+    within = likely_noise(sensitivity, share)
     return NoisyAnswer(
         question=str(question),
         value=noisy if summed is None else summed.written(noisy),
@@ -117,7 +116,7 @@ def require_budgeted(policy: Policy) -> tuple[DifferentialPrivacy, PrivacyBudget
 
     Raises PolicyError where questions to the policy's source can't be charged on a budget.
     """
-    asked = mechanism_of(policy)
+    asked = mechanism_of(policy.privacy)
     if asked is None or policy.budget is None:
         raise PolicyError(
             "--epsilon is of a policy that asks for {model: differential-privacy, …} and names a budget, by which all"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sqlanon.cli.call import HERE, ONLY_POLICY, Call, Follow, Panel, Quiet, command
-from sqlanon.cli.deferred import codec, condensing, loading
+from sqlanon.cli.deferred import codec, loading
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
 from sqlanon.support.quantities import quantity
@@ -50,9 +50,11 @@ def update_command(
 
     A row joins the group whose means are nearest, and a group of 2k rows splits in two. docs/condensation.md says more.
     """
+    from sqlanon.methods.clustering import streams
+
     loaded = loading.load_policy(policy)
     with progressing.observer(call, progress, quiet) as watching:
-        updated = condensing.update_job(loaded, job, new_rows, call.options, watching)
+        updated = streams.update_job(loaded, job, new_rows, call.options, watching)
     if call.json:
         call.emit(codec.to_json(updated))
         return
@@ -68,9 +70,11 @@ def release_command(
     quiet: Quiet = False,
 ) -> None:
     """Publish synthetic rows of a job's groups, once: the job ends, and its statistics are dropped."""
+    from sqlanon.methods.clustering import streams
+
     loaded = loading.load_policy(policy)
     with progressing.observer(call, progress, quiet) as watching:
-        released = condensing.release_job(loaded, job, replace=replace, options=call.options, observer=watching)
+        released = streams.release_job(loaded, job, replace=replace, options=call.options, observer=watching)
     with call.telling(released.run):
         if call.json:
             call.emit(codec.to_json(released))

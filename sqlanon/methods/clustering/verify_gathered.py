@@ -11,11 +11,11 @@ from typing import Any
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.methods.clustering.releases.gathered_rows import NAMES
 from sqlanon.models import largest_k, models_of
 from sqlanon.plan.plan import Plan
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation, Text, macro
+from sqlanon.staging.gathered import NAMES
 from sqlanon.values.expressions import double_of, text_of
 from sqlanon.verification.release_checks import columns_equal
 from sqlanon.work.workspace import Workspace

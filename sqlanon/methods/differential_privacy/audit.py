@@ -72,7 +72,8 @@ def _recorded(catalog: Catalog, plan: PrivatePlan) -> PrivateResult | None:
     """Find the newest run that published the release, if it was of this source."""
     published = (run for run in catalog.runs(None) if run.status is Status.PUBLISHED)
     run = next((run for run in published if run.release == plan.release_name), None)
-    return run.private if run is not None and run.source == plan.source_name else None
+    result = None if run is None or run.source != plan.source_name else run.method_result
+    return result if isinstance(result, PrivateResult) else None
 
 
 def _checks_of_table(

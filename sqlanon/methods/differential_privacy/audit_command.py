@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, command
-from sqlanon.cli.deferred import loading, mechanisms_audit
+from sqlanon.cli.deferred import loading
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import WHOLE, table
 from sqlanon.errors import SqlanonError
@@ -40,6 +40,8 @@ def audit_command(
     Tried are the ledger's sums, runs over tables that differ by one row or person with the same draws, and the noise of
     each mechanism: lower bounds of its epsilon must not exceed what is charged for it.
     """
+    from sqlanon.methods.differential_privacy.mechanism_audit import mechanisms_audit
+
     loaded = loading.load_policy(policy)
     with progressing.observer(call, progress, quiet) as watching:
         audit = mechanisms_audit.audit_mechanisms(loaded, samples=samples, options=call.options, observer=watching)

@@ -9,7 +9,7 @@ import typer
 
 from sqlanon.cli.call import HERE, ONLY_POLICY, Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
-from sqlanon.cli.deferred import granting, loading
+from sqlanon.cli.deferred import loading
 from sqlanon.cli.layout import WHOLE, place_text, table
 from sqlanon.support.exact import decimal_text
 
@@ -65,6 +65,8 @@ def grant_command(
 
     A grant is never taken back. A source that was renamed, moved or made anew is added by a grant without --epsilon.
     """
+    from sqlanon.methods.differential_privacy import granting
+
     loaded = loading.load_policy(policy)
     budget = granting.grant_budget(loaded, epsilon, reason, name=name, options=call.options)
     _tell(call, budget, "Recorded the grant.")

@@ -9,7 +9,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.catalog.budget_checks import no_budget
 from sqlanon.catalog.budget_records import Budget, MechanismUse, Spending, amount, remainder
 from sqlanon.errors import BudgetError, PolicyError
-from sqlanon.methods.differential_privacy.drawing.accounting import Charge
+from sqlanon.mechanisms.charges import Charge
 from sqlanon.methods.differential_privacy.plan import PrivatePlan
 from sqlanon.methods.differential_privacy.result import BudgetState
 from sqlanon.work.session import Session

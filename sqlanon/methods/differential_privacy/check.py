@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.mechanisms.mechanisms import OpenDP
 from sqlanon.methods.differential_privacy.charging import ask_budget
 from sqlanon.methods.differential_privacy.drawing.accounting import schedule_of
 from sqlanon.methods.differential_privacy.drawing.drawing import most_cells, require_cells
-from sqlanon.methods.differential_privacy.drawing.mechanisms import OpenDP
 from sqlanon.methods.differential_privacy.plan import PrivatePlan, resolve_private
 from sqlanon.methods.differential_privacy.policy_rules import target_rule
 from sqlanon.methods.differential_privacy.result import BudgetState, Guarantee

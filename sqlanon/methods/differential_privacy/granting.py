@@ -8,10 +8,10 @@ from sqlanon.catalog.budget_records import Budget
 from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.methods.differential_privacy.policy_rules import mechanism_of
 from sqlanon.plan.lookup import unknown_table
 from sqlanon.plan.plan import find_source
 from sqlanon.policy import Policy
+from sqlanon.policy.differential_privacy import mechanism_of
 from sqlanon.support.exact import parse_decimal
 from sqlanon.work.session import catalog_place, open_catalog, open_recorded
 
@@ -36,7 +36,7 @@ def grant_budget(
         PolicyError: the source has another budget, the budget is closed or of another unit, or a value is wrong.
         AccessError, EngineError, ConflictError: the ledger can't be written.
     """
-    asked = mechanism_of(policy)
+    asked = mechanism_of(policy.privacy)
     if asked is None:
         raise PolicyError("privacy: the policy does not ask for differential-privacy, which budgets are for.")
     if policy.source.table is None:

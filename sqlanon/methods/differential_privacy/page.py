@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from sqlanon.catalog import Run
-from sqlanon.methods.differential_privacy.drawing.accounting import CHOICE
+from sqlanon.mechanisms.charges import CHOICE
 from sqlanon.methods.differential_privacy.drawing.units import amounts_in_units
 from sqlanon.methods.differential_privacy.result import BudgetState, Guarantee, PrivateResult
 from sqlanon.report.own_page import render_own
@@ -30,7 +30,7 @@ def render_private(run: Run, result: PrivateResult) -> str:
     """The whole page of a run that released noisy counts."""
     score = json.loads(run.policy)["algorithm"].get("score")
     return render_own(
-        "private.html.j2",
+        __package__,
         run,
         result,
         CHECKS,

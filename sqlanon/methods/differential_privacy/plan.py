@@ -9,15 +9,16 @@ from fractions import Fraction
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
-from sqlanon.methods.differential_privacy.policy_rules import mechanism_of, private_counts, target_rule
+from sqlanon.methods.differential_privacy.policy import PrivateCounts
+from sqlanon.methods.differential_privacy.policy_rules import private_counts, target_rule
 from sqlanon.methods.differential_privacy.public_domain import PublicDomain, TaxonomyDomain, public_domain
 from sqlanon.plan.drawn_plan import DrawnPlan, find_places, name_problems
 from sqlanon.plan.trust import require_trusted
-from sqlanon.policy import Policy, PrivateCounts, Role
+from sqlanon.policy import Policy, Role
+from sqlanon.policy.differential_privacy import COUNT, mechanism_of
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Relation
 
-COUNT = "count"  # the column of the noisy counts
 _MOST_PLACES = 2_000_000  # times classes, whose rows a search keeps in memory
 
 
@@ -98,7 +99,7 @@ def _require_places(plan: PrivatePlan) -> None:
 
 
 def _plan(policy: Policy, source: Relation, release: Relation, domains: dict[str, PublicDomain]) -> PrivatePlan:
-    asked = mechanism_of(policy)
+    asked = mechanism_of(policy.privacy)
     assert asked is not None
     target = None
     if policy.target is not None:
@@ -140,7 +141,7 @@ def _column_problems(policy: Policy, columns: Sequence[Column], table: str) -> I
 
 def _unit_problems(policy: Policy, columns: Sequence[Column]) -> Iterator[str]:
     """Refuse persons that can't be told apart: a run would fail over it after it was charged."""
-    asked = mechanism_of(policy)
+    asked = mechanism_of(policy.privacy)
     for column in columns:
         if asked is not None and column.name == asked.persons and not column.compares:
             yield (

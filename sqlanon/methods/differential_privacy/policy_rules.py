@@ -7,20 +7,15 @@ from collections.abc import Callable, Iterator
 from sqlanon.methods.differential_privacy.policy import Marginals, PrivateCounts
 from sqlanon.policy.algorithm_parameters import Recodes
 from sqlanon.policy.attributes import AttributeSection, Role
+from sqlanon.policy.differential_privacy import Unit, mechanism_of
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
-from sqlanon.policy.mechanism_models import DifferentialPrivacy, Unit
 from sqlanon.support.suggest import did_you_mean
 
 _NAMES = "diffgen, contingency, marginals or mst"
 _DOMAIN = "as reading it off the data would tell of single rows"
 _UNUSED = ("suppression", "remainder", "suppressed", "ranges", "subject")
 _UNUSED_OF_COLUMNS = ("show", "order", "bottom", "top", "sets")
-
-
-def mechanism_of(policy: Policy) -> DifferentialPrivacy | None:
-    """Return the model of differential privacy that a policy asks for; None where it judges classes."""
-    return next((model for model in policy.privacy if isinstance(model, DifferentialPrivacy)), None)
 
 
 def private_counts(policy: Policy) -> PrivateCounts:
@@ -44,19 +39,11 @@ def private_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[s
 
     place: writes the path of a key for people.
     """
-    asked, algorithm = mechanism_of(policy), policy.algorithm
+    asked, algorithm = mechanism_of(policy.privacy), policy.algorithm
     if asked is None:
         if algorithm.recodes is Recodes.COUNTS:
             model = "{model: differential-privacy, epsilon: …}"
             yield f"{place(('algorithm',))}: {algorithm.name} protects by differential privacy; ask for {model}."
-        for name, attribute in policy.attributes.items():
-            for key in ("domain", "values"):
-                if getattr(attribute, key) is not None:
-                    path = place(("attributes", name, key))
-                    yield f"{path} is for differential privacy, which the policy does not ask for; leave it out."
-        if policy.budget is not None:
-            path = place(("budget",))
-            yield f"{path} is for differential privacy; the share of rows that may be left out is suppression."
         return
     if algorithm.recodes is not Recodes.COUNTS:
         yield f"{place(('privacy',))}: differential-privacy needs algorithm: {_NAMES}, not {algorithm.name}."

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlanon.engines.base import Engine
-from sqlanon.methods.differential_privacy.plan import COUNT, PrivatePlan
+from sqlanon.methods.differential_privacy.plan import PrivatePlan
 from sqlanon.methods.differential_privacy.public_domain import Node
+from sqlanon.policy.differential_privacy import COUNT
 from sqlanon.sql import Identifier, Relation
 from sqlanon.staging.staging import StagedTable
 from sqlanon.work.publish import guard_staging

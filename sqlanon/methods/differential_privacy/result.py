@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from sqlanon.results.codec import JsonObject, optional
+from sqlanon.results.codec import optional
 from sqlanon.results.measures import Check
+from sqlanon.results.method_result import MethodResult
 from sqlanon.results.run_result import CatalogPlace
 
 NEIGHBOURS = "tables that differ by adding or removing one unit"
@@ -80,13 +82,18 @@ class CellsResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateResult(JsonObject):
+class PrivateResult(MethodResult):
     """The result of a run that drew a release by mechanisms of differential privacy.
 
     labels: the groups that each attribute is shown by. choices: of the search, in their order. pairs: of columns, that
     were chosen to be counted together; None of an algorithm that chooses none.
     """
 
+    shows: ClassVar[str] = "noisy counts"
+    release_of: ClassVar[str] = "a release of differential privacy"
+    no_rules: ClassVar[str] = (
+        "it published noisy counts, and each release of a source is charged on its budget (sqlanon run)."
+    )
     run: str
     engine: str
     source: str

@@ -10,12 +10,11 @@ from typing import ClassVar
 
 from sqlanon.catalog import ReleaseKind
 from sqlanon.errors import PolicyError
+from sqlanon.mechanisms.mechanisms import Mechanisms, OpenDP
 from sqlanon.methods.differential_privacy.charging import NO_BUDGET, Account, LedgerAccount, consumed_note
 from sqlanon.methods.differential_privacy.drawing.accounting import Schedule, schedule_of
 from sqlanon.methods.differential_privacy.drawing.drawing import draw_counts, require_cells
-from sqlanon.methods.differential_privacy.drawing.mechanisms import Mechanisms, OpenDP
 from sqlanon.methods.differential_privacy.plan import PrivatePlan, resolve_private
-from sqlanon.methods.differential_privacy.policy_rules import mechanism_of
 from sqlanon.methods.differential_privacy.release import load_counts, load_labels
 from sqlanon.methods.differential_privacy.result import (
     NEIGHBOURS,
@@ -28,6 +27,7 @@ from sqlanon.methods.differential_privacy.result import (
 from sqlanon.methods.differential_privacy.verify import check_counts, check_drawn
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy
+from sqlanon.policy.differential_privacy import mechanism_of
 from sqlanon.results.measures import Check
 from sqlanon.runs.execution import RunExecution
 from sqlanon.runs.recording import record_without_rules
@@ -135,7 +135,7 @@ class PrivateDraw(ReleaseSource[RunExecution[PrivatePlan], PrivateResult]):
 
 def guarantee_of(plan: PrivatePlan, schedule: Schedule, library: str) -> Guarantee:
     """Describe the guarantee and every mechanism that it is made of."""
-    asked = mechanism_of(plan.policy)
+    asked = mechanism_of(plan.policy.privacy)
     assert asked is not None
     return Guarantee(
         epsilon=asked.epsilon,

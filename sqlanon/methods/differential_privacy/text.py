@@ -5,14 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sqlanon.cli.deferred import units
 from sqlanon.cli.layout import table
 from sqlanon.cli.plans import listed, release_text, source_text
-from sqlanon.cli.recorded_audits import checks_text, tell_recorded_audit
+from sqlanon.cli.release_texts import ReleaseTexts, checks_text
+from sqlanon.methods.differential_privacy.check import rule_of_rows
+from sqlanon.methods.differential_privacy.drawing import units
 from sqlanon.support.exact import decimal_text
 
 if TYPE_CHECKING:
-    from sqlanon.cli.call import Call
     from sqlanon.methods.differential_privacy.audit import PrivateAudit
     from sqlanon.methods.differential_privacy.check import PrivateCheck
     from sqlanon.methods.differential_privacy.result import BudgetState, Guarantee, PrivateResult
@@ -50,11 +50,6 @@ AUDITED = {
     "mechanisms_recorded": "the record names the mechanisms, scales and sensitivities that follow from the policy",
     "ledger_agrees": "the ledger has an entry for every mechanism",
 }
-
-
-def tell_audit(call: Call, audit: PrivateAudit) -> int:
-    """Print what an audit of noisy counts found; the exit code."""
-    return tell_recorded_audit(call, audit, audit_text(audit))
 
 
 def audit_text(audit: PrivateAudit) -> str:
@@ -131,3 +126,13 @@ def _mechanisms(guarantee: Guarantee, score: str | None) -> str:
 def _shown(labels: tuple[str, ...]) -> str:
     more = len(labels) - MOST_LABELS
     return ", ".join(labels[:MOST_LABELS]) + (f" and {more:,} more" if more > 0 else "")
+
+
+TEXTS = ReleaseTexts(
+    check_text=check_text,
+    result_text=result_text,
+    audit_text=audit_text,
+    subject=lambda _: "differential privacy",
+    rule=rule_of_rows,
+    is_timed=False,
+)

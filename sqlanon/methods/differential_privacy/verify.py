@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlanon.engines.base import Engine
-from sqlanon.methods.differential_privacy.plan import COUNT, PrivatePlan
+from sqlanon.methods.differential_privacy.plan import PrivatePlan
 from sqlanon.methods.differential_privacy.public_domain import PublicDomain
+from sqlanon.policy.differential_privacy import COUNT
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation
 

@@ -1,1 +1,32 @@
-"""Full-domain generalization: the searches of the lattice, and top-down specialization."""
+"""Full-domain generalization: searches of the lattice, top-down specialization, and the lattice as people explore it."""
+
+from sqlanon.support.methods import Method
+
+_FULL_DOMAIN = "full_domain:FullDomainGeneralization"
+METHOD = Method(
+    __name__,
+    place=2,
+    algorithms={
+        "top-down": "policy:TopDown",
+        "incognito": "policy:Incognito",
+        "samarati": "policy:Samarati",
+        "bottom-up": "policy:BottomUp",
+        "optimal": "policy:Optimal",
+        "datafly": "policy:Datafly",
+    },
+    searches={
+        "top-down": "top_down:TopDownSpecialization",
+        "incognito": _FULL_DOMAIN,
+        "samarati": _FULL_DOMAIN,
+        "bottom-up": _FULL_DOMAIN,
+        "optimal": _FULL_DOMAIN,
+        "datafly": _FULL_DOMAIN,
+    },
+    search_picture="explore.run_picture:draw_search",
+    commands={
+        "explore.lattice_command": ("lattice",),
+        "explore.command": ("explore",),
+        "lattice.qualities_command": ("qualities",),
+        "federation.command": ("federate",),
+    },
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import PlainSerializer, WrapValidator, model_validator
+from pydantic import Field, JsonValue, PlainSerializer, WrapValidator, model_validator
 from pydantic_core import PydanticKnownError
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
@@ -66,7 +66,9 @@ class _FullDomain(AlgorithmParameters):
     recodes: ClassVar[Recodes] = Recodes.LEVELS
     judges_tables: ClassVar[bool] = True
 
-    quality: Annotated[Quality, WrapValidator(_known_quality), PlainSerializer(str)] = "loss"
+    quality: Annotated[Quality, WrapValidator(_known_quality), PlainSerializer(str)] = Field(
+        "loss", json_schema_extra=lambda written: written.update(enum=list[JsonValue](quality_names()))
+    )
     """The measure in which the released generalization is best, among those that the algorithm finds; docs/quality.md
     has the formulas."""
     aggregate: Literal["geometric", "arithmetic", "max"] = "geometric"
@@ -179,3 +181,6 @@ class Datafly(_FullDomain):
         _LEVELS + "The column with the most values was generalized, time and again, until the models held."
     )
     name: Literal["datafly"]
+
+
+FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly

@@ -29,9 +29,9 @@ from sqlanon.encoding.frequency.frequency_sets import FrequencySet, FrequencySet
 from sqlanon.encoding.frequency.keys import WholeKeys
 from sqlanon.encoding.frequency.task import LatticeTask
 from sqlanon.engines.base import Engine
+from sqlanon.methods.generalization.policy import TopDown
 from sqlanon.models.base import PrivacyModel
 from sqlanon.models.numbers import logarithm_scale
-from sqlanon.policy import TopDown
 from sqlanon.results.facts import TopDownFacts
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.staging.partition import Partition
@@ -243,7 +243,7 @@ class _Specialization:
         keys, base = WholeKeys((), 2), FrequencySet(self.rows, (), self.task.rows)
         sets = FrequencySets(self.engine, self.workspace, self.coded, self.task, keys, base)
         failing, _ = self.engine.query_one(
-            "algorithms/lattice/count_failing", **sets.values_of_checks((), parts, self.task.sensitive)
+            "methods/generalization/lattice/count_failing", **sets.values_of_checks((), parts, self.task.sensitive)
         )
         return not failing
 

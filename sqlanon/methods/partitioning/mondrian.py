@@ -18,9 +18,9 @@ from sqlanon.methods.partitioning.gain.criteria import Classes, Criterion, Power
 from sqlanon.methods.partitioning.gain.gain import GainGrowth
 from sqlanon.methods.partitioning.gain.packed import PackedClasses, fits
 from sqlanon.methods.partitioning.gain.targets import number_classes, scale_numbers
+from sqlanon.methods.partitioning.policy import Mondrian, RothkoS, Splits, Tree
 from sqlanon.methods.partitioning.relaxing import Relaxing
 from sqlanon.models.base import PrivacyModel
-from sqlanon.policy import Mondrian, RothkoS, Splits, Tree
 from sqlanon.results.facts import TreeFacts
 from sqlanon.sql import Relation
 from sqlanon.staging.partition import Partition

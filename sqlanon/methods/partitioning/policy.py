@@ -21,6 +21,12 @@ def _bins(value: Any) -> Any:
     return value
 
 
+def _limit_bins(written: dict[str, Any]) -> None:
+    """Write the least and the greatest number of bins into the JSON Schema."""
+    (counted,) = [form for form in written["anyOf"] if form.get("type") == "integer"]
+    counted |= {"minimum": 2, "maximum": MOST_BINS}
+
+
 class Mondrian(AlgorithmParameters):
     """Cuts the table at medians and hierarchies for as long as every part satisfies all models: rothko-t with
     `split: median`."""
@@ -54,7 +60,7 @@ class Splits(AlgorithmParameters):
     target: str | None = None
     """With information-gain and regression: the sensitive or insensitive attribute that readers of the release want to
     predict."""
-    bins: Annotated[Literal["exact"] | int, BeforeValidator(_bins)] = "exact"
+    bins: Annotated[Literal["exact"] | int, BeforeValidator(_bins)] = Field("exact", json_schema_extra=_limit_bins)
     """The places where a range may be cut: `exact` is at every value, a number at the borders of at most so many bins
     of equal width."""
     least_gain: Number | None = Field(default=None, ge=0)
@@ -120,3 +126,6 @@ class RothkoS(Splits):
         """The algorithm that splits in the same way without a sample."""
         shared = {key: getattr(self, key) for key in Splits.model_fields if key != "name"}
         return RothkoT.model_construct(name="rothko-t", **shared)
+
+
+Tree = Mondrian | RothkoT

@@ -18,6 +18,7 @@ from sqlanon.methods.randomization.columns.categories import RandomizedCategory
 from sqlanon.methods.randomization.columns.column import RandomizedColumn
 from sqlanon.methods.randomization.columns.columns import randomize_column, type_problems
 from sqlanon.methods.randomization.columns.numbers import RandomizedNumber, UncertainColumn
+from sqlanon.methods.randomization.policy import UncertainValues
 from sqlanon.methods.randomization.policy_rules import randomization_of
 from sqlanon.methods.randomization.result import RandomizedResult
 from sqlanon.methods.randomization.verify import (
@@ -33,7 +34,7 @@ from sqlanon.methods.randomization.verify import (
 from sqlanon.methods.randomization.verify_uncertain import count_odd_spreads
 from sqlanon.models.randomization.changes import UncertainNoise, greatest_released
 from sqlanon.plan.connecting import open_release
-from sqlanon.policy import Policy, UncertainValues
+from sqlanon.policy import Policy
 from sqlanon.report.audit.past import require_past_run
 from sqlanon.report.audit.recorded_audit import RecordedAudit, compare_columns, compare_contents
 from sqlanon.results.measures import Check
@@ -57,7 +58,7 @@ def audit_randomized(policy: Policy, table: str | None = None, options: EngineOp
 
     Raises PolicyError where there is no such table, or no record of a run that published it.
     """
-    run, recorded = require_past_run(policy, lambda run: run.randomized, "with noise", options)
+    run, recorded = require_past_run(policy, RandomizedResult, "with noise", options)
     with open_release(policy, table, (), options) as (engine, release):
         audit = _Audit(engine, policy, run, recorded, release, _noise_of(engine, release))
         audit.check()

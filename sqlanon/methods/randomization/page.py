@@ -35,7 +35,7 @@ _METHODS = {
 def render_randomized(run: Run, result: RandomizedResult) -> str:
     """The whole page of a run that changed values at random; it holds no value of the data."""
     return render_own(
-        "randomized.html.j2",
+        __package__,
         run,
         result,
         CHECKS,

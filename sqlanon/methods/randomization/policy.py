@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
+from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.part import Number, Part, Reference, broken, different
 
 MOST_VALUES = 1000  # of a column whose responses are randomized
 MOST_K = 1000  # rows that are expected to fit an uncertain value
 MOST_EPSILON = 10  # of one column: noise of a scale that is smaller hides nothing
+_MOST_EPSILON_OF_ROW = 100
 _MOST_PARTS = 10**9  # of all values, that a share is a multiple of
 _SIZES = ("deviation", "half-width", "scale", "epsilon", "interval-privacy")
 _SIZE_OF = {"gaussian": "deviation", "uniform": "half-width", "laplace": "scale"}
@@ -167,6 +169,8 @@ class Randomize(AlgorithmParameters):
     too, so that readers can reconstruct what is hidden: distributions, not rows. docs/randomization.md says more."""
 
     recodes: ClassVar[Recodes] = Recodes.NOISE
+    choices_at: ClassVar[Mapping[str, Mapping[str, type[BaseModel]]]] = {"columns": COLUMN_PARTS}
+    files_at: ClassVar[Mapping[str, str]] = {"columns": "transition"}
     sentence: ClassVar[str] = (
         "Values of the randomized columns were changed at random, by distributions that are released beside the rows."
     )
@@ -175,7 +179,11 @@ class Randomize(AlgorithmParameters):
     """The randomized columns, each with its noise, as `{age: {noise: gaussian, deviation: 10}}`."""
 
 
-def matrix_files(algorithm: AlgorithmParameters) -> dict[str, TransitionMatrix]:
-    """List the columns that a matrix changes, each with what the policy says of it."""
-    columns = algorithm.columns if isinstance(algorithm, Randomize) else {}
-    return {name: asked for name, asked in columns.items() if isinstance(asked, TransitionMatrix)}
+class RandomizationParameters(ModelParameters):
+    """Single values are hidden by noise of a known distribution, which lets readers reconstruct distributions alone."""
+
+    is_mechanism: ClassVar[bool] = True
+    model: Literal["randomization"]
+    epsilon: Number | None = Field(default=None, gt=0, le=_MOST_EPSILON_OF_ROW)
+    """The greatest local differential privacy of a row, over all randomized columns together; a policy with a column
+    that has none, such as one with gaussian noise, is refused then."""

@@ -11,7 +11,7 @@ import typer
 
 from sqlanon.cli import layout
 from sqlanon.cli.call import HERE, Call, Panel, PolicyFile, command
-from sqlanon.cli.deferred import classifying, distribution, loading, reconstructing
+from sqlanon.cli.deferred import loading
 from sqlanon.cli.writing import give, require_writable, write
 from sqlanon.errors import PolicyError
 
@@ -74,6 +74,8 @@ def reconstruct_command(
 
     docs/randomization.md says how, and how near it comes.
     """
+    from sqlanon.methods.randomization.reconstruction import reconstruct
+
     if (column is None) == (classify is None):
         raise PolicyError("Name a randomized column by --column, or a column to predict by --classify.")
     if classify is not None:
@@ -85,7 +87,7 @@ def reconstruct_command(
         require_writable(path)
     if (least is None) != (most is None) or (least is not None and most is not None and not least < most):
         raise PolicyError("--from and --to go together, the lesser number first.")
-    result = reconstructing.reconstruct(
+    result = reconstruct.reconstruct(
         loading.load_policy(policy),
         column,
         by=by,
@@ -98,7 +100,9 @@ def reconstruct_command(
     if table is not None:
         call.note(f"Wrote {table}.")
     if svg is not None:
-        write(svg, distribution.draw_reconstruction(result))
+        from sqlanon.methods.randomization.reconstruction.picture import draw_reconstruction
+
+        write(svg, draw_reconstruction(result))
         call.note(f"Wrote {svg}.")
     if output is not None:
         give(call, output, reconstruction_csv(result))
@@ -110,9 +114,13 @@ def reconstruct_command(
 
 def _classify(call: Call, policy: Path, target: str, bins: int, unused: list[str]) -> None:
     """Show the accuracies of classifiers for a target."""
+    from sqlanon.methods.randomization.reconstruction import compare_classifiers
+
     if unused:
         raise PolicyError(f"{', '.join(unused)}: not with --classify, which prints accuracies alone; leave it out.")
-    result = classifying.compare_classifiers(loading.load_policy(policy), target, bins=bins, options=call.options)
+    result = compare_classifiers.compare_classifiers(
+        loading.load_policy(policy), target, bins=bins, options=call.options
+    )
     if call.json:
         call.emit(result.as_json())
     else:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from sqlanon.results.codec import JsonObject, optional
+from sqlanon.results.codec import optional
 from sqlanon.results.measures import Check
+from sqlanon.results.method_result import MethodResult
 from sqlanon.results.run_result import CatalogPlace
 
 
@@ -63,7 +65,7 @@ class ChangedColumn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResult(JsonObject):
+class RandomizedResult(MethodResult):
     """The result of a run that changed values at random.
 
     release, changes: the tables of the rows, and of what was added to them. epsilon: of a row, over all columns.
@@ -71,6 +73,9 @@ class RandomizedResult(JsonObject):
     the released rows, by the engine at its version. released: the type of each released column, in their order.
     """
 
+    shows: ClassVar[str] = "rows with noise"
+    release_of: ClassVar[str] = "a release with noise"
+    no_rules: ClassVar[str] = "it changed values at random. To treat new rows, run the policy again (sqlanon run)."
     run: str
     engine: str
     source: str

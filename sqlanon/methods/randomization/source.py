@@ -11,6 +11,7 @@ from typing import Any
 from sqlanon.catalog import ReleaseKind
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.methods.randomization.plan import RandomizedPlan, resolve_randomized
+from sqlanon.methods.randomization.policy import ColumnNoise
 from sqlanon.methods.randomization.policy_rules import randomization_of
 from sqlanon.methods.randomization.release import RandomizedRows, secret_key
 from sqlanon.methods.randomization.result import ChangedColumn, ExpectedFit, HiddenInterval, RandomizedResult
@@ -20,7 +21,7 @@ from sqlanon.methods.randomization.verify import check_randomized as check_stage
 from sqlanon.models.randomization.changes import AddedNoise, RandomChange
 from sqlanon.models.randomization.noise import CONFIDENCES
 from sqlanon.plan.trust import hold_trusted
-from sqlanon.policy import ColumnNoise, Policy
+from sqlanon.policy import Policy
 from sqlanon.results.codec import to_json
 from sqlanon.results.measures import Check
 from sqlanon.runs.execution import RunExecution

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sqlanon.cli.layout import table
+from sqlanon.cli.layout import percent, table
 from sqlanon.cli.plans import listed
-from sqlanon.cli.recorded_audits import checks_text, tell_recorded_audit
+from sqlanon.cli.release_texts import ReleaseTexts, checks_text
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.cli.call import Call
     from sqlanon.methods.randomization.audit import RandomizedAudit
+    from sqlanon.methods.randomization.reconstruction.noise_filter import NoiseFilter
     from sqlanon.methods.randomization.result import ChangedColumn, HiddenInterval, RandomizedResult
     from sqlanon.methods.randomization.source import RandomizedCheck
+    from sqlanon.policy import Policy
 
 _HEADINGS = ["column", "type", "change", "epsilon", "hidden in, by 50 %", "by 95 %", "by 99.9 %"]
 
@@ -58,11 +60,6 @@ AUDITED = {
 }
 
 
-def tell_audit(call: Call, audit: RandomizedAudit) -> int:
-    """Print what an audit of a release with noise found; the exit code."""
-    return tell_recorded_audit(call, audit, audit_text(audit))
-
-
 def audit_text(audit: RandomizedAudit) -> str:
     """An audit for people."""
     return (
@@ -103,3 +100,36 @@ def _promise(epsilon: float | None) -> str:
     if epsilon is None:
         return "Local differential privacy: none of a row, as not every change has an epsilon."
     return f"Local differential privacy of a row: epsilon {epsilon:g}, over all columns that were changed."
+
+
+def tell_loss(call: Call, policy: Policy) -> None:
+    """Print the part of the noise of a release that filters take away."""
+    from sqlanon.methods.randomization.reconstruction.measure_filter import measure_noise_filter
+
+    measured = measure_noise_filter(policy, options=call.options)
+    if call.json:
+        call.emit(measured.as_json())
+    else:
+        print(filter_text(measured))
+
+
+def filter_text(measured: NoiseFilter) -> str:
+    """The parts of the noise that filters take away, for people."""
+    rows: list[list[object]] = [
+        [one.name, one.noise, one.released, percent(one.alone), percent(one.together)] for one in measured.columns
+    ]
+    headings = ["numbers", "noise, deviation", "released, deviation", "taken away alone", "taken away together"]
+    return (
+        f"{measured.release} ({measured.rows:,} rows): of the variance of noise, a filter of each column alone, and of"
+        f" all together by {measured.components} of {len(measured.columns)} principal components, takes away:\n\n"
+        f"{table(headings, rows)}\n\nWhoever has the release can do the same. Where columns depend on each other, leave"
+        " some out, or add more noise."
+    )
+
+
+TEXTS = ReleaseTexts(
+    check_text=check_text,
+    result_text=result_text,
+    audit_text=audit_text,
+    tell_loss=tell_loss,
+)

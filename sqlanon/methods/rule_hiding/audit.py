@@ -29,7 +29,7 @@ def audit_hidden_rules(policy: Policy, table: str | None = None, options: Engine
 
     Raises PolicyError where there is no such table, or no record of a run that published it.
     """
-    run, recorded = require_past_run(policy, lambda run: run.hiding, "with hidden rules", options)
+    run, recorded = require_past_run(policy, HidingResult, "with hidden rules", options)
     with open_release(policy, table, (), options, makes_tables=True) as (engine, release):
         checks, unchecked = _check(engine, policy, run, recorded, release)
     return RecordedAudit(table or str(policy.release.table), run.id, checks, unchecked)

@@ -25,7 +25,7 @@ CHECKS = {
 def render_hiding(run: Run, result: HidingResult) -> str:
     """The whole page of a run that hid association rules; it holds no value of the data."""
     return render_own(
-        "hiding.html.j2",
+        __package__,
         run,
         result,
         CHECKS,

@@ -11,11 +11,11 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.methods.rule_hiding.policy import Side
+from sqlanon.methods.rule_hiding.policy import HiddenRule, Side
 from sqlanon.methods.rule_hiding.policy_rules import hiding_of
 from sqlanon.plan.drawn_plan import DrawnPlan, column_problems, find_places, is_released
 from sqlanon.plan.trust import hold_trusted
-from sqlanon.policy import HiddenRule, Policy
+from sqlanon.policy import Policy
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.support.quantities import quantity

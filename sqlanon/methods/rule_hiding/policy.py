@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
+from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.part import Number, Part, Whole, broken, texts_of
 
 MOST_ITEMS_OF_A_SIDE = 20
@@ -78,3 +79,18 @@ class HideRules(AlgorithmParameters):
     most: int = Field(default=3, strict=True, ge=1, le=MOST_COMPARED)
     """The items of the largest rules that are mined from source and release, to count those that were lost: 3 for two
     on the left side and one on the right; 1 for none."""
+
+
+class HiddenRulesParameters(ModelParameters):
+    """Association rules that the policy names can't be mined: each has less than a support, or than a confidence."""
+
+    is_mechanism: ClassVar[bool] = True
+    values_in: ClassVar[tuple[str, ...]] = ("rules",)
+    parts_at: ClassVar[Mapping[str, type[BaseModel]]] = {"rules": HiddenRule}
+    model: Literal["hidden-rules"]
+    support: Whole = Field(ge=1)
+    """The least number of transactions, or rows, that have all items of a rule which is mined."""
+    confidence: Number = Field(gt=0, le=1)
+    """The least share of those with the left side's items who have the right side's, of a rule which is mined."""
+    rules: Annotated[tuple[HiddenRule, ...], Field(min_length=1, max_length=200)]
+    """The rules to be hidden."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sqlanon.methods.rule_hiding.policy import HiddenRule, HideRules
+from sqlanon.methods.rule_hiding.policy import HiddenRule, HiddenRulesParameters, HideRules
 from sqlanon.policy.algorithm_parameters import Recodes
 from sqlanon.policy.attributes import Role
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
-from sqlanon.policy.mechanism_models import HiddenRulesParameters
 from sqlanon.policy.unused import WithoutClasses
 from sqlanon.support.suggest import did_you_mean
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from sqlanon.results.codec import JsonObject, optional
+from sqlanon.results.codec import optional
 from sqlanon.results.measures import Check
+from sqlanon.results.method_result import MethodResult
 from sqlanon.results.run_result import CatalogPlace
 
 
@@ -45,7 +47,7 @@ class OtherRules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HidingResult(JsonObject):
+class HidingResult(MethodResult):
     """The result of a run that hid association rules.
 
     unit: `transactions` or `rows`. removed: the items that were taken out; changed: the units that lost one.
@@ -53,6 +55,12 @@ class HidingResult(JsonObject):
     released rows, by the engine at its version. released: the type of each released column, in their order.
     """
 
+    shows: ClassVar[str] = "rows with hidden rules"
+    release_of: ClassVar[str] = "a release with hidden rules"
+    no_rules: ClassVar[str] = (
+        "which items it took out follows from the rows that there were. To treat new "
+        "rows, run the policy again (sqlanon run)."
+    )
     run: str
     engine: str
     source: str

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from sqlanon.cli.layout import percent, table
 from sqlanon.cli.plans import listed
-from sqlanon.cli.recorded_audits import checks_text, tell_recorded_audit
+from sqlanon.cli.release_texts import ReleaseTexts, checks_text
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
-    from sqlanon.cli.call import Call
     from sqlanon.methods.rule_hiding.result import HiddenRuleFigures, HidingResult, OtherRules
     from sqlanon.methods.rule_hiding.source import HidingCheck
     from sqlanon.report.audit.recorded_audit import RecordedAudit
@@ -55,13 +54,12 @@ AUDITED = {
 }
 
 
-def tell_audit(call: Call, audit: RecordedAudit) -> int:
-    """Print what an audit of a release with hidden rules found; the exit code."""
-    text = (
+def audit_text(audit: RecordedAudit) -> str:
+    """An audit for people."""
+    return (
         f"{audit.table}, made by run {audit.run}:\n{checks_text(audit, AUDITED)}\n"
         "The source was not read; the run held the release against it."
     )
-    return tell_recorded_audit(call, audit, text)
 
 
 def _taken(result: HidingResult) -> str:
@@ -91,3 +89,10 @@ def _others(others: OtherRules) -> str:
         f" {others.mined:,} that could be mined, {others.missing:,} can't be any more (lost); {others.ghosts:,} can be"
         " that could not before (ghosts)."
     )
+
+
+TEXTS = ReleaseTexts(
+    check_text=check_text,
+    result_text=result_text,
+    audit_text=audit_text,
+)

@@ -227,11 +227,8 @@ def read_rules(catalog: Catalog, run: str) -> StoredRules:
     record = catalog.rules(catalog.rules_run(run))
     if record is None:
         recorded = catalog.run(run)
-        if recorded.private is not None:
-            raise PolicyError(
-                f"Run {run} left no rules for other rows: it published noisy counts, and each release of a source is"
-                " charged on its budget (sqlanon run)."
-            )
+        if recorded.method_result is not None:
+            raise PolicyError(f"Run {run} left no rules for other rows: {recorded.method_result.no_rules}")
         if recorded.status is Status.PUBLISHED and parse_stored(recorded.policy).algorithm.recodes is Recodes.CELLS:
             raise PolicyError(
                 f"Run {run} left no rules for other rows: which cells it suppressed follows from the rows that there"
@@ -242,16 +239,6 @@ def read_rules(catalog: Catalog, run: str) -> StoredRules:
                 f"Run {run} left no rules for other rows: with partitioning: relaxed a region is no function of the"
                 " values, as equal rows went to several. To treat new rows, run the policy again (sqlanon run), or use"
                 " partitioning: strict."
-            )
-        if recorded.randomized is not None:
-            raise PolicyError(
-                f"Run {run} left no rules for other rows: it changed values at random. To treat new rows, run the"
-                " policy again (sqlanon run)."
-            )
-        if recorded.hiding is not None:
-            raise PolicyError(
-                f"Run {run} left no rules for other rows: which items it took out follows from the rows that there"
-                " were. To treat new rows, run the policy again (sqlanon run)."
             )
         if recorded.status is Status.PUBLISHED and parse_stored(recorded.policy).algorithm.recodes is Recodes.CLUSTERS:
             raise PolicyError(

@@ -1,4 +1,4 @@
-"""The audit of any policy's release, by what its algorithm releases; each is loaded when used."""
+"""The audit of any policy's release, by the method of its algorithm."""
 
 from __future__ import annotations
 
@@ -6,19 +6,12 @@ from typing import TYPE_CHECKING
 
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.policy import Policy, Recodes
-from sqlanon.support.own_parts import load_part
+from sqlanon.policy import Policy
+from sqlanon.support.methods import method_of
 
 if TYPE_CHECKING:
     from sqlanon.report.audit.auditing import Audit
     from sqlanon.report.audit.recorded_audit import RecordedAudit
-
-_RECORDED = {
-    Recodes.COUNTS: "sqlanon.methods.differential_privacy.audit:audit_private",
-    Recodes.NOISE: "sqlanon.methods.randomization.audit:audit_randomized",
-    Recodes.ITEMS: "sqlanon.methods.rule_hiding.audit:audit_hidden_rules",
-}
-"""Audits of releases that show no classes: these are held against the record of their run."""
 
 
 def audit_release(
@@ -37,8 +30,8 @@ def audit_release(
     Raises PolicyError for an unknown table, for one without a record that is needed, or for an option that has no
     meaning; AccessError where the release can't be read.
     """
-    recorded = _RECORDED.get(policy.algorithm.recodes)
-    if recorded is None:
+    method = method_of(policy.algorithm.name)
+    if method is None or method.audit is None:
         from sqlanon.report.audit.auditing import audit_classes
 
         return audit_classes(policy, table, options, with_source=with_source, whole=whole)
@@ -47,5 +40,5 @@ def audit_release(
         raise PolicyError(f"--no-source has no meaning for {kind}: the source is not read.")
     if whole:
         raise PolicyError(f"--all has no meaning for {kind}: no sample is drawn.")
-    audit: RecordedAudit = load_part(recorded)(policy, table, options)
+    audit: RecordedAudit = method.load(method.audit)(policy, table, options)
     return audit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -19,13 +18,14 @@ from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.report.audit.holding import Known
 from sqlanon.report.run_record.release import place_of_release
+from sqlanon.results.method_result import MethodResult
 from sqlanon.runs.choices import choices_of
 from sqlanon.runs.fingerprint import fingerprint
 from sqlanon.sql import Relation
 from sqlanon.support.environment import named, resolved
 from sqlanon.work.session import open_existing_catalog
 
-_Result = TypeVar("_Result")
+_Result = TypeVar("_Result", bound=MethodResult)
 
 
 @dataclass(frozen=True)
@@ -81,17 +81,17 @@ def find_past_run(policy: Policy, table: str | None, options: EngineOptions | No
 
 
 def require_past_run(
-    policy: Policy, result_of: Callable[[Run], _Result | None], how: str, options: EngineOptions | None
+    policy: Policy, kind: type[_Result], how: str, options: EngineOptions | None
 ) -> tuple[Run, _Result]:
     """Find the newest run that published the policy's release, with the result that it recorded.
 
-    how: the release was drawn, such as `with noise`, for the message.
+    kind: of the result. how: the release was drawn, such as `with noise`, for the message.
 
     Raises PolicyError where no run with such a result is recorded.
     """
     run = find_past_run(policy, None, options).run
-    result = None if run is None else result_of(run)
-    if run is None or result is None:
+    result = None if run is None else run.method_result
+    if run is None or not isinstance(result, kind):
         raise PolicyError(
             f"No run is recorded that published {policy.release.table} {how}: there is nothing to hold the table"
             " against. Name the catalog in the policy (catalog), if it is elsewhere."

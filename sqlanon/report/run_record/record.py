@@ -30,16 +30,11 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
 
     Raises PolicyError for a run that published nothing, or of which too little was kept.
     """
-    for result, shown in (
-        (run.private, "noisy counts"),
-        (run.randomized, "rows with noise"),
-        (run.hiding, "rows with hidden rules"),
-    ):
-        if result is not None:
-            raise PolicyError(
-                f"Run {run.id} released {shown}, of which no record is exported yet: `sqlanon verify` holds its release"
-                " against the catalog."
-            )
+    if run.method_result is not None:
+        raise PolicyError(
+            f"Run {run.id} released {run.method_result.shows}, of which no record is exported yet: `sqlanon verify`"
+            " holds its release against the catalog."
+        )
     if run.status is not Status.PUBLISHED:
         raise PolicyError(f"Run {run.id} has no record: its status is {run.status.value}, not published.")
     if run.result is None:

@@ -238,26 +238,26 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
         (level, 9, VALUES // 6) for level in range(_length(answers) + 1)
     ],
     "hierarchies/measure_digits": _digits,
-    "algorithms/lattice/count_class_sizes": _class_sizes,
-    "algorithms/lattice/count_failing_sizes": lambda answers, _: [(1, 1)] * _suppressed(answers),
-    "algorithms/lattice/count_group_sizes": _group_sizes,
-    "algorithms/lattice/count_sizes": lambda answers, _: [(answers.plan.rows, 1, 0, 0)],
-    "algorithms/lattice/count_sizes_each": lambda answers, s: [
+    "methods/generalization/lattice/count_class_sizes": _class_sizes,
+    "methods/generalization/lattice/count_failing_sizes": lambda answers, _: [(1, 1)] * _suppressed(answers),
+    "methods/generalization/lattice/count_group_sizes": _group_sizes,
+    "methods/generalization/lattice/count_sizes": lambda answers, _: [(answers.plan.rows, 1, 0, 0)],
+    "methods/generalization/lattice/count_sizes_each": lambda answers, s: [
         (node, answers.plan.rows, 1, 0, 0, VALUES) for node in stacked(s)
     ],
-    "algorithms/lattice/count_suppressed_sizes": lambda *_: [],
-    "algorithms/lattice/count_failing_each": lambda answers, s: [
+    "methods/generalization/lattice/count_suppressed_sizes": lambda *_: [],
+    "methods/generalization/lattice/count_failing_each": lambda answers, s: [
         (node, _suppressed(answers), 0, VALUES) for node in stacked(s)
     ],
-    "algorithms/lattice/count_sets": lambda answers, _: [(node, VALUES) for node in answers.stacked],
-    "algorithms/lattice/count_small_each": lambda answers, s: [
+    "methods/generalization/lattice/count_sets": lambda answers, _: [(node, VALUES) for node in answers.stacked],
+    "methods/generalization/lattice/count_small_each": lambda answers, s: [
         (node, _suppressed(answers), VALUES) for node in stacked(s)
     ],
-    "algorithms/lattice/list_candidates": _candidate,
-    "algorithms/lattice/count_failing": lambda answers, _: [(_suppressed(answers), 0)],
-    "algorithms/lattice/count_small": lambda answers, _: [(_suppressed(answers),)],
-    "algorithms/lattice/measure_marginal": _marginal,
-    "algorithms/lattice/sum_failing": lambda answers, _: [(_suppressed(answers), 0, _suppressed(answers))],
+    "methods/generalization/lattice/list_candidates": _candidate,
+    "methods/generalization/lattice/count_failing": lambda answers, _: [(_suppressed(answers), 0)],
+    "methods/generalization/lattice/count_small": lambda answers, _: [(_suppressed(answers),)],
+    "methods/generalization/lattice/measure_marginal": _marginal,
+    "methods/generalization/lattice/sum_failing": lambda answers, _: [(_suppressed(answers), 0, _suppressed(answers))],
     "models/": lambda *_: [(0, 0.0, False)],
     "algorithms/tree/decide/count_nodes": _count_nodes,
     "encoding/measure_axes": _axes,

@@ -30,7 +30,7 @@ _QUESTIONS = (
 )
 _OF_CATALOG = ("catalog/keep_table",)  # what is written in the catalog with the release
 _REMARKS = {
-    "algorithms/lattice/create_base": "-- One of two forms: where many sampled rows are alike, the run counts distinct tuples\n"
+    "methods/generalization/lattice/create_base": "-- One of two forms: where many sampled rows are alike, the run counts distinct tuples\n"
     "-- before (SELECT the same codes, count(*) ... GROUP BY each of them), and reads these here.\n",
     "encoding/estimate_classes": "-- Only where some sampled rows are alike, or the statement before finds a large"
     " class.\n",
@@ -81,7 +81,7 @@ class RecordingEngine(Engine):
             self._remark(statement.name, "In the catalog:\n" + statement.record)
         else:
             self._note(unsent.sent, unsent.place)
-        if statement.name == "algorithms/lattice/roll_up_each":
+        if statement.name == "methods/generalization/lattice/roll_up_each":
             self.answers.stacked = stacked(statement)
         return VALUES
 

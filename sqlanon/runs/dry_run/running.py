@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.catalog import Step
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlanon.algorithms import Algorithm, SearchRequest
-from sqlanon.algorithms.lattice.options import SearchOptions
-from sqlanon.algorithms.lattice.search import lattice_problem, search
 from sqlanon.algorithms.placement import search_with_rows
+from sqlanon.algorithms.search_options import SearchOptions
+from sqlanon.methods.generalization.lattice.search import lattice_problem, search
 from sqlanon.policy import Policy, Recodes
 from sqlanon.releases.base import Release
 from sqlanon.releases.recoding import Generalization

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlanon.algorithms.lattice.options import SearchOptions
-from sqlanon.catalog import Run, Status
+from sqlanon.algorithms.search_options import SearchOptions
+from sqlanon.catalog import NO_RELEASE, Run, Status
 from sqlanon.encoding.pseudonyms import without_pseudonyms
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError, ProtectionError
@@ -23,7 +23,6 @@ from sqlanon.runs.execution import ClassRun
 from sqlanon.runs.flow import carry_out
 from sqlanon.runs.searching import Search
 from sqlanon.runs.sink import AnySource, Sink
-from sqlanon.runs.tradeoffs.build_problem import NO_RELEASE
 from sqlanon.verification.verdict import Verification
 from sqlanon.work.journal import Observer
 from sqlanon.work.notebook import follower

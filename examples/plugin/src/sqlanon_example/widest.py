@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sqlanon.algorithms.lattice.quality.quality import Nodes, Numbers, Quality
 from sqlanon.encoding.frequency.lattice import Node
+from sqlanon.methods.generalization.lattice.quality.quality import Nodes, Numbers, Quality
 
 
 class Widest(Quality):

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
+from sqlanon.methods.clustering.policy import RGather
 from sqlanon.methods.clustering.releases.describe import describe_clusters
-from sqlanon.methods.clustering.releases.gathered_rows import expand_clusters, stage_clusters
 from sqlanon.methods.clustering.verify_gathered import GatheredClaims, check_gathered
 from sqlanon.plan.plan import Plan
-from sqlanon.policy import RGather
 from sqlanon.releases.base import Judged, Release
 from sqlanon.releases.clustering import Gathered, digest_clusters
 from sqlanon.results.facts import GatheredFacts
 from sqlanon.results.measures import Check
 from sqlanon.sql import Relation
+from sqlanon.staging.gathered import expand_clusters, stage_clusters
 from sqlanon.staging.pair import StagedPair
 from sqlanon.staging.recode import cell_name
 from sqlanon.staging.staging import Staged

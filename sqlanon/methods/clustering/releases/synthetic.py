@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.coordinates import Coordinate, Scale
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
+from sqlanon.mechanisms.keys import secret_key
 from sqlanon.methods.clustering.releases.centres import Centre
 from sqlanon.methods.clustering.verify_condensed import CondensedRows, DrawnNumber
 from sqlanon.releases.clustering import Clusters
@@ -20,18 +20,12 @@ from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name
 from sqlanon.work.workspace import Workspace
 
-KEY_BYTES = 16  # as many as a digest has; with a row's number they fill one block, and longer keys are no stronger
 GRID_BITS = 28  # of the greatest standard deviation in a group: the draws have 40
 SIZE_BITS = 48  # of the number that is farthest from 0: doubles have 53, and some are left for the offset
 OFFSET = 0.3819660112501051  # of a grid from 0, in its steps: no whole number, and no decimal fraction, is on a grid
 ORDER_BITS = 40  # by which released rows are sorted, at random
 REDRAWS = 10  # at most, of the rows that several groups show: of an ordinary table few are left after each
 LEAST_DEVIATION = 0.05  # of a number that all rows of a group have, in its standard deviations over all rows
-
-
-def secret_key() -> RedactedValue:
-    """Draw a key from the randomness of the operating system; no record and no log holds it."""
-    return RedactedValue(secrets.token_hex(KEY_BYTES))
 
 
 def draw_rows(

@@ -26,11 +26,12 @@ from sqlanon.encoding.coordinates import Coordinate, coordinates_of, measure_pos
 from sqlanon.encoding.domains import create_domains, require_attainable
 from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
+from sqlanon.methods.clustering.policy import Microaggregation
 from sqlanon.methods.clustering.search.filling import fill_centres
 from sqlanon.methods.clustering.search.merging import merge_violating
 from sqlanon.methods.clustering.search.points import create_points
 from sqlanon.models.base import PrivacyModel
-from sqlanon.policy import Microaggregation, Policy
+from sqlanon.policy import Policy
 from sqlanon.releases.clustering import Gathered, Points
 from sqlanon.sql import RedactedValue, Relation
 from sqlanon.work.journal import Progress

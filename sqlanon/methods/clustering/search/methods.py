@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sqlanon.engines.base import Engine
-from sqlanon.methods.clustering.releases.synthetic import secret_key
-from sqlanon.policy import Clustering
+from sqlanon.mechanisms.keys import secret_key
+from sqlanon.methods.clustering.policy import Clustering
 from sqlanon.releases.clustering import Points
 from sqlanon.sql import RedactedValue, Relation
 from sqlanon.work.workspace import Workspace

@@ -14,9 +14,9 @@ from sqlanon.encoding.coordinates import coordinates_of, measure_positions
 from sqlanon.encoding.row_order import canonical_order
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
+from sqlanon.methods.clustering.policy import Clustering
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.plan.clustered import small_strata_problem
-from sqlanon.policy import Clustering
 from sqlanon.releases.clustering import Points
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.work.journal import Progress

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.domains import create_domains, require_attainable
 from sqlanon.engines.base import Engine
+from sqlanon.methods.clustering.policy import Clustering
 from sqlanon.methods.clustering.search.merging import merge_violating
 from sqlanon.methods.clustering.search.methods import gather
 from sqlanon.methods.clustering.search.points import create_points
 from sqlanon.methods.clustering.search.refining import refine
 from sqlanon.methods.clustering.search.suppressing import suppress_violating
 from sqlanon.models.base import PrivacyModel
-from sqlanon.policy import Clustering, Policy
+from sqlanon.policy import Policy
 from sqlanon.releases.clustering import Clusters, Points
 from sqlanon.results.facts import ClusterFacts
 from sqlanon.sql import Relation

@@ -10,29 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlanon.errors import PolicyError
+from sqlanon.mechanisms.charges import CHOICE, NOISE, Charge, likely_noise
 from sqlanon.methods.differential_privacy.drawing.scoring import Score, distance_score, score_of
 from sqlanon.methods.differential_privacy.plan import PrivatePlan
-from sqlanon.methods.differential_privacy.policy import MOST_EMPTY_CELLS
+from sqlanon.methods.differential_privacy.policy import MOST_EMPTY_CELLS, DiffGen, Marginals, Mst
 from sqlanon.methods.differential_privacy.public_domain import NumberDomain
-from sqlanon.policy import DiffGen, Marginals, Mst
 
-CHOICE = "noisy max"
-NOISE = "discrete laplace"
-_LIKELY = 0.95
 _MOST_SCALE = 2**50  # times any weight of a choice, and added to any count, it is a whole number of 64 bits
-
-
-@dataclass(frozen=True)
-class Charge:
-    """A mechanism as a run is charged for it.
-
-    scale: of its noise, in the unit of what it is added to.
-    """
-
-    mechanism: str
-    epsilon: Fraction
-    sensitivity: int
-    scale: Fraction
 
 
 @dataclass(frozen=True)
@@ -94,9 +78,7 @@ class Schedule:
     @property
     def likely_noise(self) -> int:
         """Return the noise that a count does not exceed in 95 of 100 cases."""
-        scale = float(self.contribution / self.counts)
-        beyond = (1 - _LIKELY) * (1 + math.exp(-1 / scale)) / 2
-        return max(0, math.ceil(-scale * math.log(beyond)) - 1)
+        return likely_noise(self.contribution, self.counts)
 
 
 def schedule_of(plan: PrivatePlan) -> Schedule:

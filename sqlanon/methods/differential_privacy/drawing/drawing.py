@@ -10,18 +10,17 @@ import numpy as np
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
+from sqlanon.mechanisms.mechanisms import Mechanisms
 from sqlanon.methods.differential_privacy.drawing.accounting import Schedule, schedule_of
 from sqlanon.methods.differential_privacy.drawing.counting import CountedCells, Places
 from sqlanon.methods.differential_privacy.drawing.marginals import draw_marginals, require_marginals
-from sqlanon.methods.differential_privacy.drawing.mechanisms import Mechanisms
 from sqlanon.methods.differential_privacy.drawing.rounds import Rounds
 from sqlanon.methods.differential_privacy.drawing.spanning_tree import draw_tree
 from sqlanon.methods.differential_privacy.drawing.specializing import Histograms, Specialization, finest_cut
 from sqlanon.methods.differential_privacy.plan import PrivatePlan
-from sqlanon.methods.differential_privacy.policy import MOST_EMPTY_CELLS
+from sqlanon.methods.differential_privacy.policy import MOST_EMPTY_CELLS, SyntheticRows
 from sqlanon.methods.differential_privacy.release import Cut, NoisyCounts, cells_of
 from sqlanon.methods.differential_privacy.result import ChosenSplit
-from sqlanon.policy import SyntheticRows
 from sqlanon.work.workspace import Workspace
 
 _MOST_NOISE_ROWS = 100_000_000

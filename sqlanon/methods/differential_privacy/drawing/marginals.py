@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 
 from sqlanon.errors import PolicyError
+from sqlanon.mechanisms.mechanisms import Mechanisms
 from sqlanon.methods.differential_privacy.drawing.accounting import Schedule
 from sqlanon.methods.differential_privacy.drawing.counting import Places
-from sqlanon.methods.differential_privacy.drawing.mechanisms import Mechanisms
 from sqlanon.methods.differential_privacy.drawing.synthesizing import (
     NoisyMarginal,
     Numbers,
@@ -21,7 +21,7 @@ from sqlanon.methods.differential_privacy.drawing.synthesizing import (
     synthesize,
 )
 from sqlanon.methods.differential_privacy.plan import PrivatePlan
-from sqlanon.policy import Marginals, SyntheticRows
+from sqlanon.methods.differential_privacy.policy import Marginals, SyntheticRows
 
 MOST_NUMBERED = 2**62  # cells
 MOST_COUNTED = 4_000  # marginals in one statement; PostgreSQL takes 4,096

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sqlanon.mechanisms.mechanisms import Mechanisms
 from sqlanon.methods.differential_privacy.drawing.accounting import Schedule
 from sqlanon.methods.differential_privacy.drawing.counting import Places
 from sqlanon.methods.differential_privacy.drawing.marginals import (
@@ -27,7 +28,6 @@ from sqlanon.methods.differential_privacy.drawing.marginals import (
     dense,
     sizes_of,
 )
-from sqlanon.methods.differential_privacy.drawing.mechanisms import Mechanisms
 from sqlanon.methods.differential_privacy.drawing.rounds import Rounds
 from sqlanon.methods.differential_privacy.drawing.scoring import DistanceFromExpected
 from sqlanon.methods.differential_privacy.drawing.synthesizing import (

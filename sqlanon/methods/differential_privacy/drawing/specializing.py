@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sqlanon.mechanisms.mechanisms import Mechanisms
 from sqlanon.methods.differential_privacy.drawing.accounting import Schedule
-from sqlanon.methods.differential_privacy.drawing.mechanisms import Mechanisms
 from sqlanon.methods.differential_privacy.drawing.rounds import Rounds
 from sqlanon.methods.differential_privacy.drawing.scoring import Counts, PartsScore
 from sqlanon.methods.differential_privacy.plan import PrivatePlan
+from sqlanon.methods.differential_privacy.policy import DiffGen
 from sqlanon.methods.differential_privacy.public_domain import Node, PublicDomain
 from sqlanon.methods.differential_privacy.release import Cut
 from sqlanon.methods.differential_privacy.result import ChosenSplit
-from sqlanon.policy import DiffGen
 
 Chosen = dict[tuple[int, Node], int]
 

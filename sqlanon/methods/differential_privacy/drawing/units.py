@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from sqlanon.methods.differential_privacy.drawing.accounting import CHOICE
+from sqlanon.mechanisms.charges import CHOICE
 from sqlanon.methods.differential_privacy.drawing.scoring import BITS, GRAIN
 from sqlanon.methods.differential_privacy.result import MechanismCharge
 from sqlanon.support.exact import decimal_text

@@ -7,7 +7,8 @@ from fractions import Fraction
 
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import EngineError, SqlanonError
-from sqlanon.methods.differential_privacy.drawing.accounting import NOISE, Schedule
+from sqlanon.mechanisms.charges import NOISE
+from sqlanon.methods.differential_privacy.drawing.accounting import Schedule
 from sqlanon.methods.differential_privacy.mechanism_audit.findings import Finding
 from sqlanon.methods.differential_privacy.mechanism_audit.generating import GeneratedTable
 from sqlanon.methods.differential_privacy.mechanism_audit.own_database import own_database

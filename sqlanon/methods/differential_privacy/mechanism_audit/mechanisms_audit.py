@@ -11,9 +11,9 @@ from itertools import chain
 from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
+from sqlanon.mechanisms.mechanisms import Mechanisms, OpenDP
 from sqlanon.methods.differential_privacy.drawing.accounting import schedule_of
 from sqlanon.methods.differential_privacy.drawing.drawing import require_cells
-from sqlanon.methods.differential_privacy.drawing.mechanisms import Mechanisms, OpenDP
 from sqlanon.methods.differential_privacy.mechanism_audit.accounts import audit_account, audit_schedule
 from sqlanon.methods.differential_privacy.mechanism_audit.findings import Finding, MechanismsAudit
 from sqlanon.methods.differential_privacy.mechanism_audit.generating import generate_table

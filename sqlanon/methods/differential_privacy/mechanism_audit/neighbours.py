@@ -9,7 +9,8 @@ from fractions import Fraction
 
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import SqlanonError
-from sqlanon.methods.differential_privacy.drawing.accounting import CHOICE, NOISE, Schedule
+from sqlanon.mechanisms.charges import CHOICE, NOISE
+from sqlanon.methods.differential_privacy.drawing.accounting import Schedule
 from sqlanon.methods.differential_privacy.mechanism_audit.findings import Finding
 from sqlanon.methods.differential_privacy.mechanism_audit.generating import GeneratedTable, Row
 from sqlanon.methods.differential_privacy.mechanism_audit.own_database import OwnDatabase, Traces, own_database

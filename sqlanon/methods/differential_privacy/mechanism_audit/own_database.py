@@ -15,15 +15,15 @@ from markupsafe import Markup
 from sqlanon.catalog.tables import Tables
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.mechanisms.mechanisms import Mechanisms
 from sqlanon.methods.differential_privacy.charging import LedgerAccount
-from sqlanon.methods.differential_privacy.drawing.mechanisms import Mechanisms
 from sqlanon.methods.differential_privacy.mechanism_audit.generating import GeneratedTable, Row
 from sqlanon.methods.differential_privacy.plan import PrivatePlan
 from sqlanon.methods.differential_privacy.result import PrivateResult
 from sqlanon.methods.differential_privacy.source import PrivateDraw
 from sqlanon.policy import Policy
+from sqlanon.policy.differential_privacy import PrivacyBudget
 from sqlanon.policy.locations import CatalogSection
-from sqlanon.policy.mechanism_models import PrivacyBudget
 from sqlanon.runs.flow import carry_out
 from sqlanon.runs.sink import Publish
 from sqlanon.sql import Identifier, Relation, Statement

@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from sqlanon.methods.differential_privacy.drawing.accounting import CHOICE, NOISE
-from sqlanon.methods.differential_privacy.drawing.exact_draws import Draws
+from sqlanon.mechanisms.charges import CHOICE, NOISE
+from sqlanon.mechanisms.exact_draws import Draws
 from sqlanon.sql import RedactedValue
 
 _KEY = RedactedValue("the same in all runs")

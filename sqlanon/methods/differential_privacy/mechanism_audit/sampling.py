@@ -12,10 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from sqlanon.methods.differential_privacy.drawing.accounting import CHOICE, NOISE, Charge, Schedule
+from sqlanon.mechanisms.charges import CHOICE, NOISE, Charge
+from sqlanon.mechanisms.mechanisms import Mechanisms
+from sqlanon.methods.differential_privacy.drawing.accounting import Schedule
 from sqlanon.methods.differential_privacy.drawing.counting import CountedCells
 from sqlanon.methods.differential_privacy.drawing.drawing import most_cells, noisy_cells
-from sqlanon.methods.differential_privacy.drawing.mechanisms import Mechanisms
 from sqlanon.methods.differential_privacy.mechanism_audit.bounds import Outcomes, lower_bound
 from sqlanon.methods.differential_privacy.mechanism_audit.findings import Finding
 from sqlanon.methods.differential_privacy.plan import PrivatePlan

@@ -95,7 +95,7 @@ class CutRows:
         base = FrequencySet(self.table, (), self.task.rows)
         sets = FrequencySets(self.engine, self.workspace, self.coded, self.task, WholeKeys((), keys), base)
         failing, _ = self.engine.query_one(
-            "algorithms/lattice/count_failing", **sets.values_of_checks((), parts, self.task.sensitive)
+            "methods/generalization/lattice/count_failing", **sets.values_of_checks((), parts, self.task.sensitive)
         )
         return not failing
 

@@ -26,12 +26,12 @@ from sqlanon.engines.base import Engine
 from sqlanon.methods.partitioning import mondrian
 from sqlanon.methods.partitioning.gain.criteria import Criterion
 from sqlanon.methods.partitioning.gain.gain import GainGrowth
+from sqlanon.methods.partitioning.policy import RothkoS
 from sqlanon.methods.partitioning.sampling.draw import Draw, draw
 from sqlanon.methods.partitioning.sampling.hypothesis import Confidence
 from sqlanon.methods.partitioning.sampling.repartition import Repartition, SampleTree, Settled, build_tree
 from sqlanon.methods.partitioning.sampling.sampled import Care, Sample, SampledGrowth
 from sqlanon.models.base import PrivacyModel
-from sqlanon.policy import RothkoS
 from sqlanon.results.facts import SampledTreeFacts, TreeFacts
 from sqlanon.sql import Relation, macro
 from sqlanon.staging.partition import Partition

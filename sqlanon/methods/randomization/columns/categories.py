@@ -13,6 +13,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.methods.randomization.columns.column import RandomizedColumn, null_problem
+from sqlanon.methods.randomization.policy import RandomizedResponse, TransitionMatrix, ValueSwap
 from sqlanon.models.randomization.changes import (
     CategoryChange,
     Response,
@@ -25,7 +26,6 @@ from sqlanon.models.randomization.draws import (
     weighted,
 )
 from sqlanon.models.randomization.matrix_file import privacy_loss_of, read_matrix
-from sqlanon.policy import RandomizedResponse, TransitionMatrix, ValueSwap
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, RedactedValue, macro
 from sqlanon.support.quantities import rows_hold

@@ -22,8 +22,14 @@ from sqlanon.methods.randomization.columns.numbers import (
     uncertain,
     unit_problems,
 )
-from sqlanon.methods.randomization.policy import ColumnChange
-from sqlanon.policy import ColumnNoise, RandomizedResponse, TransitionMatrix, UncertainValues, ValueSwap
+from sqlanon.methods.randomization.policy import (
+    ColumnChange,
+    ColumnNoise,
+    RandomizedResponse,
+    TransitionMatrix,
+    UncertainValues,
+    ValueSwap,
+)
 from sqlanon.policy.document import path_text
 
 Drawn = RandomizedNumber | RandomizedCategory

@@ -15,6 +15,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.methods.randomization.columns.column import RandomizedColumn, null_problem
+from sqlanon.methods.randomization.policy import ColumnNoise, UncertainValues
 from sqlanon.models.randomization.changes import (
     MOST_UNITS,
     AddedNoise,
@@ -29,7 +30,6 @@ from sqlanon.models.randomization.draws import (
 )
 from sqlanon.models.randomization.noise import DISTRIBUTIONS, NoiseDistribution
 from sqlanon.models.randomization.spreads import MOST_SPREAD
-from sqlanon.policy import ColumnNoise, UncertainValues
 from sqlanon.sql import Identifier
 from sqlanon.support.quantities import quantity, rows_hold
 from sqlanon.values.expressions import is_single

@@ -1,0 +1,1 @@
+"""TODO sqlanon/methods/generalization/explore"""

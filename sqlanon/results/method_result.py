@@ -1,0 +1,39 @@
+"""The result of a run whose release shows no classes of rows; its method types all that is particular to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from sqlanon.results.codec import JsonObject
+
+if TYPE_CHECKING:
+    from sqlanon.results.measures import Check
+
+
+@dataclass(frozen=True)
+class MethodResult(JsonObject):
+    """A result of a method: a subclass has the fields of `run --json`, among them those that are declared here.
+
+    shows: what a run released, in a sentence. release_of: such a release, in a sentence.
+    no_rules: the reason why the release leaves no rules for other rows.
+    """
+
+    shows: ClassVar[str]
+    release_of: ClassVar[str]
+    no_rules: ClassVar[str]
+
+    if TYPE_CHECKING:
+
+        @property
+        def run(self) -> str:
+            """The run's id."""
+
+        @property
+        def algorithm(self) -> str:
+            """The name of the algorithm in the policy."""
+
+        @property
+        def checks(self) -> Mapping[str, Check]:
+            """The checks of the staged release, by name."""
