@@ -83,7 +83,7 @@ def test_of_many_rows_a_part_of_the_groups_is_counted(database: Database, monkey
 
 def test_few_statements_are_sent(database: Database) -> None:
     _, outcome = _made(database, _rows(50))
-    sent = [one for one in _steps(database, outcome.run) if one == "encoding/count_unique"]
+    sent = [one for one in _steps(database, outcome.run) if one == "measures/count_unique"]
     assert 1 <= len(sent) <= 4
 
 
@@ -111,7 +111,7 @@ def test_rows_that_repeat_are_grouped_once(database: Database) -> None:
     for one in outcome.as_json()["combinations"]["best"]:
         assert (one["unique"], one["below_k"]) == pytest.approx(_share_below(rows, one["columns"], 100), abs=1e-4)
     sent = database.sql("SELECT name, statement FROM sqlanon.steps WHERE run = ? ORDER BY number", [outcome.run])
-    reading = ("encoding/count_unique", "encoding/measure_classes", "methods/generalization/lattice/create_base")
+    reading = ("measures/count_unique", "measures/measure_classes", "methods/generalization/lattice/create_base")
     read = {name: "_tuples" in statement for name, statement in sent if name in reading}
     assert read == dict.fromkeys(reading, True)
     assert sum(name == "encoding/create_frequency_set" for name, _ in sent) == 1

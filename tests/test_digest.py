@@ -103,4 +103,4 @@ def test_one_statement_reads_the_table(engines: tuple[Engine, Engine]) -> None:
         engine.listener = note
         table_digest(engine, Relation("digested"))
         engine.listener = None
-        assert seen.count("work/publish/digest_rows") == 1
+        assert seen.count("values/digest_rows") == 1

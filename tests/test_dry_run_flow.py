@@ -136,8 +136,8 @@ def test_a_dry_run_has_no_steps_of_its_own(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr("sqlanon.measures.coded_figures.measure_combinations", lambda *_: None)
         monkeypatch.setattr("sqlanon.measures.coded_figures.count_values", lambda *_: {})
         names = [step.name for step in run_dry(policy, OPTIONS).steps if step.phase == "encode"]
-    assert "encoding/count_unique" not in names
-    assert "encoding/digest_source" in names
+    assert "measures/count_unique" not in names
+    assert "runs/digest_source" in names
 
 
 def test_what_goes_on_around_the_data_is_named(database: Database) -> None:

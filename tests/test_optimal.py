@@ -241,7 +241,7 @@ def test_adult_has_the_published_optimum(suppression: float, tmp_path: Path) -> 
     assert problem.sets.checked < 700
     scores = statements.count("methods/generalization/lattice/sum_covered")
     checks = statements.count("methods/generalization/lattice/count_small_each") + statements.count(
-        "methods/generalization/lattice/count_small"
+        "encoding/frequency/count_small"
     )
     assert checks <= problem.sets.checked / 10
     assert len(statements) <= checks + scores + 2 * len(ATTRIBUTES)  # and two for each marginal

@@ -235,33 +235,33 @@ def test_values_without_a_distance_are_refused(database: Database, value: float 
 
 TAMPERED = [
     (
-        "methods/clustering/gathering/stage_clusters",
+        "staging/stage_clusters",
         "staging",
         'UPDATE {t} SET "rows" = "rows" + 1 WHERE cluster = 1',
         "clusters_true",
     ),
-    ("methods/clustering/gathering/stage_clusters", "staging", "UPDATE {t} SET radius = radius / 4", "radius_holds"),
+    ("staging/stage_clusters", "staging", "UPDATE {t} SET radius = radius / 4", "radius_holds"),
     (
-        "methods/clustering/gathering/stage_clusters",
+        "staging/stage_clusters",
         "staging",
         "UPDATE {t} SET a = a + 1 WHERE cluster = 2",
         "clusters_true",
     ),
-    ("methods/clustering/gathering/stage_clusters", "staging", "DELETE FROM {t} WHERE cluster = 1", "rows_add_up"),
+    ("staging/stage_clusters", "staging", "DELETE FROM {t} WHERE cluster = 1", "rows_add_up"),
     (
-        "methods/clustering/gathering/stage_values",
+        "staging/stage_values",
         "staging",
         "DELETE FROM {t} WHERE cluster = 1 AND value = 'x'",
         "values_counted",
     ),
     (
-        "methods/clustering/gathering/stage_values",
+        "staging/stage_values",
         "staging",
         "UPDATE {t} SET value = 'y' WHERE value = 'x'",
         "values_counted",
     ),
     (
-        "methods/clustering/gathering/stage_values",
+        "staging/stage_values",
         "staging",
         "UPDATE {t} SET cluster = 3 - cluster WHERE cluster < 3",
         "values_counted",

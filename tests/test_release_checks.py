@@ -35,7 +35,7 @@ def test_centres_are_the_means_of_every_column(engine: Engine) -> None:
     numbers = [{"raw": Identifier(f"r{number}"), "cell": Identifier(f"c{number}")} for number in range(2)]
     for looked_at, violations in ((numbers[:1], 4), (numbers[1:], 5), (numbers, 9)):
         shared = {"witness": witness, "numbers": looked_at}
-        assert engine.query_one("verification/count_untrue_centres", is_rescaled=False, **shared) == (violations,)
+        assert engine.query_one("methods/clustering/count_untrue_centres", is_rescaled=False, **shared) == (violations,)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_rescaled_centres_are_means_stretched_about_that_of_all(
     rows = list(zip((0, 0, 1, 1), raw, placed, strict=True))
     witness = create(engine, {"leaf": "INTEGER", "r0": "FLOAT8", "c0": "FLOAT8"}, rows, "witness")
     given = {"witness": witness, "numbers": [{"raw": Identifier("r0"), "cell": Identifier("c0")}], "is_rescaled": True}
-    assert engine.query_one("verification/count_untrue_centres", **given) == (violations,)
+    assert engine.query_one("methods/clustering/count_untrue_centres", **given) == (violations,)
 
 
 NUMBERS = {"leaf": "INTEGER", "r0": "FLOAT8", "c0": "FLOAT8", "e0": "FLOAT8", "e1": "FLOAT8"}

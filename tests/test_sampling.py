@@ -215,7 +215,7 @@ def test_groups_are_completed_by_nulls(engine: Engine, rows: list[tuple[int, int
     """As rows of the most frequent known value of their class; 0 is NULL."""
     values = Markup(", ").join(Markup("({}, {}, {})").format(c, s, n) for (c, s), n in Counter(rows).items())
     avs = Markup("(SELECT v.class, v.s, CAST(v.n AS BIGINT) AS n FROM (VALUES {}) AS v (class, s, n))").format(values)
-    completed = engine.render("methods/partitioning/sampling/decide/complete_groups", avs=avs).text
+    completed = engine.render("models/complete_groups", avs=avs).text
     found = sorted((c, int(n)) for c, n in _fetch(engine, f"SELECT g.class, g.n FROM {completed} AS g"))
     expected = [
         (c, n)

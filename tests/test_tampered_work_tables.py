@@ -87,19 +87,19 @@ TABLES: dict[str, list[Tampered]] = {
         ),
         (
             "after",
-            "methods/generalization/lattice/create_classes",
+            "releases/create_classes",
             "classes",
             {"leaf": EVERY, "p0": EVERY, "n": ("set",)},
         ),
         (
             "after",
-            "methods/generalization/lattice/create_leaves",
+            "releases/create_leaves",
             "leaves",
             {"lo_0": ("exchange",), "lo_2": ("set",), "leaf": EVERY},
         ),
         (
             "after",
-            "methods/generalization/lattice/create_leaves",
+            "releases/create_leaves",
             "leaves",
             {"level_0": ("exchange",), "level_2": ("set",), "n": EVERY},
         ),

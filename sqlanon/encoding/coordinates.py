@@ -138,11 +138,7 @@ def measure_positions(engine: Engine, coded: CodedTable) -> list[Positions]:
         raise ConflictError(f"{', '.join(sorted(coded.with_nulls))}: NULLs were added after the run began.")
     placed = [_placed(engine, number, field) for number, field in enumerate(coded.quasi_identifiers)]
     numbers = any(one.scale is Scale.CONTINUOUS for one in placed)
-    row = (
-        engine.query_one("methods/clustering/search/measure_positions", rows=coded.rows, coordinates=placed)
-        if numbers
-        else ()
-    )
+    row = engine.query_one("encoding/measure_positions", rows=coded.rows, coordinates=placed) if numbers else ()
     parts = iter([tuple(map(int, row[start : start + 4])) for start in range(0, len(row), 4)])
     return [
         _positions(one, coded.source_rows, *next(parts)) if one.scale is Scale.CONTINUOUS else Positions(one, 0, 0, 0)

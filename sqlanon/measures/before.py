@@ -86,7 +86,7 @@ def _count_classes(
     engine: Engine, rows: Relation, keys: Sequence[Markup], part: int | None = None, *, is_weighted: bool = False
 ) -> Counter[int]:
     """Count classes by their size, of all hashes or in a part of them, in 4096ths."""
-    sizes = engine.query("encoding/measure_classes", rows=rows, keys=keys, is_weighted=is_weighted, part=part)
+    sizes = engine.query("measures/measure_classes", rows=rows, keys=keys, is_weighted=is_weighted, part=part)
     return Counter({int(size): int(classes) for size, classes in sizes})
 
 
@@ -95,7 +95,7 @@ def _count_large(
 ) -> tuple[Counter[int], Counter[int]]:
     """Count the large classes of each size, and the others in a part of the classes."""
     sizes = engine.query(
-        "encoding/estimate_classes",
+        "measures/estimate_classes",
         rows=coded.rows,
         keys=[{"code": key, "name": Identifier(f"key_{place}")} for place, key in enumerate(keys)],
         share=_SAMPLED,

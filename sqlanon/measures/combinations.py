@@ -105,7 +105,7 @@ class _Counting:
             rows, is_weighted = self.tuples.table, True
             person = None if self.tuples.several is None else self.tuples.several.code
         counted = self.engine.query(
-            "encoding/count_unique",
+            "measures/count_unique",
             rows=rows,
             is_weighted=is_weighted,
             person=person,

@@ -28,7 +28,7 @@ def disclosure_statement(
     parts = (shown(engine, column, Markup(Identifier(column.name))) for column in quasi_identifiers)
     keys: list[Markup | int] = [part for each in parts for part in each] or [0]
     return engine.render(
-        "verification/measure_disclosure",
+        "measures/measure_disclosure",
         table=table,
         keys=keys,
         names=[Identifier(f"q{place}") for place in range(len(keys))],

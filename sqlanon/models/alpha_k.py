@@ -88,7 +88,7 @@ class AlphaK(PrivacyModel):
         shares = AlphaK(self.attribute, self.alpha, 1, self.values, counts_null=self.counts_null)
         measure = Markup(shares.measure(render, groups).text)
         values = {"avs": relation(groups.avs), "alpha": float(self.alpha), "measure": measure}
-        return SampleTest("methods/partitioning/sampling/decide/test_share", values)
+        return SampleTest("models/test_share", values)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The greatest share of each class; its other rows are compared with 1 - alpha as a fraction, in integers."""

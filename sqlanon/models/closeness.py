@@ -85,7 +85,7 @@ class TCloseness(PrivacyModel):
     def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:
         measure = Markup(self.measure(render, groups).text)
         values = {"classes": groups.classes, "measure": measure, "greatest": self.greatest}
-        return SampleTest("methods/partitioning/sampling/decide/test_closeness", values)
+        return SampleTest("models/test_closeness", values)
 
     @abstractmethod
     def measure(self, render: Renderer, groups: Groups) -> Statement: ...
@@ -230,7 +230,7 @@ class KlTCloseness(TCloseness):
     def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:  # noqa: ARG002
         counts = {"avs": groups.avs, "classes": groups.classes, "domain": groups.domain, "rows": groups.rows}
         return SampleTest(
-            "methods/partitioning/sampling/decide/test_divergence",
+            "models/test_divergence",
             {**counts, "greatest": self.greatest, "scale": INFORMATION_SCALE},
         )
 

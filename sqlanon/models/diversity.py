@@ -70,11 +70,7 @@ class _LDiversity(PrivacyModel):
     def _completed(self, render: Renderer, groups: Groups) -> Relation | Markup:
         """The groups that a test on samples counts: NULLs are a value, or rows of the most frequent one."""
         avs = relation(groups.avs)
-        return (
-            avs
-            if self.counts_null
-            else Markup(render("methods/partitioning/sampling/decide/complete_groups", avs=avs).text)
-        )
+        return avs if self.counts_null else Markup(render("models/complete_groups", avs=avs).text)
 
 
 @dataclass(frozen=True)
@@ -145,7 +141,7 @@ class EntropyLDiversity(_LDiversity):
     def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:
         completed = self._completed(render, groups)
         values = {"completed": completed, "classes": groups.classes, "least": self.least, "scale": INFORMATION_SCALE}
-        return SampleTest("methods/partitioning/sampling/decide/test_entropy", values)
+        return SampleTest("models/test_entropy", values)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """exp(H) of each class; logarithms are added as integers, so the result does not depend on their order."""
@@ -209,7 +205,7 @@ class RecursiveLDiversity(_LDiversity):
 
     def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:
         values = {"completed": self._completed(render, groups), "c": float(self.c), "l": self.l}
-        return SampleTest("methods/partitioning/sampling/decide/test_recursive", values)
+        return SampleTest("models/test_recursive", values)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The ratio of each class, compared with c exactly, as c is written: a ratio of 0.3 is not below c: 0.3."""

@@ -57,7 +57,7 @@ class VarianceDiversity(PrivacyModel):
     def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:
         least, measure = float(self.v) * (1 - RELATIVE_TOLERANCE), Markup(self.measure(render, groups).text)
         values = {"avs": groups.avs, "domain": groups.domain, "measure": measure, "least": least}
-        return SampleTest("methods/partitioning/sampling/decide/test_variance", values)
+        return SampleTest("models/test_variance", values)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The population variance of each class."""

@@ -150,5 +150,5 @@ class Release(ABC):
 
     def class_sizes(self, engine: Engine) -> tuple[tuple[int, int], ...]:
         """Count the equivalence classes by their size: pairs of rows in a class, and how many such classes."""
-        sizes = engine.query("staging/measure_regions", regions=self.classes)
+        sizes = engine.query("releases/measure_regions", regions=self.classes)
         return tuple((int(size), int(classes)) for size, classes in sizes)

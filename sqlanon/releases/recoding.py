@@ -68,7 +68,7 @@ def create_pass(
     """Write down the classes of a node that are not among the failing ones (see `FrequencySets.create_failing`)."""
     classes = sets.workspace.table("classes", number)
     sets.engine.run(
-        "methods/generalization/lattice/create_classes",
+        "releases/create_classes",
         classes=classes,
         table=sets.base.table,
         keys=[
@@ -89,7 +89,7 @@ def release_of(sets: FrequencySets, passes: Sequence[RecodingPass], suppressed: 
     leaves = sets.workspace.table("leaves")
     axes = tuple(Axis(d.number, d.field, leveled=True) for d in sets.keys.dimensions)
     sets.engine.run(
-        "methods/generalization/lattice/create_leaves",
+        "releases/create_leaves",
         leaves=leaves,
         passes=[_described(sets, one) for one in passes],
         suppressed_leaf=SUPPRESSED_LEAF if stars else None,

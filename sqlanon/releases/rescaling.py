@@ -50,9 +50,7 @@ def rescale_centres(
     stretches = _stretches(engine, assigned, regions, numbers)
     rescaled = workspace.table("rescaled")
     cells = [{"cell": one["cell"], "stretch": stretches.get(one["number"])} for one in centres]
-    engine.run(
-        "methods/clustering/search/rescale_centres", rescaled=rescaled, regions=regions, cells=cells, order=order
-    )
+    engine.run("releases/rescale_centres", rescaled=rescaled, regions=regions, cells=cells, order=order)
     workspace.drop(regions)
     return rescaled
 
@@ -61,9 +59,7 @@ def _stretches(
     engine: Engine, assigned: Relation, regions: Relation, numbers: Sequence[dict[str, Any]]
 ) -> dict[int, Stretch]:
     """Measure the stretch of each column that is not constant."""
-    ranges = list(
-        map(float, engine.query_one("methods/clustering/search/measure_ranges", assigned=assigned, numbers=numbers))
-    )
+    ranges = list(map(float, engine.query_one("releases/measure_ranges", assigned=assigned, numbers=numbers)))
     least = math.ldexp(1.0, -LARGEST_EXPONENT)
     varying = [
         one | {"centre": RedactedValue(low / 2 + high / 2), "factor": RedactedValue(_scale(high / 2 - low / 2))}
@@ -72,9 +68,7 @@ def _stretches(
     ]
     if not varying:
         return {}
-    rows, shown = engine.query(
-        "methods/clustering/search/measure_spreads", assigned=assigned, regions=regions, numbers=varying
-    )
+    rows, shown = engine.query("releases/measure_spreads", assigned=assigned, regions=regions, numbers=varying)
     return {
         one["number"]: _stretch(one, _mean_and_variance(rows, place), _mean_and_variance(shown, place))
         for place, one in enumerate(varying)

@@ -21,7 +21,7 @@ def first_levels(engine: Engine, stored: StoredRules) -> DrawnNode | None:
     """
     if stored.tables is None or not stored.record.depth:
         return None
-    nodes = engine.query("releases/rules/list_first_nodes", nodes=stored.tables.nodes, depth=DEPTH, most=_MOST)
+    nodes = engine.query("report/list_first_nodes", nodes=stored.tables.nodes, depth=DEPTH, most=_MOST)
     listed = [tuple(map(int, row)) for row in nodes]
     boxes: dict[int, _Box] = {0: {}}
     for node, parent, _, attribute, lo, hi in listed:
@@ -29,7 +29,7 @@ def first_levels(engine: Engine, stored: StoredRules) -> DrawnNode | None:
             boxes[node] = boxes[parent] | {attribute: (lo, hi)}
     whole = [{"attribute": stored.attributes[0], "lo": 0, "hi": stored.attributes[0].segments}]
     sides = [list(_sides(stored, box)) or whole for box in boxes.values()]
-    counts = engine.query_one("releases/rules/count_boxes", leaves=stored.tables.leaves, boxes=sides)
+    counts = engine.query_one("report/count_boxes", leaves=stored.tables.leaves, boxes=sides)
     return _tree(stored, listed, dict(zip(boxes, map(int, counts), strict=True)))
 
 

@@ -60,7 +60,7 @@ def compare(policy: Policy, result: RunResult, options: EngineOptions | None = N
 
 
 def _count(engine: Engine, table: Relation, columns: list[str]) -> dict[str, int]:
-    counts = engine.query_one("sample/count_values", table=table, columns=[Identifier(name) for name in columns])
+    counts = engine.query_one("report/count_values", table=table, columns=[Identifier(name) for name in columns])
     return dict(zip(columns, counts, strict=True))
 
 
@@ -68,5 +68,5 @@ def _sample(
     engine: Engine, table: Relation, columns: list[str], least: int
 ) -> tuple[tuple[tuple[str | None, ...], int], ...]:
     named = [{"name": Identifier(name), "alias": Identifier(f"c{place}")} for place, name in enumerate(columns)]
-    rows = engine.query("sample/sample_classes", table=table, columns=named, least=least, limit=SAMPLED_CLASSES)
+    rows = engine.query("report/sample_classes", table=table, columns=named, least=least, limit=SAMPLED_CLASSES)
     return tuple((tuple(row[:-1]), int(row[-1])) for row in rows)

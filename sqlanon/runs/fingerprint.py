@@ -37,4 +37,4 @@ def shown_columns(plan: Plan) -> list[Column]:
 def digest_rows(engine: Engine, source: Relation, *columns: Sequence[Column]) -> list[str]:
     """Digest the rows of a table by each of some lists of its columns, in one scan."""
     lists = [[hashable(engine, one, Markup(Identifier(one.name))) for one in listed] for listed in columns]
-    return list(map(str, engine.query_one("encoding/digest_source", source=source, lists=lists)))
+    return list(map(str, engine.query_one("runs/digest_source", source=source, lists=lists)))

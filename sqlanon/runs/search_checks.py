@@ -52,7 +52,7 @@ def _count_cuts(engine: Engine, source: Relation, column: Column, limits: Limits
     place, most = wanted
     ranks, points = engine.temporary(f"value_ranks_{place}"), engine.temporary(f"cut_points_{place}")
     engine.run(
-        "plan/create_ranks",
+        "runs/create_ranks",
         ranks=ranks,
         source=source,
         column=Identifier(column.name),
@@ -60,7 +60,7 @@ def _count_cuts(engine: Engine, source: Relation, column: Column, limits: Limits
         order=comparable(engine, macro("relations.column", Identifier("g"), Identifier("value")), column.kind),
     )
     axis = {"number": 0, "word": Identifier("p0"), "mask": _ALL_BITS, "shift": 0}
-    engine.run("methods/intervals/create_points", points=points, rows=ranks, axes=[axis], most=most)
+    engine.run("encoding/create_points", points=points, rows=ranks, axes=[axis], most=most)
     (count,) = engine.query_one("count_rows", table=points)
     return int(count)
 
@@ -92,7 +92,7 @@ def _unmet(
     table, rows = domain
     is_number = column.kind.is_numeric
     engine.run(
-        "plan/create_domain",
+        "runs/create_domain",
         domain=table,
         source=source,
         sensitive=as_sensitive(engine, column, Markup(Identifier(column.name))),

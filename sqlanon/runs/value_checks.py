@@ -156,7 +156,7 @@ def _member_problems(
         return
     values = [coded_value(engine.render, one, limits[one.name], Markup(Identifier(one.name))) for one in quasi]
     tables = {"source": source, "population": subject.population.table}
-    (absent,) = engine.query_one("plan/count_absent_members", values=values, **tables)
+    (absent,) = engine.query_one("runs/count_absent_members", values=values, **tables)
     if absent:
         yield (
             f"privacy: the population {subject.policy.population} has no row with {int(absent):,} of the combinations"

@@ -28,12 +28,10 @@ def stage_clusters(
         {"name": Identifier(field.attribute.name), "cell": cell_name(number)}
         for number, field in enumerate(coded.quasi_identifiers)
     ]
-    engine.run(
-        "methods/clustering/gathering/stage_clusters", staging=clusters, regions=regions, columns=columns, names=NAMES
-    )
+    engine.run("staging/stage_clusters", staging=clusters, regions=regions, columns=columns, names=NAMES)
     kept = [_kept(engine, field) for field in coded.kept]
     engine.run(
-        "methods/clustering/gathering/stage_values",
+        "staging/stage_values",
         staging=values,
         assigned=assigned,
         regions=regions,
@@ -54,7 +52,7 @@ def expand_clusters(
     expanded = workspace.table("expanded")
     columns = [expanded_column(one) for one in kept]
     engine.run(
-        "methods/clustering/gathering/expand_clusters",
+        "staging/expand_clusters",
         expanded=expanded,
         clusters=clusters,
         values=values,

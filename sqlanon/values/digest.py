@@ -72,7 +72,7 @@ def rows_statement(engine: Engine, relation: Relation | Markup, columns: Sequenc
         keys.append(one.exact(value) if is_loose else comparable(engine, Markup(value), one.column.kind))
         parts.append(name if is_loose else one.exact(name))
     line = engine.render.macro("line", parts)
-    return engine.render("work/publish/digest_rows", relation=relation, keys=keys, line=line)
+    return engine.render("values/digest_rows", relation=relation, keys=keys, line=line)
 
 
 def table_statement(engine: Engine, relation: Relation | Markup, columns: Sequence[Column]) -> Statement:

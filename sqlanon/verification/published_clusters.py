@@ -29,7 +29,7 @@ def expand_published(engine: Engine, policy: Policy, clusters: Relation) -> tupl
 def check_counts(engine: Engine, policy: Policy, clusters: Relation) -> Check:
     """Count clusters and columns of which the second table counts more or less values than the cluster has rows."""
     (uneven,) = engine.query_one(
-        "methods/clustering/gathering/count_uneven",
+        "verification/count_uneven",
         staged=clusters,
         values=_values(engine, clusters),
         titles=[Text(column.name) for column in _kept(engine, policy)],
@@ -48,9 +48,7 @@ def _values(engine: Engine, clusters: Relation) -> Relation:
 
 def _require_values(engine: Engine, values: Relation, column: Column) -> None:
     try:
-        engine.query(
-            "methods/clustering/gathering/read_values", values=values, column=expanded_column(column), names=NAMES
-        )
+        engine.query("verification/read_values", values=values, column=expanded_column(column), names=NAMES)
     except DataError:
         raise VerificationError(
             f"{values} holds a text of column '{column.name}' that is no {column.type}, as this column is in the"

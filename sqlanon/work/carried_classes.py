@@ -57,7 +57,7 @@ def _count(
         keys += shown(there, column, Markup(name))
     with there.grouping_by_hash():
         there.run(
-            "inquiries/risk/create_frequencies",
+            "work/create_frequencies",
             frequencies=frequencies,
             table=table,
             keys=keys or [0],

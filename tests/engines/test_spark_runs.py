@@ -89,7 +89,7 @@ def test_a_table_too_large_for_a_task_is_measured_by_spark(
     one, other = (release_of(database, "patients", cases()["mondrian, hierarchies"]) for database in databases)
     assert one == other
     assert left_behind(databases[1]) == []
-    assert {"encoding/count_unique", "measures/measure_spread"} <= sent_by_the_last_run(databases[1])
+    assert {"measures/count_unique", "measures/measure_spread"} <= sent_by_the_last_run(databases[1])
 
 
 def test_equal_rows_are_counted_before_they_are_sorted(

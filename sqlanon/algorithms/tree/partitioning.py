@@ -60,7 +60,9 @@ def partition_by_task(
     leaves = grown.leaves
     if tuples is not None and tuples.persons is not None:
         leaves = workspace.table("leaves_of_rows")
-        engine.run("staging/count_leaf_rows", counted=leaves, leaves=grown.leaves, assigned=done, axes=task.axes)
+        engine.run(
+            "algorithms/tree/count_leaf_rows", counted=leaves, leaves=grown.leaves, assigned=done, axes=task.axes
+        )
     return Partition(task.axes, leaves, done, grown.rounds, tree=grown.tree, facts=facts, tuples=of_tuples)
 
 

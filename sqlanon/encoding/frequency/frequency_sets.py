@@ -97,9 +97,7 @@ class FrequencySets:
     def count_small(self, node: Node, bucket: Bucket | None = None, source: FrequencySet | None = None) -> Verdict:
         """The rows in classes that have too few of them for some model, among the classes of a bucket."""
         keys, k, table = self.keys.of_node(node), self.task.fewest_rows, (source or self.base).table
-        (small,) = self.engine.query_one(
-            "methods/generalization/lattice/count_small", table=table, keys=keys, k=k, bucket=bucket
-        )
+        (small,) = self.engine.query_one("encoding/frequency/count_small", table=table, keys=keys, k=k, bucket=bucket)
         return Verdict(int(small), int(small))
 
     def count_failing(self, node: Node, bucket: Bucket | None = None, source: FrequencySet | None = None) -> Verdict:
@@ -110,9 +108,9 @@ class FrequencySets:
         table = (source or self.base).table
         values = self.values_of_checks(node, table, self.task.sensitive, bucket=bucket)
         if self.task.table_models and bucket is None:
-            counted = self.engine.query("methods/generalization/lattice/count_sizes", **values)
+            counted = self.engine.query("encoding/frequency/count_sizes", **values)
             return self.task.verdict_of([ClassesOfSize(*map(int, one)) for one in counted])
-        suppressed, floor = self.engine.query_one("methods/generalization/lattice/count_failing", **values)
+        suppressed, floor = self.engine.query_one("encoding/frequency/count_failing", **values)
         return Verdict(int(suppressed), int(floor))
 
     def create_failing(self, node: Node, source: FrequencySet | None = None) -> tuple[Relation, Verdict]:
@@ -127,7 +125,7 @@ class FrequencySets:
         failing = self.workspace.table("failing", next(self.numbers))
         sensitive = self.task.sensitive
         self.engine.run(
-            "methods/generalization/lattice/create_failing",
+            "encoding/frequency/create_failing",
             failing=failing,
             **self.values_of_checks(node, table, sensitive),
         )
@@ -140,7 +138,7 @@ class FrequencySets:
             self.engine.analyze(failing)
             sensitive = tuple(self._narrow(one, i, node, table, failing) for i, one in enumerate(self.task.sensitive))
             values_of_checks = self.values_of_checks(node, table, sensitive, failing, self.task.rows - suppressed)
-            self.engine.run("methods/generalization/lattice/add_failing", **values_of_checks)
+            self.engine.run("encoding/frequency/add_failing", **values_of_checks)
             if self.task.table_models:
                 self._add_smallest(node, table, failing)
             suppressed, _, classes = self._sum(failing)
@@ -154,11 +152,11 @@ class FrequencySets:
         self.engine.analyze(failing)
         kept = {
             int(size): int(classes)
-            for size, classes in self.engine.query("methods/generalization/lattice/count_kept_sizes", **values)
+            for size, classes in self.engine.query("encoding/frequency/count_kept_sizes", **values)
         }
         out = self.task.leave_out(kept)
         if out.taken_from(kept) != kept:
-            self.engine.run("methods/generalization/lattice/add_smallest", size=out.size, classes=out.classes, **values)
+            self.engine.run("encoding/frequency/add_smallest", size=out.size, classes=out.classes, **values)
 
     def distinct_levels(self, low: Node, high: Node) -> tuple[tuple[int, ...], ...]:
         """The levels of each attribute, between two generalizations, of which each merges groups of the one below."""
@@ -188,13 +186,11 @@ class FrequencySets:
             return
         keys, words, table = self.keys.of_node(node), self._words(node), self.base.table
         yield Markup(
-            self.engine.render(
-                "methods/generalization/lattice/failing_keys", table=table, words=words, keys=keys, failing=kept
-            )
+            self.engine.render("encoding/frequency/failing_keys", table=table, words=words, keys=keys, failing=kept)
         )
 
     def suppressed_tuples(self, node: Node) -> dict[str, Any]:
-        """Build the values of `methods/generalization/lattice/suppressed_tuples`, for the classes to suppress at a generalization."""
+        """Build the values of `encoding/frequency/suppressed_tuples`, for the classes to suppress at a generalization."""
         keys = self.keys.of_node(node)
         if self.task.least_rows is None:
             self.suppress(node)
@@ -215,10 +211,8 @@ class FrequencySets:
             kept, verdict = self.create_failing(node)
         else:
             kept = self.workspace.table("small", next(self.numbers))
-            self.engine.run(
-                "methods/generalization/lattice/create_small", small=kept, classes=Markup(self._small_classes(node))
-            )
-            (rows,) = self.engine.query_one("methods/generalization/lattice/sum_small", small=kept)
+            self.engine.run("encoding/frequency/create_small", small=kept, classes=Markup(self._small_classes(node)))
+            (rows,) = self.engine.query_one("encoding/frequency/sum_small", small=kept)
             verdict = Verdict(int(rows), int(rows))
         self.engine.analyze(kept)
         self._kept = node, kept, verdict
@@ -226,9 +220,7 @@ class FrequencySets:
 
     def _small_classes(self, node: Node) -> Statement:
         k, words = self.task.least_rows, self._words(node)
-        return self.engine.render(
-            "methods/generalization/lattice/small_classes", table=self.base.table, words=words, k=k
-        )
+        return self.engine.render("encoding/frequency/small_classes", table=self.base.table, words=words, k=k)
 
     def _words(self, node: Node) -> list[dict[str, Identifier | Markup]]:
         """The words that a generalization keeps, and how they are read."""
@@ -251,16 +243,14 @@ class FrequencySets:
         self.workspace.drop(*(marginal_table(self.workspace, dimension) for dimension in self.keys.dimensions))
 
     def _sum(self, failing: Relation) -> tuple[int, int, int]:
-        suppressed, floor, classes = self.engine.query_one(
-            "methods/generalization/lattice/sum_failing", failing=failing
-        )
+        suppressed, floor, classes = self.engine.query_one("encoding/frequency/sum_failing", failing=failing)
         return int(suppressed), int(floor), int(classes)
 
     def recount(self, one: Sensitive, number: int) -> Sensitive:
         """A sensitive attribute with its domain over the rows of the base."""
         recounted = self.workspace.table("recounted", number)
         self.engine.run(
-            "methods/generalization/lattice/recount_domain",
+            "encoding/frequency/recount_domain",
             recounted=recounted,
             domain=one.domain,
             column=sensitive_column(number),
@@ -276,7 +266,7 @@ class FrequencySets:
         narrowed = self.workspace.table("narrowed", number)
         self.workspace.drop(narrowed)
         self.engine.run(
-            "methods/generalization/lattice/narrow_domain",
+            "encoding/frequency/narrow_domain",
             narrowed=narrowed,
             domain=one.domain,
             column=sensitive_column(number),
@@ -316,9 +306,7 @@ class FrequencySets:
         compared = rows or self.task.compared or self.task.rows
         measures = [
             {"statement": statement, "floor": model.min_suppressed()}
-            for model, statement in self.measures(
-                named, sensitive, compared, "methods/generalization/lattice/list_open", values
-            )
+            for model, statement in self.measures(named, sensitive, compared, "encoding/frequency/list_open", values)
         ]
         beyond = self.task.rows + 1 if self.task.covers_population else None
         return {**values, "measures": measures, "population": population or self.population, "beyond": beyond}

@@ -83,7 +83,7 @@ def _create(engine: Engine, workspace: Workspace, dimension: Dimension, table: R
     marginal, hierarchy = marginal_table(workspace, dimension), dimension.field.coding.hierarchy
     assert hierarchy is not None
     engine.run(
-        "methods/generalization/lattice/create_marginal",
+        "encoding/frequency/create_marginal",
         marginal=marginal,
         table=table,
         words=_packed(dimension),
@@ -115,7 +115,7 @@ def _measure_marginal(engine: Engine, dimension: Dimension, table: Relation, row
     assert hierarchy is not None
     bare = Marginal(dimension, table, 0, ())
     counts = engine.query(
-        "methods/generalization/lattice/measure_marginal",
+        "encoding/frequency/measure_marginal",
         marginal=table,
         words=[column for column, _ in bare.words(0)],
         levels=[

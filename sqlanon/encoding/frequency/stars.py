@@ -56,12 +56,8 @@ class _Stars:
             fewest = self._first(joining)
             if fewest is None:
                 return self.sets.task.budget + 1
-            self.sets.engine.run(
-                "methods/generalization/lattice/add_joining", failing=self.failing, joining=joining, place=fewest
-            )
-            (joined,) = self.sets.engine.query_one(
-                "methods/generalization/lattice/count_joined", joining=joining, place=fewest
-            )
+            self.sets.engine.run("encoding/frequency/add_joining", failing=self.failing, joining=joining, place=fewest)
+            (joined,) = self.sets.engine.query_one("encoding/frequency/count_joined", joining=joining, place=fewest)
             return self.rows + int(joined)
         finally:
             self.sets.workspace.drop(joining)
@@ -70,7 +66,7 @@ class _Stars:
         """Work table `(place, class, n, upto)`: the classes that fit into the budget, `upto` rows with all before."""
         joining = self.sets.workspace.table("joining", next(self.sets.numbers))
         self.sets.engine.run(
-            "methods/generalization/lattice/rank_joining",
+            "encoding/frequency/rank_joining",
             joining=joining,
             table=self.table,
             keys=self.sets.keys.of_node(self.node),
@@ -85,9 +81,7 @@ class _Stars:
         fewest = self.sets.task.fewest_rows - self.rows
         places, low = (
             int(n)
-            for n in self.sets.engine.query_one(
-                "methods/generalization/lattice/count_joining", joining=joining, fewest=fewest
-            )
+            for n in self.sets.engine.query_one("encoding/frequency/count_joining", joining=joining, fewest=fewest)
         )
         step = 1
         while low <= places:
@@ -110,11 +104,7 @@ class _Stars:
             "sensitive": list(self.named.values()),
         }
         rows = sets.task.compared or sets.task.rows
-        measured = sets.measures(
-            self.named, sets.task.sensitive, rows, "methods/generalization/lattice/list_open_joining", values
-        )
+        measured = sets.measures(self.named, sets.task.sensitive, rows, "encoding/frequency/list_open_joining", values)
         measures = [statement for _, statement in measured]
-        (fewest,) = sets.engine.query_one(
-            "methods/generalization/lattice/find_fewest_joining", measures=measures, **values
-        )
+        (fewest,) = sets.engine.query_one("encoding/frequency/find_fewest_joining", measures=measures, **values)
         return None if fewest is None else int(fewest)

@@ -56,11 +56,11 @@ def ask_function_script(policy: Policy, wanted: AskFunction) -> str:
         raise PolicyError("Runner and analyst are two roles: the runner reads the table. Give each a name of its own.")
     render, schema = dialect.renderer(), str(function.schema)
     body = render.rendered(
-        "policy/roles/ask_function_body", {"command": _command(wanted), "is_private": policy.is_private}
+        "inquiries/questions/ask_function_body", {"command": _command(wanted), "is_private": policy.is_private}
     )
     types = "text, numeric" if policy.is_private else "text"
     return render.rendered(
-        "policy/roles/create_ask_function",
+        "inquiries/questions/create_ask_function",
         {
             "analyst": Identifier(wanted.analyst),
             "analyst_literal": Text(wanted.analyst),

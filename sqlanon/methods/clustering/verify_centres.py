@@ -93,7 +93,7 @@ def _untrue(engine: Engine, plan: Plan, recoding: Recoding, witness: Relation) -
     if numbers:
         is_rescaled = plan.policy.algorithm.kept_statistic == "variance"
         (rows,) = engine.query_one(
-            "verification/count_untrue_centres", witness=witness, numbers=numbers, is_rescaled=is_rescaled
+            "methods/clustering/count_untrue_centres", witness=witness, numbers=numbers, is_rescaled=is_rescaled
         )
         untrue += int(rows)
     return untrue
@@ -109,7 +109,9 @@ def _count_unequal(engine: Engine, recoding: Recoding, witness: Relation, staged
         for number, shown in enumerate(recoding.shown)
         if shown.show is Show.MEAN
     ]
-    (unequal,) = engine.query_one("verification/count_unequal_spreads", witness=witness, staged=staged, numbers=numbers)
+    (unequal,) = engine.query_one(
+        "methods/clustering/count_unequal_spreads", witness=witness, staged=staged, numbers=numbers
+    )
     return int(unequal)
 
 
@@ -120,12 +122,12 @@ def _count_untrue_categories(
     column, attribute = shown.axis.field.attribute.column, plan.policy.attributes[shown.name]
     values: dict[str, Any] = {"witness": witness}
     if attribute.order is not None:
-        template = "verification/count_untrue_medians"
+        template = "methods/clustering/count_untrue_medians"
         raw, cell = (text_of(engine.render, value, column.kind, column.type) for value in compared)
         order = [RedactedValue(text) for text in attribute.order]
         values |= {"raw": raw, "cell": cell, "order": order, "is_convex": attribute.show is Show.CONVEX_MEDIAN}
     else:
-        template = "verification/count_untrue_modes"
+        template = "methods/clustering/count_untrue_modes"
         raw, cell = (comparable(engine, value, column.kind) for value in compared)
         values |= {"raw": raw, "cell": cell}
     (untrue,) = engine.query_one(template, **values)

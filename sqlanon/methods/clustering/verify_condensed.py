@@ -86,7 +86,7 @@ def check_condensed(
     checks["numbers_rounded"] = Check(unrounded, seen)
     pairs = [(shown, raw) for _, shown, raw in _numbers(engine, drawn)]
     (shown_rows,) = engine.query_one(
-        "verification/count_shown_rows", staged=staged.relation, witness=witness, pairs=pairs
+        "methods/clustering/count_shown_rows", staged=staged.relation, witness=witness, pairs=pairs
     )
     checks["rows_new"] = Check(int(shown_rows), seen)
     workspace.drop(witness, grouped)
@@ -158,7 +158,7 @@ def _measure_spread(
     for place, shown, raw in _numbers(engine, drawn):
         one = drawn.numbers[place]
         astray, *extent = engine.query_one(
-            "verification/count_strayed",
+            "methods/clustering/count_strayed",
             witness=witness,
             staged=grouped,
             group=group,
@@ -196,7 +196,7 @@ def count_off_grid(
     if not FINEST * deviation <= float(grid.value) <= coarsest:
         return None
     return int(
-        engine.query_one("verification/count_unrounded", staged=staged, shown=shown, grid=grid, offset=offset)[0]
+        engine.query_one("methods/clustering/count_unrounded", staged=staged, shown=shown, grid=grid, offset=offset)[0]
     )
 
 

@@ -179,7 +179,7 @@ class _Specialization:
         """All rows in one class, at the roots."""
         words = self.coded.word_columns
         self.engine.run(
-            "methods/generalization/specialization/create_rows",
+            "encoding/create_weighted_rows",
             specialized=self.rows,
             rows=rows,
             words=words,
@@ -243,7 +243,7 @@ class _Specialization:
         keys, base = WholeKeys((), 2), FrequencySet(self.rows, (), self.task.rows)
         sets = FrequencySets(self.engine, self.workspace, self.coded, self.task, keys, base)
         failing, _ = self.engine.query_one(
-            "methods/generalization/lattice/count_failing", **sets.values_of_checks((), parts, self.task.sensitive)
+            "encoding/frequency/count_failing", **sets.values_of_checks((), parts, self.task.sensitive)
         )
         return not failing
 

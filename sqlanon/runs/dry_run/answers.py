@@ -211,7 +211,7 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     "releases/rules/count_segments": lambda answers, _: [(n, 3) for n, _a in enumerate(answers.plan.quasi_identifiers)],
     "releases/rules/measure_depth": lambda *_: [(2,)],
     "encoding/find_quantile": lambda answers, _: [(len(answers.script.steps),)],  # each greater than the one before
-    "encoding/count_unique": lambda answers, s: [
+    "measures/count_unique": lambda answers, s: [
         (number, 0, 0, answers.plan.rows, VALUES) for number in range(s.text.count("AS number"))
     ],
     "measures/masking/measure_ranges": _ranges_of_numbers,
@@ -219,8 +219,8 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     "methods/clustering/search/count_strata": lambda answers, _: [(1, answers.plan.rows)],
     "measures/masking/count_changes": lambda *_: [],
     "measures/masking/compare_contingency_tables": _sizes_of_columns,
-    "encoding/measure_classes": lambda answers, _: [(answers.plan.rows, 1)],
-    "encoding/estimate_classes": lambda answers, _: [(answers.plan.rows, True, 1)],
+    "measures/measure_classes": lambda answers, _: [(answers.plan.rows, 1)],
+    "measures/estimate_classes": lambda answers, _: [(answers.plan.rows, True, 1)],
     "count_rows": lambda answers, _: [(answers.plan.rows - answers.omitted,)],
     "methods/partitioning/gain/decide/count_classes": lambda *_: [(3,)],
     "methods/partitioning/gain/decide/count_nodes": _gain_nodes,
@@ -241,7 +241,7 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     "methods/generalization/lattice/count_class_sizes": _class_sizes,
     "methods/generalization/lattice/count_failing_sizes": lambda answers, _: [(1, 1)] * _suppressed(answers),
     "methods/generalization/lattice/count_group_sizes": _group_sizes,
-    "methods/generalization/lattice/count_sizes": lambda answers, _: [(answers.plan.rows, 1, 0, 0)],
+    "encoding/frequency/count_sizes": lambda answers, _: [(answers.plan.rows, 1, 0, 0)],
     "methods/generalization/lattice/count_sizes_each": lambda answers, s: [
         (node, answers.plan.rows, 1, 0, 0, VALUES) for node in stacked(s)
     ],
@@ -254,10 +254,10 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
         (node, _suppressed(answers), VALUES) for node in stacked(s)
     ],
     "methods/generalization/lattice/list_candidates": _candidate,
-    "methods/generalization/lattice/count_failing": lambda answers, _: [(_suppressed(answers), 0)],
-    "methods/generalization/lattice/count_small": lambda answers, _: [(_suppressed(answers),)],
-    "methods/generalization/lattice/measure_marginal": _marginal,
-    "methods/generalization/lattice/sum_failing": lambda answers, _: [(_suppressed(answers), 0, _suppressed(answers))],
+    "encoding/frequency/count_failing": lambda answers, _: [(_suppressed(answers), 0)],
+    "encoding/frequency/count_small": lambda answers, _: [(_suppressed(answers),)],
+    "encoding/frequency/measure_marginal": _marginal,
+    "encoding/frequency/sum_failing": lambda answers, _: [(_suppressed(answers), 0, _suppressed(answers))],
     "models/": lambda *_: [(0, 0.0, False)],
     "algorithms/tree/decide/count_nodes": _count_nodes,
     "encoding/measure_axes": _axes,
@@ -280,7 +280,7 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     "measures/workload/measure_information": lambda answers, _: [(1, answers.plan.rows, 0)],
     "measures/workload/measure_span": lambda *_: [(0.0, 1.0)],
     "measures/workload/measure_squares": lambda answers, _: [(answers.plan.rows, 0, 0, 0)],
-    "verification/measure_disclosure": lambda *_: [(0, 0, None, *[0] * len(THRESHOLDS))],
+    "measures/measure_disclosure": lambda *_: [(0, 0, None, *[0] * len(THRESHOLDS))],
     "verification/measure_matching": _measured_classes,
     "verification/measure_matching_values": _measured_classes,
     "verification/measure_avs": _measured_classes,

@@ -74,7 +74,7 @@ def publish_companion(engine: Engine, staged: Relation, release: Relation, kind:
         raise ConflictError(f"{companion} was altered meanwhile; nothing was published. Run again.")
     engine.run("work/publish/delete_rows", table=companion)
     engine.run("work/publish/insert_rows", table=companion, staging=staged)
-    (differing,) = engine.query_one("methods/clustering/gathering/compare_tables", one=companion, other=staged)
+    (differing,) = engine.query_one("work/publish/compare_tables", one=companion, other=staged)
     if differing:
         raise ConflictError(f"Triggers or rules of {companion} alter its rows; nothing was published.")
     engine.run("work/publish/drop_table", table=staged)

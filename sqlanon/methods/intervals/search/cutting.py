@@ -64,7 +64,7 @@ class CutRows:
         """Put all rows into one class."""
         words, self.last = self.coded.word_columns, 1
         self.engine.run(
-            "methods/generalization/specialization/create_rows",
+            "encoding/create_weighted_rows",
             specialized=self.table,
             rows=rows,
             words=words,
@@ -95,7 +95,7 @@ class CutRows:
         base = FrequencySet(self.table, (), self.task.rows)
         sets = FrequencySets(self.engine, self.workspace, self.coded, self.task, WholeKeys((), keys), base)
         failing, _ = self.engine.query_one(
-            "methods/generalization/lattice/count_failing", **sets.values_of_checks((), parts, self.task.sensitive)
+            "encoding/frequency/count_failing", **sets.values_of_checks((), parts, self.task.sensitive)
         )
         return not failing
 
@@ -105,5 +105,5 @@ class CutRows:
 
 def create_points(engine: Engine, points: Relation, rows: Relation, axes: Sequence[Axis], most: int) -> None:
     """Create the table of the places where columns may be cut, at most so many of each: `(attribute, code)`."""
-    engine.run("methods/intervals/create_points", points=points, rows=rows, axes=axes, most=most)
+    engine.run("encoding/create_points", points=points, rows=rows, axes=axes, most=most)
     engine.analyze(points)

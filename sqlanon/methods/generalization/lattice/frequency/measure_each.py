@@ -100,7 +100,7 @@ class NodeMeasurer:
     def _by_models(self, nodes: Sequence[Node], stacked: Stacked) -> dict[int, NodeMeasures]:
         sets, failing = self.sets, self._new_table("failing")
         values_of_checks = checks_of_each(sets, stacked)
-        sets.engine.run("methods/generalization/lattice/create_failing", failing=failing, **values_of_checks)
+        sets.engine.run("encoding/frequency/create_failing", failing=failing, **values_of_checks)
         return self._by_failing(nodes, stacked, failing, values_of_checks["keys"])
 
     def _moved(self, unlimited: FrequencySets, node: Node) -> NodeMeasures:
