@@ -20,7 +20,7 @@ SMOKE := tests/engines/test_adapters.py tests/test_catalog.py \
   tests/cli/test_run.py::test_a_run_prints_one_object_with_every_documented_key \
   tests/cli/test_run.py::test_init_writes_a_policy_that_runs \
   tests/cli/test_run.py::test_wrong_policies_end_with_2_and_the_remedy \
-  tests/cli/test_lattice.py::test_the_summary_tells_levels_score_and_proof \
+  tests/methods/generalization/test_lattice_command.py::test_the_summary_tells_levels_score_and_proof \
   tests/cli/test_jobs.py::test_a_job_from_freezing_to_a_violation
 
 .PHONY: demo test test-lowest lint pictures clean

@@ -21,19 +21,19 @@ from sqlanon.policy.loading import build_policy
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
 from sqlanon.work.journal import Observer
-from tests.federation.support import NAMES
-from tests.federation.threads import Room, sites_of
-from tests.federation.threads import release as release_together
 from tests.hiding_support import hide, hiding_policy
+from tests.inquiries.questions.test_asking import COLUMNS as ASKED_COLUMNS
+from tests.inquiries.questions.test_asking import ROWS as ASKED_ROWS
+from tests.inquiries.questions.test_asking import policy_of as asked_policy
 from tests.jobs_support import ROLES as JOB_ROLES
 from tests.jobs_support import carry_out, frozen, simple
-from tests.output.test_asking import COLUMNS as ASKED_COLUMNS
-from tests.output.test_asking import ROWS as ASKED_ROWS
-from tests.output.test_asking import policy_of as asked_policy
+from tests.methods.differential_privacy.test_private import ATTRIBUTES, COLUMNS, rows_of
+from tests.methods.generalization.federation.support import NAMES
+from tests.methods.generalization.federation.threads import Room, sites_of
+from tests.methods.generalization.federation.threads import release as release_together
 from tests.private_support import draw, private_policy
 from tests.randomize_support import randomize, randomized_policy
 from tests.run_support import OPTIONS, Database, anonymize
-from tests.test_private import ATTRIBUTES, COLUMNS, rows_of
 from tests.test_resuming import policy_of_search, resumed, stopped
 
 PEOPLE = {"q": "INTEGER", "id": "INTEGER"}

@@ -19,7 +19,7 @@ from sqlanon.runs import applying
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
 from sqlanon.work.journal import Observer
-from tests.mondrian_oracle import Attribute
+from tests.methods.partitioning.mondrian_oracle import Attribute
 from tests.run_support import OPTIONS, Database, Row, anonymize
 
 

@@ -75,6 +75,23 @@ def test_modules_import_each_other_in_no_circle() -> None:
     assert len(list(TopologicalSorter(graph).static_order())) >= len(graph)
 
 
+def room_of(module: str) -> str | None:
+    """The method that a module belongs to; None for one of the core."""
+    parts = module.split(".")
+    return parts[2] if len(parts) > 2 and parts[1] == "methods" else None
+
+
+def test_nobody_imports_a_method_but_itself() -> None:
+    """The registry (`support.methods`) loads them by name; what two methods need is core."""
+    wrong = [
+        (module, name)
+        for module, tree in modules().items()
+        for name in imported(tree, everywhere=True)
+        if room_of(name) is not None and room_of(name) != room_of(module)
+    ]
+    assert wrong == []
+
+
 NAMING_ENGINES = {
     "sqlanon.catalog.migrating": "columns of past migrations have the types that they were made with",
     "sqlanon.api.demo": "the demonstration is a DuckDB file",
@@ -121,4 +138,4 @@ def test_algorithms_are_told_apart_in_their_folders_only() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
         if classes & {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
     }
-    assert {module for module in asking if not module.startswith(("sqlanon.algorithms.", "sqlanon.policy."))} == set()
+    assert {module for module in asking if not module.startswith(("sqlanon.algorithms.", "sqlanon.methods."))} == set()

@@ -26,8 +26,8 @@ from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import Workspace, release_lock
 from tests.conftest import ENGINES
-from tests.federation.sites import Sites
 from tests.gates_support import GATES, PEOPLE, ROWS, WAYS, Ready, Way
+from tests.methods.generalization.federation.sites import Sites
 from tests.patience import PATIENCE, wait_until
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 from tests.test_architecture import PROGRAM

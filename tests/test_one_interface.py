@@ -23,10 +23,10 @@ from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
 from tests.cli.support import call
 from tests.hiding_support import hiding_policy
+from tests.methods.differential_privacy.test_private import ATTRIBUTES, COLUMNS, rows_of
 from tests.private_support import private_policy
 from tests.randomize_support import randomized_policy
 from tests.run_support import OPTIONS, Database, open_database
-from tests.test_private import ATTRIBUTES, COLUMNS, rows_of
 
 PEOPLE = {"q": "INTEGER", "id": "INTEGER"}
 ROLES = {"q": "quasi-identifier", "id": "insensitive"}

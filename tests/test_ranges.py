@@ -22,7 +22,7 @@ from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
 from tests.cli.support import call, only_object
 from tests.jobs_support import carry_out, frozen
-from tests.mondrian_oracle import FLAVOURS, Attribute
+from tests.methods.partitioning.mondrian_oracle import FLAVOURS, Attribute
 from tests.random_cases import many
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, Row, anonymize

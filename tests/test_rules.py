@@ -19,7 +19,7 @@ from sqlanon.releases.rules.box_labels import _Temporary
 from sqlanon.releases.rules.build_rules import require_partition
 from sqlanon.releases.rules.store_rules import NAMES, RuleTables, StoredRules
 from sqlanon.sql import Relation
-from tests.mondrian_oracle import FLAVOURS, Attribute, order_of, satisfies
+from tests.methods.partitioning.mondrian_oracle import FLAVOURS, Attribute, order_of, satisfies
 from tests.random_cases import many
 from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, apply, classes, coded, listed, opened, recoded
 from tests.run_support import Database, Row, anonymize

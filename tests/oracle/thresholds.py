@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import currently_in_test_context, note
 from hypothesis import strategies as st
 
-from tests.mondrian_oracle import FLAVOURS, Attribute, satisfies, splittable
+from tests.methods.partitioning.mondrian_oracle import FLAVOURS, Attribute, satisfies, splittable
 from tests.run_support import Row
 
 ORDERED = Attribute("INTEGER", tuple(range(30)))
