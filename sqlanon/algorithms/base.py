@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -94,15 +94,6 @@ class Algorithm(ABC, Generic[Decision]):
         Raises PolicyError where its rules are not decided by it: those of trees and cuts are applied to rows.
         """
         raise PolicyError(f"The rules of {self.parameters.name} are applied to rows, and not searched by.")
-
-    def height_problems(
-        self,
-        policy: Policy,  # noqa: ARG002
-        heights: Mapping[str, int],  # noqa: ARG002
-        warnings: list[str],  # noqa: ARG002
-    ) -> Iterator[str]:
-        """Say why the algorithm can't search hierarchies of these heights, by attribute; add warnings of a long search."""
-        return iter(())
 
     @abstractmethod
     def search(self, request: SearchRequest) -> Decision:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import BaseModel
 
 from sqlanon.policy.attributes import AttributeSection, Hierarchy, Show
 from sqlanon.policy.part import Part
+
+if TYPE_CHECKING:
+    from sqlanon.policy.grammar import Policy
 
 
 class Recodes(StrEnum):
@@ -120,6 +123,15 @@ class AlgorithmParameters(Part):
 
     def step_problems(self, steps: Mapping[str, int]) -> Iterator[str]:  # noqa: ARG002
         """Say when the search can't take so many steps up the hierarchies of quasi-identifiers, `*` being the last."""
+        yield from ()
+
+    def height_problems(
+        self,
+        policy: Policy,  # noqa: ARG002
+        heights: Mapping[str, int],  # noqa: ARG002
+        warnings: list[str],  # noqa: ARG002
+    ) -> Iterator[str]:
+        """Say when the search can't take hierarchies of these heights, by attribute; add warnings of a long search."""
         yield from ()
 
     @property

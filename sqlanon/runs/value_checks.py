@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from sqlanon.algorithms import algorithm_of
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import AccessError, PolicyError
@@ -80,7 +79,7 @@ class ValueChecks:
         yield from _member_problems(subject, engine, source, limits)
         yield from search_problems(subject, engine, source, limits, hierarchies)
         heights = {name: one.height for name, one in hierarchies.items()}
-        yield from algorithm_of(subject.policy.algorithm).height_problems(subject.policy, heights, self.warnings)
+        yield from subject.policy.algorithm.height_problems(subject.policy, heights, self.warnings)
 
     def _tell(self, engine: Engine, column: Column, spec: Hierarchy, values: Relation) -> None:
         if self.tell_missing is None or spec.kind not in ("csv", "mapping"):

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from sqlanon.methods.differential_privacy.join_trees import is_tree
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
+from sqlanon.policy.differential_privacy import DifferentialPrivacy as DifferentialPrivacy
 from sqlanon.policy.part import Whole, broken
 
 MOST_CELLS = 10_000_000  # which are drawn one by one

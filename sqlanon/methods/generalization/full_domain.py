@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
 from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.encoding.distinct_tuples import OFTEN_READ_SHARE
-from sqlanon.errors import PolicyError
 from sqlanon.methods.generalization.lattice import search as lattice_search
-from sqlanon.methods.generalization.lattice.options import full_domain, lattice_within, node_of, require_affordable
+from sqlanon.methods.generalization.lattice.options import full_domain, node_of
 from sqlanon.methods.generalization.lattice.remainder import recode_in_passes
-from sqlanon.policy import AlgorithmParameters, Policy
+from sqlanon.policy import AlgorithmParameters
 from sqlanon.releases.generalized import Levels
 from sqlanon.releases.recoding import Generalization, recode_node
 from sqlanon.releases.rules.store_rules import StoredRules
@@ -27,18 +25,6 @@ class FullDomainGeneralization(Algorithm[Generalization]):
 
     def by_rules(self, stored: StoredRules) -> StoredLevels:
         return StoredLevels(self.parameters, stored)
-
-    def height_problems(self, policy: Policy, heights: Mapping[str, int], warnings: list[str]) -> Iterator[str]:
-        algorithm = full_domain(policy)
-        if algorithm.suppresses_attributes:
-            heights = dict.fromkeys(heights, 1)
-        if problems := list(algorithm.limit_problems(heights)):
-            yield from problems
-            return
-        try:
-            require_affordable(lattice_within(algorithm, heights), policy, SearchOptions())
-        except PolicyError as refusal:
-            warnings.append(f"A run would be refused: {refusal}")
 
     def search(self, request: SearchRequest) -> Generalization:
         return lattice_search.search(lattice_search.lattice_problem(request), request.policy, request.options)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, JsonValue, PlainSerializer, WrapValidator, model_validator
 from pydantic_core import PydanticKnownError
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
+from sqlanon.errors import PolicyError
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
 from sqlanon.policy.document import path_text
 from sqlanon.policy.part import Number, Whole, broken
 from sqlanon.support.plugins import QUALITIES, find_plugins, load_plugin
 from sqlanon.support.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from sqlanon.policy import Policy
 
 _LEVELS = "Every column is shown at one level of its hierarchy. "
 Quality = Literal["loss", "precision", "discernibility", "aecs", "entropy", "entropy-arx", "height", "kl-divergence"]
@@ -82,6 +86,20 @@ class _FullDomain(AlgorithmParameters):
     recoding: Literal["full-domain", "attribute-suppression"] = "full-domain"
     """`full-domain` shows a quasi-identifier at any level of its hierarchy; `attribute-suppression` as it is (level 0)
     or as `*` (level 1), with nothing between."""
+
+    def height_problems(self, policy: Policy, heights: Mapping[str, int], warnings: list[str]) -> Iterator[str]:
+        from sqlanon.algorithms.search_options import SearchOptions
+        from sqlanon.methods.generalization.lattice.options import full_domain, lattice_within, require_affordable
+
+        if self.suppresses_attributes:
+            heights = dict.fromkeys(heights, 1)
+        if problems := list(self.limit_problems(heights)):
+            yield from problems
+            return
+        try:
+            require_affordable(lattice_within(full_domain(policy), heights), policy, SearchOptions())
+        except PolicyError as refusal:
+            warnings.append(f"A run would be refused: {refusal}")
 
     def limit_problems(self, heights: Mapping[str, int]) -> Iterator[str]:
         """Say which limits are beyond the levels that hierarchies have on a table: `heights` has the topmost ones."""

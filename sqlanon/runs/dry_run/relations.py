@@ -14,7 +14,7 @@ _CREATED = re.compile(
 )
 _DROPPED = re.compile(rf"^DROP (?:TABLE|VIEW) (?:IF EXISTS )?\s*({_NAME}(?:,\s*{_NAME})*)", re.MULTILINE)
 _RENAMED = re.compile(rf"ALTER TABLE ({_NAME}) RENAME TO ({_NAME})")
-_QUESTIONS = ("publish/describe_", "publish/find_", "publish/list_")
+_QUESTIONS = ("work/publish/describe_", "work/publish/find_", "work/publish/list_")
 _MADE = -1  # stands for the oid of whatever is made
 
 
