@@ -193,6 +193,8 @@ def test_readers_see_no_rows_that_are_not_tested(dbt: Any, postgres_url: str, tm
                 assert made.exit_code == 0, made.output
             (project / "profiles.yml").write_text(profile(postgres_url, "own"))
             assert failed(built(dbt, project)) == set()
+            staged = database.sql("SELECT schemaname, tablename FROM pg_tables WHERE tablename LIKE '%\\_staged'")
+            assert sorted(staged) == [("public_staging", "other_staged"), ("public_staging", "own_staged")]
             database.sql("SET ROLE reader_of_dbt")
             for model in ("own", "other"):
                 assert database.sql(f"SELECT count(*) FROM public.{model}") == [(60,)]
