@@ -8,9 +8,7 @@ import socket
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import psycopg
 import pytest
 
@@ -93,31 +91,6 @@ def test_an_interrupt_does_not_wait_until_a_file_is_open() -> None:
         open_in_thread(slow, lambda _: closed.set())
     may_end.set()
     wait_until(closed.is_set)
-
-
-def test_an_interrupt_ends_a_command_that_opens_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file with a long log takes DuckDB long to open; 130 is the exit code, and not only when it is open."""
-    opening, may_end, was_open = threading.Event(), threading.Event(), threading.Event()
-    file, opened, threads = tmp_path / "clinic.duckdb", duckdb.connect, list[threading.Thread]()
-    opened(file).close()
-
-    def slow(*given: Any, **named: Any) -> duckdb.DuckDBPyConnection:
-        threads.append(threading.current_thread())
-        opening.set()
-        may_end.wait(2)
-        was_open.set()
-        return opened(*given, **named)
-
-    monkeypatch.setattr(duckdb, "connect", slow)
-    main = threading.main_thread().ident
-    assert main is not None
-    threading.Thread(target=lambda: opening.wait(PATIENCE) and signal.pthread_kill(main, signal.SIGINT)).start()
-    done = call("runs", "--url", f"duckdb:///{file}")
-    assert (done.exit_code, "Interrupted" in done.stderr, was_open.is_set()) == (130, True, False)
-    may_end.set()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert was_open.is_set()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
