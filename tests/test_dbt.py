@@ -181,18 +181,25 @@ def test_a_model_of_the_project_is_read_by_ref(dbt: Any, database_url: str, tmp_
 def test_readers_see_no_rows_that_are_not_tested(dbt: Any, postgres_url: str, tmp_path: Path) -> None:
     """Default privileges let a reader read all new tables; rows on their way are in a schema that he can't use."""
     project = tmp_path / "project"
+    suppress = ("--on-violation", "suppress", "--budget", "0.9")
     with open_database(postgres_url) as database:
         name = database.create(COLUMNS, table(4, 60))
         run = anonymize(database.policy(name, ROLES, privacy=PLAIN)).run
         database.sql("CREATE ROLE reader_of_dbt; ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO reader_of_dbt")
         try:
-            made = call("export", run, "--as", "dbt", "--name", "own", "-o", project, "--url", postgres_url)
-            assert made.exit_code == 0, made.output
+            for model, choice in (("own", ()), ("other", suppress)):
+                export = ("export", run, "--as", "dbt", "--name", model, "-o", project, "--url", postgres_url)
+                made = call(*export, *choice)
+                assert made.exit_code == 0, made.output
             (project / "profiles.yml").write_text(profile(postgres_url, "own"))
-            built(dbt, project)
+            assert failed(built(dbt, project)) == set()
+            staged = database.sql("SELECT schemaname, tablename FROM pg_tables WHERE tablename LIKE '%\\_staged'")
+            assert sorted(staged) == [("public_staging", "other_staged"), ("public_staging", "own_staged")]
             database.sql("SET ROLE reader_of_dbt")
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                database.sql("SELECT count(*) FROM public_staging.own_staged")
+            for model in ("own", "other"):
+                assert database.sql(f"SELECT count(*) FROM public.{model}") == [(60,)]
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    database.sql(f"SELECT count(*) FROM public_staging.{model}_staged")
         finally:
             database.sql("RESET ROLE")
             database.sql("DROP OWNED BY reader_of_dbt; DROP ROLE reader_of_dbt")

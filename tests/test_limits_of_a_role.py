@@ -6,6 +6,8 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from sqlanon.errors import AccessError, ConflictError, EngineError
 from sqlanon.sql import Relation, Statement
 from tests.cli.support import call, make_patients, write_policy
 from tests.jobs_support import carry_out, frozen, simple
+from tests.patience import wait_until
 from tests.postgres_server import PostgresServer, find_binaries, restart, start
 from tests.run_support import open_database
 
@@ -105,25 +108,60 @@ def test_publishing_waits_no_longer_than_the_role_may(postgres_url: str) -> None
         reader.sql("ROLLBACK")
 
 
-def test_a_job_waits_no_longer_than_the_role_may(postgres_url: str) -> None:
-    """A job's procedure waits for whoever locks its source: half a minute, or less if a limit says so."""
-    with open_database(postgres_url) as database, open_database(postgres_url) as holder:
+@pytest.mark.parametrize(
+    ("ending", "mode"), [("", "ACCESS EXCLUSIVE"), ("_r", "ACCESS EXCLUSIVE"), ("_r", "SHARE ROW EXCLUSIVE")]
+)
+def test_a_job_waits_no_longer_than_the_role_may(postgres_url: str, ending: str, mode: str) -> None:
+    """A job's procedure waits for whoever locks its source or its release: half a minute, or less if a limit says so.
+
+    Who waits too, who only reads, and who locks another table did not end the job.
+    """
+    with open_database(postgres_url) as database, open_database(postgres_url) as holder, ExitStack() as others:
         name, run = simple(database)
         frozen(database, run)
         limited(postgres_url, lock_timeout="200")
+        holder.sql("CREATE TABLE unrelated (n INTEGER)")
         holder.sql("BEGIN")
-        holder.sql(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
+        holder.sql(f"LOCK TABLE {name}{ending} IN {mode} MODE")
+        holder.sql("LOCK TABLE unrelated")
+        if mode == "SHARE ROW EXCLUSIVE":
+            reader = others.enter_context(psycopg.connect(postgres_url))
+            reader.execute(f"LOCK TABLE {name}{ending} IN ACCESS SHARE MODE")
+        waiter = others.enter_context(psycopg.connect(postgres_url, options="-c lock_timeout=20s"))
+        waiting = others.enter_context(ThreadPoolExecutor()).submit(
+            waiter.execute, f"LOCK TABLE {name}{ending} IN ACCESS EXCLUSIVE MODE"
+        )
+        wait_until(lambda: database.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(1,)])
         began = time.monotonic()
         with pytest.raises((EngineError, ConflictError)):
             carry_out(database)
         assert time.monotonic() - began < 10
         ((pid,),) = holder.sql("SELECT pg_backend_pid()")
-        told = f"public.{name} is locked by process {pid} of role postgres"
         shown = call("job", "show", "nightly", "--url", postgres_url)
-        assert (shown.exit_code, told in " ".join(shown.stdout.split())) == (0, True), shown.stdout
-        assert "in mode AccessExclusiveLock" in shown.stdout
+        told = " ".join(shown.stdout.split())
+        assert shown.exit_code == 0, shown.stdout
+        assert f"public.{name}{ending} is locked by process {pid} of role postgres" in told
+        assert f"in mode {mode.title().replace(' ', '')}Lock" in told
+        assert (told.count("is locked by"), "unrelated" in told) == (1, False)
+        waiter.cancel()
+        with pytest.raises(psycopg.OperationalError):
+            waiting.result()
         holder.sql("ROLLBACK")
+        others.close()
         assert carry_out(database)["published"]
+
+
+def test_a_run_names_who_locks_its_source(postgres_url: str, tmp_path: Path) -> None:
+    make_patients(postgres_url)
+    path = write_policy(tmp_path, postgres_url)
+    with open_database(postgres_url) as holder:
+        holder.sql("BEGIN")
+        holder.sql("LOCK TABLE patients IN ACCESS EXCLUSIVE MODE")
+        limited(postgres_url, lock_timeout="200")
+        ((pid,),) = holder.sql("SELECT pg_backend_pid()")
+        refused = call("run", path)
+        assert (refused.exit_code, f"public.patients is locked by process {pid}" in refused.stderr) == (1, True)
+        holder.sql("ROLLBACK")
 
 
 def test_a_call_leaves_the_limits_of_its_session(postgres_url: str) -> None:

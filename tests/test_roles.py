@@ -159,20 +159,23 @@ def test_a_private_run_needs_no_more_than_the_grants(place: Place) -> None:
         assert _allowed(runner, 'SELECT "Disease" FROM people."The patients"') == []
 
 
-def test_the_script_holds_as_a_whole_or_not_at_all(place: Place) -> None:
-    """Its end, the release's, fails where the source is missing; the roles and the catalog of its beginning go too.
+@pytest.mark.parametrize("lacking", ["people.nobody", "cron", None])
+def test_the_script_holds_as_a_whole_or_not_at_all(place: Place, lacking: str | None) -> None:
+    """Where the source is missing, or at its very end the schema of pg_cron, all that it made before goes too.
 
     psql sends it statement by statement: what is sent at once is one transaction anyway.
     """
-    missing = {"source": {"url": place.postgres_url, "table": "people.nobody"}}
-    script, binaries = grant_script(place.policy("postgres", **missing), place.roles), find_binaries()
+    table = "people.nobody" if lacking == "people.nobody" else 'people."The patients"'
+    policy = place.policy("postgres", source={"url": place.postgres_url, "table": table})
+    script, binaries = grant_script(policy, place.roles, pg_cron=lacking == "cron"), find_binaries()
     assert binaries is not None
     psql = [binaries / "psql", "-X", "-d", place.postgres_url, "-f", "-"]
     done = subprocess.run(psql, input=script, capture_output=True, text=True, check=False)
-    assert "people.nobody" in done.stderr
-    schemas = "SELECT nspname FROM pg_namespace WHERE nspname IN ('sqlanon', 'released')"
-    roles = "SELECT rolname FROM pg_roles WHERE rolname IN (?, ?)"
-    assert place.owner.sql(schemas) + place.owner.sql(roles, [place.roles.runner, place.roles.reader]) == []
+    assert ("ERROR" in done.stderr, (lacking or "") in done.stderr) == (lacking is not None, True)
+    schemas = place.owner.sql("SELECT nspname FROM pg_namespace WHERE nspname IN ('sqlanon', 'released')")
+    both = [place.roles.runner, place.roles.reader]
+    roles = place.owner.sql("SELECT rolname FROM pg_roles WHERE rolname IN (?, ?)", both)
+    assert (len(schemas), len(roles)) == ((2, 2) if lacking is None else (0, 0))
 
 
 def test_no_role_can_do_more(place: Place) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -136,6 +137,25 @@ def test_rows_are_replaced_where_something_would_be_lost(
         assert ["VACUUM (ANALYZE) " in note for note in done["notes"]] == [True]
         assert identity(database, name) == old
         assert_nothing_is_left(database)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_who_calls_the_procedure_is_offered_vacuum_where_rows_were_replaced(postgres_url: str, kept: bool) -> None:
+    with open_database(postgres_url) as database, psycopg.connect(postgres_url, autocommit=True) as caller:
+        name, run = simple(database)
+        frozen(database, run)
+        if kept:
+            database.sql(HOLDING["a view"].format(release=f"{name}_r"))
+        told: list[str] = []
+        caller.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        caller.execute("CALL sqlanon.job_nightly()")
+        offered = [found.group() for one in told if (found := re.search(r"VACUUM \(ANALYZE\) [^;]+;", one))]
+        assert [name in one for one in offered] == [True] * kept, told
+        for statement in offered:
+            caller.execute(statement.encode())
+        dead = f"SELECT n_dead_tup FROM pg_stat_all_tables WHERE relid = '{name}_r'::regclass"
+        wait_until(lambda: database.sql(dead) == [(0,)])
+        assert (carry_out(database)["notes"] == []) is not kept
 
 
 @pytest.mark.variants(1)

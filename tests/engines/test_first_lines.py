@@ -285,5 +285,31 @@ def test_a_header_is_said_of_files_of_text_alone(tmp_path: Path, database_url: s
     refused = call(name, database_url, "people", *rest)
     assert (refused.exit_code, "leave header out" in refused.stderr) == (2, True)
     (tmp_path / "policy.yml").write_text(json.dumps(policy_of(tmp_path)))
-    refused = call(command, tmp_path / "policy.yml", flag)
-    assert (refused.exit_code, "--header" in refused.stderr) == (2, True)
+    second = [flag.replace("header", f"{SECOND[command]}header")] if command in SECOND else []
+    for given in (flag, *second):
+        refused = call(command, tmp_path / "policy.yml", given)
+        assert (refused.exit_code, "all itself" in refused.stderr) == (2, True), given
+
+
+@pytest.mark.parametrize("command", SECOND)
+@pytest.mark.parametrize("flag", ["--header", "--no-header"])
+def test_the_second_file_is_one_of_text_too(tmp_path: Path, database_url: str, command: str, flag: str) -> None:
+    text, parquet = file_of(tmp_path, "a,b\n1,2\n1,2\n"), tmp_path / "people.parquet"
+    with DuckDBEngine.connect("duckdb:///:memory:", OPTIONS) as engine:
+        engine.execute(Statement("test", f"COPY (SELECT 1 AS a, 2 AS b FROM range(2)) TO '{parquet}'"))
+    with connect(database_url, create=True) as engine:
+        engine.execute(Statement("test", "CREATE TABLE people AS SELECT 1 AS a, 2 AS b"))
+    named = [one.format("a", file=parquet) for one in COLUMNS[command]]
+    second = flag.replace("header", f"{SECOND[command]}header")
+    refused = call(command, text, *named, second)
+    assert (refused.exit_code, "header can't be said of" in refused.stderr) == (2, True)
+    named = [one.format("a", file="people") for one in COLUMNS[command]]
+    refused = call(command, database_url, "people", *named, second)
+    assert (refused.exit_code, "leave header out" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("flag", ["--header", "--no-header"])
+def test_a_record_says_itself_what_its_files_hold(tmp_path: Path, flag: str) -> None:
+    (tmp_path / "record.json").write_text("{}")
+    refused = call("verify", "--record", tmp_path / "record.json", flag)
+    assert (refused.exit_code, "leave --header out" in refused.stderr) == (2, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import json
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -22,6 +23,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.plan.connecting import read_to_draft
 from sqlanon.policy.loading import build_policy, load_policy, parse_source
 from sqlanon.sql import Relation, Statement
+from tests.cli.support import call
 from tests.random_cases import many
 from tests.run_support import OPTIONS, run
 
@@ -186,6 +188,76 @@ def test_what_would_make_more_of_a_text_is_said_and_drafted_where_it_is_the_only
     shown = {key: value for key, value in reading.options.given().items() if key not in ("delimiter", "header")}
     assert shown == drafted
     assert (reading.columns[1].type == "VARCHAR") == (not drafted)
+
+
+NAMED_DAYS = (
+    *("%d-%b-%Y", "%d %b %Y", "%d. %b %Y", "%b %d, %Y", "%b %d %Y", "%Y-%b-%d", "%Y %b %d"),
+    *("%d-%B-%Y", "%d %B %Y", "%d. %B %Y", "%B %d, %Y", "%B %d %Y", "%Y-%B-%d", "%Y %B %d"),
+    *("%d-%b-%y", "%d %b %y", "%d%b%Y"),
+    *("%a, %d %b %Y", "%a, %b %d, %Y", "%A, %d %B %Y", "%A, %B %d, %Y"),
+)
+NAMED_MOMENTS = ("%d %b %Y %H:%M", "%d %b %Y %H:%M:%S", "%a, %d %b %Y %H:%M:%S %z")
+MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m.%Y", "%m-%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y", "%Y-%b")
+WEEKS = ("%G-W%V", "%G-W%V-%u")
+
+
+def test_names_months_and_weeks_are_said_in_every_usual_form(memory: DuckDBEngine, tmp_path: Path) -> None:
+    """By the formats they are read: a month is its first day, a week its Monday."""
+    moments = [datetime.datetime(2020, 2, 13, 9, 5, 7, tzinfo=UTC), datetime.datetime(2021, 10, 24, 23, 59, tzinfo=UTC)]
+    formats = (*NAMED_DAYS, *NAMED_MOMENTS, *MONTHS, *WEEKS)
+    lines = [range(len(formats)), *([moment.strftime(form) for form in formats] for moment in moments)]
+    (tmp_path / "c.csv").write_text(
+        "".join(";".join(f"x{it}" if line is lines[0] else str(it) for it in line) + "\n" for line in lines)
+    )
+    told = {form: one.hint or "" for form, one in zip(formats, read(memory, tmp_path / "c.csv").columns, strict=True)}
+    assert [form for form, hint in told.items() if f"fit the dates {form}: source.dates reads" not in hint] == []
+    days = [moment.date() for moment in moments]
+    for form in (*NAMED_DAYS, *MONTHS, *WEEKS):
+        path = write(tmp_path / "one.csv", [moment.strftime(form) for moment in moments])
+        first = [day.replace(day=1) for day in days] if form in MONTHS else days
+        if form == "%G-W%V":
+            first = [day - datetime.timedelta(day.weekday()) for day in days]
+        assert values(memory, read(memory, path, dates=(form,))) == first, form
+
+
+@pytest.mark.parametrize("odd", ["soon", "2020-Q5", "Q1"])
+def test_quarters_and_days_of_the_week_are_said_where_all_values_are_such(
+    memory: DuckDBEngine, tmp_path: Path, odd: str
+) -> None:
+    for kind, usual in (("quarters", "2020-Q1"), ("days of the week", "Monday")):
+        (tmp_path / "c.csv").write_text("who;x\n" + f"p;{usual}\n" * 2_100)
+        assert f"its values are {kind}" in (read(memory, tmp_path / "c.csv").columns[1].hint or "")
+        (tmp_path / "c.csv").write_text("who;x\n" + f"p;{usual}\n" * 2_100 + f"p;{odd}\n")
+        assert read(memory, tmp_path / "c.csv").columns[1].hint is None
+
+
+@pytest.mark.parametrize(
+    ("values_", "said"),
+    [
+        (["2020-W07", "2020-W53"], "its values fit the dates %G-W%V: source.dates reads them as dates"),
+        (["March 2020", "April 2021"], "its values fit the dates %B %Y: source.dates reads them as dates"),
+        (["12 Mar 20", "13 Apr 21"], "its values fit the dates %d %b %y: source.dates reads them as dates"),
+        (["2020-Q1", "2021-Q4"], "its values are quarters, which no format of dates reads: a hierarchy (mapping)"),
+        (["Mon", "Thu"], "its values are days of the week, which no format of dates reads: a hierarchy (mapping)"),
+    ],
+)
+def test_init_and_check_say_how_times_are_read(tmp_path: Path, values_: list[str], said: str) -> None:
+    path = write(tmp_path / "c.csv", values_ * 5)
+    drafted = call("init", path, "--no-try", "--delimiter", ";")
+    (line,) = [line for line in drafted.stdout.splitlines() if line.startswith("  x:")]
+    assert said in line
+    policy = {
+        "source": {"file": str(path), "delimiter": ";"},
+        "release": {"file": str(tmp_path / "out.csv")},
+        "catalog": {"url": f"duckdb:///{tmp_path}/c.duckdb"},
+        "attributes": {"who": {"role": "omit"}, "x": {"role": "quasi-identifier"}},
+        "privacy": [{"model": "k-anonymity", "k": 2}],
+    }
+    (tmp_path / "policy.yml").write_text(json.dumps(policy))
+    checked = call("check", tmp_path / "policy.yml")
+    assert checked.exit_code == 0, checked.output
+    assert "x: text; " in " ".join(checked.stdout.split())
+    assert said in " ".join(checked.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
+from tests.cli.support import call
 from tests.random_cases import many
 from tests.run_support import OPTIONS, run
 
@@ -271,14 +272,28 @@ def test_zstandard(memory: DuckDBEngine, tmp_path: Path) -> None:
     assert rows(memory, read(memory, path)) == [("ä", 1)]
 
 
+@pytest.mark.parametrize("name", ["a.csv.zst", "A.CSV.ZST", "a.tsv.zst"])
 def test_zstandard_that_nothing_reads_a_second_time(
-    memory: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    memory: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    path = tmp_path / "a.csv.zst"
-    memory.execute(Statement("test", f"COPY (SELECT 'ä' AS a, 1 AS b) TO '{path}' (HEADER, COMPRESSION zstd)"))
+    path, delimiter = tmp_path / name, "\t" if "tsv" in name else ","
+    options = f"HEADER, DELIMITER '{delimiter}', COMPRESSION zstd"
+    memory.execute(Statement("test", f"COPY (SELECT 'ä' AS a, 1 AS b) TO '{path}' (FORMAT csv, {options})"))
+    assert rows(memory, read(memory, path)) == [("ä", 1)]
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(PolicyError, match="pip install pyarrow"):
+    remedy = r"Install it \(pip install pyarrow\), or give the file as \.gz or as it is\."
+    with pytest.raises(PolicyError, match=remedy):
         read(memory, path)
+    for command in (("init", path), ("risk", path, "--qi", "a"), ("verify", path, "--qi", "a", "--k", "1")):
+        refused = call(*command)
+        assert (refused.exit_code, "pip install pyarrow" in refused.stderr) == (2, True)
+
+
+def test_zstandard_is_decompressed_as_utf_8_alone(memory: DuckDBEngine, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv.zst"
+    memory.execute(Statement("test", f"COPY (SELECT 'a' AS a, 1 AS b) TO '{path}' (HEADER, COMPRESSION zstd)"))
+    with pytest.raises(PolicyError, match=r"give it as \.gz or as it is"):
+        read(memory, path, encoding="latin-1")
 
 
 def test_a_spreadsheet(memory: DuckDBEngine, tmp_path: Path) -> None:

@@ -229,6 +229,17 @@ def test_a_broken_sheet_is_refused(memory: DuckDBEngine, tmp_path: Path, before:
         read(memory, path)
 
 
+def test_a_full_sheet_is_refused_by_its_area(
+    memory: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_sheet(tmp_path / "f.xlsx", {"A1": "age", **{f"A{row}": row for row in range(2, 201)}})
+    monkeypatch.setattr("sqlanon.engines.duckdb.sheets.MOST_CELLS", 200)
+    assert len(read(memory, path)) == 199
+    monkeypatch.setattr("sqlanon.engines.duckdb.sheets.MOST_CELLS", 199)
+    with pytest.raises(PolicyError, match="reaches over 200 rows and 1 columns, with 200 filled cells"):
+        read(memory, path)
+
+
 def test_a_sheet_too_large_to_be_kept_is_refused(
     memory: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from sqlanon.errors import AccessError, EngineError, PolicyError
 _BLOCK = 1 << 24  # bytes that Arrow reads at once, which a line must fit in
 _ROWS = 20_000  # that Python counts at once
 _LONGEST = 64_000_000  # characters of a field, as long as a line may be
+_CODECS = {".gz": "gzip", ".zst": "zstd"}  # Arrow knows endings in lower case alone
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def _count_by_arrow(
         quoted_strings_can_be_null=True,
     )
     try:
-        with pyarrow.input_stream(str(path), compression="detect") as file:
+        with pyarrow.input_stream(str(path), compression=_CODECS.get(path.suffix.lower())) as file:
             reader = arrow.open_csv(
                 file,
                 arrow.ReadOptions(block_size=_BLOCK, column_names=places, skip_rows_after_names=int(has_header)),
