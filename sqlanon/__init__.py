@@ -5,8 +5,8 @@
     result = run(load_policy("policy.yml"))
     print(result.release.rows)
 
-Everything named in `__all__` is the library's public interface, which `__init__.pyi` lists; it is imported when it is first
-used.
+Everything named in `__all__` is the library's public interface, which `__init__.pyi` lists. Each name is imported when
+it is first used.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class ReleaseTexts:
     """The words for policies of one kind, as they are checked and carried out, and their releases audited.
 
-    check_text, result_text, audit_text: put what came of it into words. subject: what options are said to have no meaning for.
+    check_text, result_text, audit_text: write a check, a result and an audit for people.
+    subject: names what options have no meaning for, in the error that refuses them.
     rule: which rows are left out, told before a row is read. is_timed: whether progress tells seconds.
     tell_loss: prints what readers of a release can take away of its protection.
     """

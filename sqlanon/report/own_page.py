@@ -24,7 +24,8 @@ def render_own(
 ) -> str:
     """Render the whole page of a run by the template `page.html.j2` of a method, which extends `own.html.j2`.
 
-    room: the package of the method. sentences: of the checks, by their names. parts: what the template needs beside the parts of every page.
+    room: the package of the method. sentences: of the checks, by their names.
+    parts: what the template needs beside the parts of every page.
     """
     policy, parameters = json.loads(run.policy), parameters_of_algorithm(result.algorithm)
     return template("page.html.j2", room).render(

@@ -28,8 +28,8 @@ class Method:
     algorithms: by the names that policies give them, the parameters that they take there.
     searches: the classes of those that search for classes of rows (`algorithms.base.Algorithm`).
     guarantees: by name, the parameters of models that promise how a release is drawn.
-    rules: of keys of policies that name an algorithm or guarantee of the method: a function of a policy, and of one that
-        writes the path of a key for people, which gives problems.
+    rules: a function that gives the problems of a policy which names an algorithm or guarantee of the method; it takes
+        the policy, and a function that writes the path of a key for people.
     search_picture: draws what a search looked at, for the report of its run; a function of the result.
     commands: of the command line, by the module that registers them.
     The parts of a method whose releases show no classes:

@@ -1,8 +1,8 @@
 """Parts that installed packages add to the program by entry points, loaded when a policy names them.
 
 A package names its parts in groups, one for each kind: `sqlanon.methods` for whole methods (`support.methods`),
-`sqlanon.guarantees` for privacy models, `sqlanon.algorithms` for single searches, `sqlanon.qualities` for quality models, `sqlanon.hierarchies` for
-kinds of hierarchies, `sqlanon.engines` for engines. docs/extending.md shows a whole package.
+`sqlanon.guarantees` for privacy models, `sqlanon.algorithms` for single searches, `sqlanon.qualities` for quality
+models, `sqlanon.hierarchies` for kinds of hierarchies, `sqlanon.engines` for engines. docs/extending.md shows a whole package.
 """
 
 from __future__ import annotations

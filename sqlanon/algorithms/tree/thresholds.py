@@ -54,8 +54,8 @@ def search_thresholds(
 ) -> OpenThresholds:
     """The best allowable threshold of every candidate node that has one, of the candidates that are cut at values.
 
-    ranked: the thresholds that come into question, by what they gain (see `methods/partitioning/gain/decide/rank_cuts`); otherwise all do, those of
-        the widest attribute first, then the most even one.
+    ranked: the thresholds that come into question, by what they gain; otherwise all do, those of the widest attribute
+        first, then the most even one.
     """
     return _ThresholdSearch(branch, candidates, ranked).search(rows)
 

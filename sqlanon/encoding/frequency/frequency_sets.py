@@ -190,7 +190,7 @@ class FrequencySets:
         )
 
     def suppressed_tuples(self, node: Node) -> dict[str, Any]:
-        """Build the values of `encoding/frequency/suppressed_tuples`, for the classes to suppress at a generalization."""
+        """Build the values of the template `suppressed_tuples`, for the classes to suppress at a generalization."""
         keys = self.keys.of_node(node)
         if self.task.least_rows is None:
             self.suppress(node)

@@ -1,4 +1,4 @@
-"""Full-domain generalization: searches of the lattice, top-down specialization, and the lattice as people explore it."""
+"""Full-domain generalization: searches of the lattice, top-down specialization, federation, exploring."""
 
 from sqlanon.support.methods import Method
 

@@ -30,7 +30,8 @@ _QUESTIONS = (
 )
 _OF_CATALOG = ("catalog/keep_table",)  # what is written in the catalog with the release
 _REMARKS = {
-    "methods/generalization/lattice/create_base": "-- One of two forms: where many sampled rows are alike, the run counts distinct tuples\n"
+    "methods/generalization/lattice/create_base": "-- One of two forms: where many sampled rows are alike, the run counts"
+    " distinct tuples\n"
     "-- before (SELECT the same codes, count(*) ... GROUP BY each of them), and reads these here.\n",
     "measures/estimate_classes": "-- Only where some sampled rows are alike, or the statement before finds a large"
     " class.\n",

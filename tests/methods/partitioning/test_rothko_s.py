@@ -141,7 +141,8 @@ def test_a_run_says_what_the_samples_came_to(database: Database) -> None:
     assert found["samplings"] >= 1
     assert found["sampled"] >= 200
     assert found["nodes"] > 10
-    steps = "SELECT name, count(*) FROM sqlanon.steps WHERE run = ? AND name LIKE 'methods/partitioning/sampling/%' GROUP BY name"
+    sampling = "methods/partitioning/sampling/%"
+    steps = f"SELECT name, count(*) FROM sqlanon.steps WHERE run = ? AND name LIKE '{sampling}' GROUP BY name"
     often = dict(database.sql(steps, [result.run]))
     assert often["methods/partitioning/sampling/scan/send_rows"] == found["samplings"], (
         "all rows go through the tree in one statement"

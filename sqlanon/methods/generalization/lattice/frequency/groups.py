@@ -32,7 +32,7 @@ class GroupLookup:
     sets: FrequencySets
 
     def looked_up(self, parts: Iterable[AttributePart], words: Sequence[Identifier]) -> dict[str, Any]:
-        """Build the values of `methods/generalization/lattice/rows_by_group`; `words` are those of the key that its rows have."""
+        """Build the values of the template `rows_by_group`; `words` are those of the key that its rows have."""
         rows = []
         for part in parts:
             masks = dict(part.marginal.words(part.level))
