@@ -24,6 +24,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
+from tests import missing_method
 from tests.directories import make_directory, remove_left_directories
 from tests.postgres_server import PostgresServer, find_binaries, start
 from tests.random_cases import everything, some_of, turn
@@ -43,6 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     Calls of templates are held to what these need.
     """
     refuse_unneeded_values()
+    if missing_method.METHOD:
+        config.pluginmanager.register(missing_method.MissingMethod())
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.basetemp is None and not hasattr(config, "workerinput"):

@@ -1,0 +1,59 @@
+"""Methods: each part that a method names is there, and is what the registry takes it for."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlanon.algorithms.base import Algorithm
+from sqlanon.policy import AlgorithmParameters, ModelParameters
+from sqlanon.results.method_result import MethodResult
+from sqlanon.runs.source import ReleaseSource
+from sqlanon.support.methods import Method, methods
+
+METHODS = {method.package: method for method in methods()}
+FUNCTIONS = ("rules", "check", "audit", "page", "search_picture")
+
+
+@pytest.mark.parametrize("package", METHODS)
+def test_each_named_part_is_there(package: str) -> None:
+    method = METHODS[package]
+    kinds = (
+        (method.algorithms, AlgorithmParameters),
+        (method.guarantees, ModelParameters),
+        (method.searches, Algorithm),
+    )
+    for named, kind in kinds:
+        for name, part in named.items():
+            assert issubclass(method.load(part), kind), name
+    for part in FUNCTIONS:
+        if getattr(method, part) is not None:
+            assert callable(method.load(getattr(method, part))), part
+
+
+@pytest.mark.parametrize("package", METHODS)
+def test_an_algorithm_searches_for_classes_or_its_method_has_a_source_and_all_that_goes_with_one(package: str) -> None:
+    method = METHODS[package]
+    for name, part in method.algorithms.items():
+        assert method.load(part).recodes.makes_classes == (name in method.searches)
+    if len(method.searches) < len(method.algorithms):
+        assert issubclass(method.load(str(method.source)), ReleaseSource)
+        assert issubclass(method.load(str(method.result)), MethodResult)
+        assert None not in (method.check, method.audit, method.key, method.text, method.page)
+
+
+def test_a_part_that_is_not_there_is_an_error() -> None:
+    own = next(iter(METHODS.values()))
+    with pytest.raises(ModuleNotFoundError):
+        own.load("nowhere:Nothing")
+    with pytest.raises(AttributeError):
+        own.load("policy:Nothing")
+
+
+def test_keys_of_records_differ() -> None:
+    keys = [method.key for method in METHODS.values() if method.key is not None]
+    assert len(keys) == len(set(keys))
+
+
+def test_a_package_outside_is_not_one_of_the_programs_own() -> None:
+    assert all(method.is_own for method in METHODS.values())
+    assert not Method("elsewhere", place=1).is_own
