@@ -20,10 +20,10 @@ from typing import Any
 from agrawal import Wanted, create_statement
 from splits import policy as generated_policy
 
-from sqlanon.algorithms.tree import mondrian
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.methods.partitioning import mondrian
 from sqlanon.methods.partitioning.policy import RothkoS
 from sqlanon.methods.partitioning.sampling import rothko_s
 from sqlanon.models.k_anonymity import KAnonymity

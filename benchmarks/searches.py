@@ -10,12 +10,13 @@ from markupsafe import Markup
 
 from sqlanon.algorithms.tree.forest import grow_forest
 from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
-from sqlanon.algorithms.tree.partitioning import build_task, criterion_of
+from sqlanon.algorithms.tree.partitioning import build_task
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import Engine
 from sqlanon.methods.partitioning.gain.criteria import Criterion
 from sqlanon.methods.partitioning.gain.gain import GainGrowth
+from sqlanon.methods.partitioning.mondrian import criterion_of
 from sqlanon.methods.partitioning.policy import RothkoS, RothkoT
 from sqlanon.methods.partitioning.sampling.hypothesis import Confidence
 from sqlanon.methods.partitioning.sampling.rothko_s import Sampling

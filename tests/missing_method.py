@@ -45,7 +45,7 @@ class MissingMethod:
         Registry.parameters_of = noted  # type: ignore[method-assign]
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:
         report: Any = yield
         if report.failed and self._asks(str(report.longrepr)):
             report.outcome, report.wasxfail = "skipped", _LEFT_OUT.format(METHOD)

@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from sqlanon.errors import PolicyError
-from sqlanon.policy import Quality
+from sqlanon.methods.generalization.policy import Quality
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.dry_run import DryRun, run_dry
 from tests.drawn_policies import drawn_policy, write_costs

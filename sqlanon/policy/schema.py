@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import or_
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -55,8 +57,8 @@ def _with_choices(
     models: Mapping[str, type[ModelParameters]], algorithms: Mapping[str, type[AlgorithmParameters]]
 ) -> type[Policy]:
     """Make the class of policies whose models and algorithm are chosen among the program's own."""
-    model: Any = Annotated[tuple(models.values()), Field(discriminator="model")]
-    algorithm: Any = Annotated[tuple(algorithms.values()), Field(discriminator="name")]
+    model: Any = Annotated[reduce(or_, models.values()), Field(discriminator="model")]
+    algorithm: Any = Annotated[reduce(or_, algorithms.values()), Field(discriminator="name")]
     fields = Policy.model_fields
     chosen: Any = {
         "privacy": (tuple[model, ...], Field(min_length=1, description=fields["privacy"].description)),

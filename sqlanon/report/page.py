@@ -291,9 +291,9 @@ def _masked(result: RunResult | None) -> Iterator[_Row]:
                 yield {"title": title, "meaning": meaning, "value": numbers.decimal(value)}
 
 
-def _pictures(material: Material) -> dict[str, Markup | None]:
+def _pictures(material: Material) -> dict[str, Markup | pictures.SearchPicture | None]:
     result = material.result
-    names = ("sizes", "risks", "losses", "lattice", "tree", "tradeoff")
+    names = ("sizes", "risks", "losses", "search", "tree", "tradeoff")
     if result is None:
         return dict.fromkeys(names)
     is_shown = result.release.judged is None and not result.release.fits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -88,10 +89,18 @@ def tradeoff(material: Material) -> Markup | None:
     return Markup(draw_tradeoff(material.points, "tradeoff-"))
 
 
-def search(result: RunResult) -> Markup | None:
+@dataclass(frozen=True)
+class SearchPicture:
+    """A picture of what a search looked at, with its caption."""
+
+    drawn: Markup
+    caption: str
+
+
+def search(result: RunResult) -> SearchPicture | None:
     """What the search looked at, as its method draws it; None where it draws nothing."""
     method = method_of(result.algorithm.name)
     if method is None or method.search_picture is None:
         return None
-    drawn: Markup | None = method.load(method.search_picture)(result)
-    return drawn
+    picture: SearchPicture | None = method.load(method.search_picture)(result)
+    return picture

@@ -12,6 +12,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from sqlanon.errors import PolicyError
@@ -107,6 +108,16 @@ def _require_names(listed: tuple[Method, ...]) -> None:
 def method_of(algorithm: str) -> Method | None:
     """Find the method that adds an algorithm; None where none does."""
     return next((method for method in methods() if algorithm in method.algorithms), None)
+
+
+def entry_of(name: str) -> EntryPoint:
+    """Find the entry point of the method that adds an algorithm or a guarantee of this name."""
+    return next(
+        entry
+        for entry in find_plugins(METHODS).values()
+        for method in (load_value(METHODS, entry.name),)
+        if name in method.algorithms or name in method.guarantees
+    )
 
 
 def methods_of_policy(algorithm: str, models: list[str]) -> Iterator[Method]:

@@ -2,7 +2,8 @@
 
 A package names its parts in groups, one for each kind: `sqlanon.methods` for whole methods (`support.methods`),
 `sqlanon.guarantees` for privacy models, `sqlanon.algorithms` for single searches, `sqlanon.qualities` for quality
-models, `sqlanon.hierarchies` for kinds of hierarchies, `sqlanon.engines` for engines. docs/extending.md shows a whole package.
+models, `sqlanon.hierarchies` for kinds of hierarchies, `sqlanon.engines` for engines. docs/extending.md shows a whole
+package.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlanon.support import plugins
-from tests.plugins.support import EXAMPLE
+from tests.plugins.support import EXAMPLE, clear_caches
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +28,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def example(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The example as an installed package of this process, which it is no more afterwards."""
     monkeypatch.syspath_prepend(installed)
-    plugins.find_plugins.cache_clear()
+    clear_caches()
     yield
-    plugins.find_plugins.cache_clear()
+    clear_caches()

@@ -15,7 +15,7 @@ from sqlanon.policy.schema import policy_schema
 from sqlanon.policy.writer import policy_text
 from sqlanon.report.queries import run_report
 from sqlanon.support import plugins
-from tests.plugins.support import COLUMNS, DEASSOCIATION, K2, ROLES, ROWS, SORTED_RUNS, policy_with
+from tests.plugins.support import COLUMNS, DEASSOCIATION, K2, ROLES, ROWS, SORTED_RUNS, clear_caches, policy_with
 from tests.run_support import Database, anonymize
 
 pytestmark = pytest.mark.in_turns(4)
@@ -24,9 +24,9 @@ pytestmark = pytest.mark.in_turns(4)
 def test_a_stored_policy_whose_package_is_gone_says_so(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.syspath_prepend(installed)
-        plugins.find_plugins.cache_clear()
+        clear_caches()
         text = policy_text(policy_with(K2, algorithm=SORTED_RUNS))
-    plugins.find_plugins.cache_clear()
+    clear_caches()
     with pytest.raises(PolicyError, match="'sorted-runs' is unknown") as raised:
         parse_stored(text)
     assert raised.value.__notes__ == [
@@ -41,10 +41,10 @@ def test_the_report_of_a_run_whose_package_is_gone(
     table = database.create(COLUMNS, ROWS)
     with monkeypatch.context() as patch:
         patch.syspath_prepend(installed)
-        plugins.find_plugins.cache_clear()
+        clear_caches()
         policy = database.policy(table, ROLES, privacy=[K2, DEASSOCIATION])
         run = anonymize(policy).run
-    plugins.find_plugins.cache_clear()
+    clear_caches()
     assert "The model deassociation, which no installed package explains." in run_report(run, url=database.url)
 
 
@@ -73,25 +73,25 @@ def test_a_package_that_does_not_load_is_named(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "broken.py").write_text("import no_such_module\n")
     _declare(tmp_path, "broken", "deassociation = broken:Model")
     monkeypatch.syspath_prepend(tmp_path)
-    plugins.find_plugins.cache_clear()
+    clear_caches()
     with pytest.raises(PolicyError, match=r"'deassociation' of the package broken 1.0 can't be loaded: ModuleNotFound"):
         policy_with(DEASSOCIATION)
-    plugins.find_plugins.cache_clear()
+    clear_caches()
 
 
 def test_two_packages_with_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("first", "second"):
         _declare(tmp_path, package, f"deassociation = {package}:Model")
     monkeypatch.syspath_prepend(tmp_path)
-    plugins.find_plugins.cache_clear()
+    clear_caches()
     with pytest.raises(PolicyError, match=r"Two installed packages add 'deassociation' .*first 1.0 and second 1.0"):
         policy_with(DEASSOCIATION)
-    plugins.find_plugins.cache_clear()
+    clear_caches()
 
 
 def test_the_programs_own_models_need_no_look_at_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "entry_points", None)  # calling it would fail
-    plugins.find_plugins.cache_clear()
+    clear_caches()
     assert policy_with(K2).privacy[0].model == "k-anonymity"
 
 

@@ -13,8 +13,7 @@ from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.methods.generalization.lattice.optimal import optimal
 from sqlanon.methods.generalization.lattice.quality.qualities import QUALITIES
 from sqlanon.methods.generalization.lattice.quality.quality import Quality
-from sqlanon.methods.generalization.policy import Optimal
-from sqlanon.policy import WEIGHTED
+from sqlanon.methods.generalization.policy import WEIGHTED, Optimal
 from sqlanon.report.queries import run_report
 from sqlanon.results.facts import LatticeFacts
 from tests.lattice_support import build_problem

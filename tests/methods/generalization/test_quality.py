@@ -18,8 +18,7 @@ from sqlanon.errors import ProtectionError
 from sqlanon.methods.generalization.lattice.optimal import optimal
 from sqlanon.methods.generalization.lattice.problem import Problem
 from sqlanon.methods.generalization.lattice.quality.qualities import quality_of
-from sqlanon.methods.generalization.policy import Optimal
-from sqlanon.policy import WEIGHTED, Quality
+from sqlanon.methods.generalization.policy import WEIGHTED, Optimal, Quality
 from tests.lattice_support import build_problem
 from tests.oracle.lattice import Case, Hierarchy, Node, cases
 from tests.oracle.quality import SCORES

@@ -10,13 +10,16 @@ from sqlanon.methods.generalization.explore.exploration import Exploration, Expl
 from sqlanon.methods.generalization.explore.frontier import draw_frontier
 from sqlanon.methods.generalization.explore.hasse import draw_lattice
 from sqlanon.methods.generalization.lattice.record import RecordedChart, lattice_from
+from sqlanon.report.pictures import SearchPicture
 from sqlanon.results.facts import LatticeFacts
 from sqlanon.results.run_result import LatticeResult, RunResult
 
 ROWS = 25  # of the minimal generalizations of a large lattice
 
+CAPTION = "Every box is a combination of levels, one for each column; further up is more general."
 
-def draw_search(result: RunResult) -> Markup | None:
+
+def draw_search(result: RunResult) -> SearchPicture | None:
     """The lattice, or its minimal generalizations where it is large; None for searches of another kind."""
     recorded, facts = result.lattice, result.algorithm.facts
     if recorded is None or not isinstance(facts, LatticeFacts):
@@ -24,7 +27,8 @@ def draw_search(result: RunResult) -> Markup | None:
     standing = recorded.standing
     chart = None if standing is None else RecordedChart(lattice_from(recorded), standing)
     explored = _explored(result, recorded, facts, chart)
-    return Markup(draw_frontier(explored, "lattice-") if chart is None else draw_lattice(explored, chart, "lattice-"))
+    drawn = draw_frontier(explored, "lattice-") if chart is None else draw_lattice(explored, chart, "lattice-")
+    return SearchPicture(Markup(drawn), CAPTION)
 
 
 @dataclass(frozen=True)

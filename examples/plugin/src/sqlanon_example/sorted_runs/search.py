@@ -8,34 +8,16 @@ regions that are narrow in the first quasi-identifier of the policy and wide in 
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
-
-from pydantic import Field
-
 from sqlanon.algorithms import Algorithm, SearchRequest
 from sqlanon.encoding.domains import create_domains, require_attainable
-from sqlanon.policy import AlgorithmParameters, Recodes
 from sqlanon.releases.generalized import Regions
 from sqlanon.sql import Identifier
 from sqlanon.staging.classes import count_violating, partition_of
 from sqlanon.staging.partition import Partition
 
 
-class Parameters(AlgorithmParameters):
-    """Sorts the table by its quasi-identifiers, and takes neighbours for a class, as many as the models need."""
-
-    name: Literal["sorted-runs"]
-    growth: int = Field(default=2, ge=2)
-    """Factor by which classes become larger where one of them violates a model."""
-
-    recodes: ClassVar[Recodes] = Recodes.REGIONS
-    sentence: ClassVar[str] = "The table was sorted, and rows that were neighbours became a class."
-
-
-class SortedRuns(Algorithm[Partition]):
+class SortedRunsSearch(Algorithm[Partition]):
     """Classes of neighbours in the order of the quasi-identifiers."""
-
-    Parameters = Parameters
 
     def search(self, request: SearchRequest) -> Partition:
         engine, workspace, coded = request.engine, request.workspace, request.coded
@@ -53,7 +35,7 @@ class SortedRuns(Algorithm[Partition]):
         """Cut the order into classes of about so many rows; the last one takes what is left over."""
         coded, assigned = request.coded, request.workspace.table("assigned")
         request.engine.run(
-            "sqlanon_example:cut_sorted_rows",
+            "sqlanon_example:sorted_runs/cut_sorted_rows",
             assigned=assigned,
             rows=coded.rows,
             words=coded.word_columns,
