@@ -33,7 +33,7 @@ from sqlanon.methods.differential_privacy.drawing.counting import Places
 from sqlanon.methods.differential_privacy.drawing.drawing import require_cells
 from sqlanon.methods.differential_privacy.granting import grant_budget
 from sqlanon.methods.differential_privacy.plan import PrivatePlan
-from sqlanon.policy.privacy import PrivacyBudget
+from sqlanon.policy.differential_privacy import PrivacyBudget
 from sqlanon.sql import Relation, Statement
 from tests.private_support import run_private
 

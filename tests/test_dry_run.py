@@ -184,7 +184,7 @@ def test_files_parse(tmp_path: Path, ending: str) -> None:
     dry = run_dry(policy, OPTIONS)
     assert _wrong(dry, "duckdb") == []
     names = [step.name for step in dry.steps]
-    assert names.index("staging/view_sorted_rows") < names.index(f"publish/write_{ending}")
+    assert names.index("staging/view_sorted_rows") < names.index(f"work/publish/write_{ending}")
     assert "staging/stage_sorted_rows" not in names  # a run makes no table for a file
     assert not (tmp_path / f"released.{ending}").exists()
 

@@ -91,7 +91,7 @@ def test_nothing_is_written_for_files(tmp_path: Path, ending: str, digest: str) 
         steps = run_dry(policy, OPTIONS, replace=True).steps
         assert in_files(tmp_path) == before
         names = [step.name for step in steps if step.phase in ("recode", "publish")]
-        assert names.index("files/create") < names.index(f"publish/write_{ending}") < names.index("files/publish")
+        assert names.index("files/create") < names.index(f"work/publish/write_{ending}") < names.index("files/publish")
 
 
 def test_nothing_is_written_to_files_of_databases(tmp_path: Path) -> None:

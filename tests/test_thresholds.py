@@ -71,7 +71,8 @@ def _table(rows: int, *models: dict[str, Any]) -> Case:
 
 
 BATCHED = {
-    f"tree/decide/{name}" for name in ("choose_thresholds", "measure_thresholds", "discard_thresholds", "count_open")
+    f"algorithms/tree/decide/{name}"
+    for name in ("choose_thresholds", "measure_thresholds", "discard_thresholds", "count_open")
 }
 SIDES = "algorithms/tree/decide/count_sides"
 FOR_EACH_SENSITIVE = {

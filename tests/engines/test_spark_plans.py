@@ -97,7 +97,7 @@ def test_a_tree_that_is_divided_among_tasks(spark: SparkTables, monkeypatch: pyt
     with watched(spark) as sent:
         run(spark.policy("people", **MONDRIAN), replace=True)
     assert growing_plans(sent) == {}
-    assert jobs_of_a_round(sent, "tree/scan/") <= MOST_OF_A_ROUND
+    assert jobs_of_a_round(sent, "algorithms/tree/scan/") <= MOST_OF_A_ROUND
     assert "algorithms/tree/scan/count_median_values" not in {one.name for one in sent}, "every bin holds one code"
 
 

@@ -222,5 +222,5 @@ def test_the_statements_of_a_run_are_shown_without_sending_them(
     for command in ways if algorithm == "optimal" else ways[: many(1)]:
         result = call(*command, policy)
         assert result.exit_code == 0, result.output
-        assert "-- search: lattice/create_" in result.stdout
+        assert "-- search: methods/generalization/lattice/create_" in result.stdout
         assert "-- recode: " in result.stdout

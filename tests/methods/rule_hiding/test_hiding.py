@@ -302,7 +302,7 @@ def test_values_stay_out_of_records(database: Database) -> None:
         run, steps = catalog.run(result.run), catalog.steps(result.run)
     assert steps
     assert not any("canary" in step.statement for step in steps)
-    assert run.hiding == result
+    assert run.method_result == result
     assert run.result is None
     assert "canary" not in str(result.as_json())
 

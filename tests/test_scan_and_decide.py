@@ -38,7 +38,13 @@ LATTICE = (
     "remove_candidates",
 )
 """The decisions of Incognito; those of the other searches of lattices are made in Python."""
-DECISIONS = ("tree/decide/", "count_rows", *(f"lattice/{name}" for name in LATTICE))
+DECISIONS = (
+    "algorithms/tree/decide/",
+    "methods/partitioning/gain/decide/",
+    "methods/partitioning/sampling/decide/",
+    "count_rows",
+    *(f"methods/generalization/lattice/{name}" for name in LATTICE),
+)
 OF_ROWS = {"p0", "k_0"}
 """A table of rows has a word of codes, or a key of its attribute's bin."""
 
