@@ -161,7 +161,7 @@ def test_a_private_run_needs_no_more_than_the_grants(place: Place) -> None:
 
 @pytest.mark.parametrize("lacking", ["people.nobody", "cron", None])
 def test_the_script_holds_as_a_whole_or_not_at_all(place: Place, lacking: str | None) -> None:
-    """Where the source is missing, or at its very end the schema of pg_cron, all that it made before goes too.
+    """All that the script made goes too, where the source is missing, or at its very end the schema of pg_cron.
 
     psql sends it statement by statement: what is sent at once is one transaction anyway.
     """

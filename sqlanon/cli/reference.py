@@ -110,7 +110,7 @@ def _keys(part: type[BaseModel]) -> list[list[str]]:
 
 
 def _key(name: str, info: FieldInfo, text: str) -> list[str]:
-    default = "required" if info.is_required() else _default(info.default)
+    default = "required" if info.is_required() else _default(info.get_default(call_default_factory=True))
     meaning = " ".join(text.split())
     return [f"`{info.alias or name}`", _type(info.annotation) + _limits(info), default, meaning]
 
@@ -128,6 +128,8 @@ def _type(annotation: Any) -> str:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation == Policy.model_fields["algorithm"].annotation:
         return "[algorithm](#algorithm-the-searches)"
+    if annotation == Policy.model_fields["privacy"].annotation:
+        return "models"
     if origin is Literal:
         return ", ".join(f"`{choice}`" for choice in arguments)
     if origin in (Union, UnionType):
@@ -135,17 +137,12 @@ def _type(annotation: Any) -> str:
     if origin is tuple:
         if len(arguments) > 1 and arguments[1] is not Ellipsis:
             return f"[{', '.join(_type(part) for part in arguments)}]"
-        return "models" if _is_models(arguments[0]) else f"list of {_type(arguments[0])}"
+        return f"list of {_type(arguments[0])}"
     if origin is dict:
         return f"mapping to {_type(arguments[1])}"
     if origin is not None:  # Annotated
         return _type(arguments[0])
     return _plain(annotation)
-
-
-def _is_models(annotation: Any) -> bool:
-    parts = get_args(next(iter(get_args(annotation)), None))
-    return any(isinstance(part, type) and issubclass(part, BaseModel) for part in parts)
 
 
 def _plain(kind: Any) -> str:

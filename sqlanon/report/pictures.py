@@ -98,7 +98,7 @@ class SearchPicture:
 
 
 def search(result: RunResult) -> SearchPicture | None:
-    """What the search looked at, as its method draws it; None where it draws nothing."""
+    """Draw what the search looked at, as its method does; None where it draws nothing."""
     method = method_of(result.algorithm.name)
     if method is None or method.search_picture is None:
         return None

@@ -1,4 +1,4 @@
-"""What the check of a policy whose release shows no classes finds."""
+"""Findings of the check of a policy whose release shows no classes."""
 
 from __future__ import annotations
 
