@@ -116,7 +116,7 @@ def _key(name: str, info: FieldInfo, text: str) -> list[str]:
 
 
 def _default(value: Any) -> str:
-    if value in (None, PydanticUndefined, (), ("",)):
+    if value in (None, PydanticUndefined, (), ("",), {}):
         return ""
     if isinstance(value, BaseModel):
         return "its own defaults"
