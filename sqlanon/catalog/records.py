@@ -11,8 +11,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from sqlanon.sql import Relation, headline
+from sqlanon.sql import Relation
 from sqlanon.support.process import host
+from sqlanon.support.template_files import headline
 
 if TYPE_CHECKING:
     from sqlanon.results.hiding import HidingResult
