@@ -140,7 +140,7 @@ def _violates(engine: Engine, model: PrivacyModel, counts: list[int], z: float, 
     classes = Markup("(SELECT 0 AS class, CAST({} AS BIGINT) AS n)").format(sum(counts))
     branch = _branch(engine, (model,), 100 * len(counts))
     candidate_splits = branch.table("candidate_splits")
-    create = engine.render.written(engine.render.macro("create_work", candidate_splits))
+    create = engine.traits.renderer().written(engine.render.macro("create_work", candidate_splits))
     engine.execute(
         Statement(
             "candidate_splits",

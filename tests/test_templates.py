@@ -111,7 +111,7 @@ def _macro_calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
 
 
 def test_templates_call_macros_that_a_dialect_has() -> None:
-    """What the dialect of a statement lacks is an error when it is rendered, whatever the engine."""
+    """A macro that no dialect has ends the statement only when it is rendered, which few tests may do."""
     wrong = {
         f"{path.relative_to(FOLDER)}: d.{call.attr}"
         for path in FOLDER.rglob("*.j2")

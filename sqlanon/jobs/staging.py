@@ -24,7 +24,7 @@ from sqlanon.jobs.recoded import (
     unused_name,
 )
 from sqlanon.releases.rules.two_step import ByRepresentative, ByRuleId
-from sqlanon.sql import Expression, Identifier, Relation, Text, indent, macro
+from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, indent, macro
 from sqlanon.support.folding import fold
 from sqlanon.values.expressions import comparable, exact, hashable
 from sqlanon.verification.table_check import CountedRows
@@ -180,14 +180,14 @@ class Staging:
 
     # --- statements
 
-    def _rendered(self, template: str, **values: Any) -> Expression:
+    def _rendered(self, template: str, **values: Any) -> Statement:
         return self.engine.render(template, class_column=self.recoded.class_column, **values)
 
-    def _place(self, rows: Expression) -> Expression:
+    def _place(self, rows: Expression) -> Statement:
         values = {"rest": cast_columns(self.recoded.rest), "order": self._order}
         return self._rendered("jobs/create_placed", placed=PLACED, rows=rows, **values)
 
-    def _show(self, rows: Expression, *, ordered: bool, keyed: dict[str, Any] | None = None) -> Expression:
+    def _show(self, rows: Expression, *, ordered: bool, keyed: dict[str, Any] | None = None) -> Statement:
         values = {"regions": cast_columns(self.recoded.regions), "ordered": ordered, "keyed": keyed}
         return self._rendered("jobs/create_box_labels", box_labels=_LABELS, rows=rows, **values)
 
@@ -223,9 +223,9 @@ class Staging:
         return comparable(self.engine, value, column.kind)
 
 
-def _around(statement: Expression) -> tuple[Text, Text]:
+def _around(statement: Statement) -> tuple[Text, Text]:
     """Return the parts of a statement before and behind the one rule in it, as texts of an EXECUTE."""
-    before, _, behind = str(statement).partition(_HERE)
+    before, _, behind = statement.text.partition(_HERE)
     return Text(f"\n{indent(fold(before, _ROOM), 16, first=True)}"), Text(str(indent(fold(behind, _ROOM), 16)))
 
 

@@ -322,7 +322,7 @@ def test_patterns(both: tuple[Session, Session], pattern: str) -> None:
 def grouped(session: Session, type_name: str, literals: Sequence[str], build: dict[str, Build]) -> tuple[Any, ...]:
     """The values of aggregates."""
     rows = ", ".join(f"({literal})" for literal in literals)
-    listed = ", ".join(str(one(session.render)) for one in build.values())
+    listed = ", ".join(session.render.written(one(session.render)) for one in build.values())
     typed = f"SELECT CAST(v AS {type_name}) AS v FROM (VALUES {rows}) AS t(v)"
     return session.send(f"SELECT {listed} FROM ({typed}) AS t")[0]
 
