@@ -34,7 +34,7 @@ def wide_set(problem: Problem) -> None:
     for d in sets.keys.dimensions:
         for level in range(d.height):
             node = tuple(level if other is d else other.height for other in sets.keys.dimensions)
-            key = engine.render.macro("record", sets.keys.of_node(node))
+            key = engine.traits.renderer().written(engine.render.macro("record", sets.keys.of_node(node)))
             columns.append(f"CAST(dense_rank() OVER (ORDER BY {key}) AS SMALLINT) AS a{d.number}_{level}")
     made = f"CREATE OR REPLACE TEMP TABLE wide AS SELECT n, {', '.join(columns)} FROM {sets.base.table}"
     engine.execute(Statement("benchmark", made))

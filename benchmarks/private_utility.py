@@ -115,7 +115,7 @@ class Adult:
     def places(self, plan: PrivatePlan) -> Numbers:
         """The rows of a plan's table as places of its domains, the class last."""
         placed = Places.of(self.engine, self.workspace, plan, secret_key()).rows
-        found = np.array(self.engine.fetch(Statement("places", str(placed))))
+        found = np.array(self.engine.fetch(Statement("places", self.engine.traits.renderer().written(placed))))
         self.workspace.drop(self.workspace.table("places"))
         return found
 

@@ -99,7 +99,8 @@ class Searches:
         ranges = self.workspace.table("figure_ranges")
         parts = [{"settled": part.settled.ranges, "next_roots": part.next_roots} for part in sampling.parts]
         self.engine.run("methods/partitioning/sampling/decide/collect_ranges", ranges=ranges, parts=parts)
-        rows, _ = sampling._consumed_rows()
+        consumed, _ = sampling._consumed_rows()
+        rows = self.engine.traits.renderer().written(consumed)
         words = ", ".join(str(word) for word in self.coded.word_columns)
         leaves = f"(SELECT node FROM {ranges})"
         return Markup(f"(SELECT node AS leaf, {words} FROM {rows} WHERE node IN {leaves})")

@@ -2,42 +2,37 @@
 
 A template is one statement; `package:name` is one of another package, in its folder `sql_templates`. What it
 interpolates must be of a type that renders safely: an `Identifier` or `Relation` (quoted), a number or boolean, a
-`Text` (a quoted literal; file paths and settings only), a `RedactedValue` (which records don't show), or the `Markup`
-that a macro returns. A plain `str` is refused, so nothing reaches the database unquoted.
+`Text` (a quoted literal; file paths and settings only), a `RedactedValue` (which records don't show), or an
+`Expression`. A plain `str` is refused, so nothing reaches the database unquoted.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
-import importlib.util
 import re
-import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from importlib import resources
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
 from jinja2 import (
     ChoiceLoader,
     Environment,
-    FileSystemBytecodeCache,
     FileSystemLoader,
     FunctionLoader,
     StrictUndefined,
     Template,
 )
-from jinja2.bccache import Bucket
-from jinja2.environment import TemplateModule
 from markupsafe import Markup
 
-from sqlanon.errors import PolicyError
+from sqlanon.errors import EngineError, PolicyError
 from sqlanon.support.folding import fold, lines_of
 from sqlanon.support.indentation import align
+from sqlanon.support.template_files import CompiledTemplates, has_file, of_package, read_template, template_directory
 
 MAX_IDENTIFIER_BYTES = 63
 Number = int | float | Decimal
@@ -170,6 +165,13 @@ class Statement:
     def __str__(self) -> str:
         return self.text
 
+    def __html__(self) -> str:
+        return self.text
+
+    def called(self, name: str) -> Statement:
+        """Return the statement under another name."""
+        return replace(self, name=name)
+
     @property
     def record(self) -> str:
         """The text as it may be shown and kept: with `?` for what is withheld."""
@@ -193,8 +195,62 @@ def _value_of(match: re.Match[str]) -> Number | str:
     return Decimal(match[1]) if "." in match[1] else int(match[1])
 
 
+class Expression(Protocol):
+    """A part of a statement, which a template writes into it as it is.
+
+    It is a text that all dialects write alike (`Markup`), a macro with its arguments, or another statement.
+    """
+
+    def __html__(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class MacroCall:
+    """The expression that a macro gives: its name and arguments, written out by the renderer of a statement around it.
+
+    So one value serves every dialect, and can be kept, compared, and pickled before the place of a statement is known.
+    """
+
+    macro: str
+    arguments: tuple[Any, ...] = ()
+    named: tuple[tuple[str, Any], ...] = ()
+    _texts: dict[DialectRenderer, Markup] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __html__(self) -> Markup:
+        renderer = at_work()
+        if renderer not in self._texts:
+            self._texts[renderer] = renderer.call(self)
+        return self._texts[renderer]
+
+    __str__ = __html__
+
+    def __reduce__(self) -> tuple[type[MacroCall], tuple[Any, ...]]:
+        return MacroCall, (self.macro, self.arguments, self.named)
+
+
+def macro(name: str, *arguments: Any, **named: Any) -> Expression:
+    """The SQL expression that a macro gives: of the dialect, common to all, or `file.macro` of `macros/`."""
+    return MacroCall(name, tuple(map(_kept, arguments)), tuple((key, _kept(value)) for key, value in named.items()))
+
+
+def _kept(argument: Any) -> Any:
+    """Keep a list as it is now."""
+    return tuple(map(_kept, argument)) if isinstance(argument, list | tuple) else argument
+
+
+_AT_WORK: ContextVar[DialectRenderer] = ContextVar("at_work")
+
+
+def at_work() -> DialectRenderer:
+    """Return the renderer of the statement that is being written; raises TypeError where none is."""
+    renderer = _AT_WORK.get(None)
+    if renderer is None:
+        raise TypeError("An expression has no text before it is in a statement, and the place of that is known.")
+    return renderer
+
+
 def _finalize(value: Any) -> Any:
-    if isinstance(value, Markup):
+    if isinstance(value, Markup | MacroCall | Statement):
         return value
     if isinstance(value, (Identifier, Relation, Text, RedactedValue)):
         return Markup(str(value))
@@ -210,10 +266,10 @@ def _finalize(value: Any) -> Any:
 _KEPT_OR_END_OF_LINE = re.compile(r"""(?P<kept>'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]*) | \n(?=[^\n])""", re.VERBOSE)
 
 
-def indent(text: str, width: int = 4, first: bool = False) -> Markup:
+def indent(text: str | Expression, width: int = 4, first: bool = False) -> Markup:
     """The statement with its lines further in, but for those that are inside a literal or a quoted name."""
     margin = " " * width
-    lines = _KEPT_OR_END_OF_LINE.sub(lambda part: part["kept"] or f"\n{margin}", text)
+    lines = _KEPT_OR_END_OF_LINE.sub(lambda part: part["kept"] or f"\n{margin}", str(text))
     return Markup(f"{margin}{lines}" if first else lines)
 
 
@@ -223,64 +279,17 @@ def listed(items: Iterable[Any], relation: str | None = None) -> Markup:
     return Markup(", ").join(Markup("NULL") if item is None else before + _finalize(item) for item in items)
 
 
-def template_directory() -> Path:
-    """Return the directory of the templates: in the wheel inside the package, in a checkout beside it."""
-    inside = Path(str(resources.files("sqlanon"))) / "sql_templates"
-    return inside if inside.is_dir() else inside.parent.parent / "sql_templates"
-
-
-def _of_package(name: str) -> str | None:
-    """Read the template `package:name` of another package; None where there is none."""
-    package, colon, path = name.partition(":")
-    return _read_template(package, path) if colon else None
-
-
-def _read_template(package: str, path: str) -> str | None:
-    file_of_template = resources.files(package) / "sql_templates" / path
-    return file_of_template.read_text(encoding="utf-8") if file_of_template.is_file() else None
-
-
-_HEAD = re.compile(r"\A\{#-?\s*(.*?)(?:\.\s|:\s|;\s|\.?\s*#\})", re.DOTALL)
-
-
-@functools.cache
-def headline(template: str) -> str | None:
-    """Read the first sentence of a template's head, which says what the statement does; None where it has none."""
-    package, colon, path = template.rpartition(":")
-    folder = Path(str(resources.files(package))) / "sql_templates" if colon else template_directory()
-    files = sorted(folder.glob(f"{path}*.sql.j2"))
-    named = (file for file in files if file.name.split(".")[0] == path.rpartition("/")[2])
-    head = next((_HEAD.match(file.read_text(encoding="utf-8")) for file in named), None)
-    return None if head is None else re.sub(r"\{\{ (\w+) \}\}", r"\1", " ".join(head[1].split()))
-
-
-class _CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates, kept as Python keeps compiled modules: beside the sources, where these can be written to."""
-
-    @classmethod
-    def in_package(cls) -> _CompiledTemplates:
-        kept = Path(importlib.util.cache_from_source(str(template_directory() / "templates.py"))).parent
-        return cls(str(kept), f"%s.{sys.implementation.cache_tag}")
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        if sys.dont_write_bytecode:
-            return
-        with contextlib.suppress(OSError):
-            Path(self.directory).mkdir(parents=True, exist_ok=True)
-            super().dump_bytecode(bucket)
-
-
 def _create_environment(packages: Sequence[str] = ()) -> Environment:
-    loaders = [FunctionLoader(functools.partial(_read_template, package)) for package in packages]
+    loaders = [FunctionLoader(functools.partial(read_template, package)) for package in packages]
     environment = Environment(
-        loader=ChoiceLoader([FileSystemLoader(template_directory()), FunctionLoader(_of_package), *loaders]),
+        loader=ChoiceLoader([FileSystemLoader(template_directory()), FunctionLoader(of_package), *loaders]),
         undefined=StrictUndefined,
         autoescape=True,
         finalize=_finalize,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
-        bytecode_cache=_CompiledTemplates.in_package(),
+        bytecode_cache=CompiledTemplates.in_package(),
     )
     environment.filters |= {"indent": indent, "listed": listed}
     return environment
@@ -323,7 +332,31 @@ class Spelling:
 AS_WRITTEN = Spelling()
 
 
-class Renderer:
+class Renderer(ABC):
+    """The maker of a session's statements and expressions."""
+
+    dialects: tuple[str, ...]
+    """The dialects that it writes, for messages."""
+
+    @abstractmethod
+    def __call__(self, template: str, **values: Any) -> Statement:
+        """Make a statement of the template `template` (its name without the ending)."""
+
+    @abstractmethod
+    def has_macro(self, name: str) -> bool:
+        """Tell whether a macro is there: of the dialect, common to all, or `file.macro` of `macros/`."""
+
+    def macro(self, name: str, *arguments: Any, **named: Any) -> Expression:
+        """Return the expression that a macro gives; raises EngineError for one that is not there."""
+        if not self.has_macro(name):
+            raise self._lacking(name)
+        return macro(name, *arguments, **named)
+
+    def _lacking(self, name: str) -> EngineError:
+        return EngineError(f"There is no macro `{name}` in {' and '.join(self.dialects)}.")
+
+
+class DialectRenderer(Renderer):
     """Renders templates for one dialect; `name.<dialect>.sql.j2` beside `name.sql.j2` replaces it whole.
 
     dialects: the dialect, and those that it is derived from, whose macros and statements it has where it has none.
@@ -332,21 +365,19 @@ class Renderer:
     """
 
     def __init__(self, *dialects: str, packages: Sequence[str] = (), spelling: Spelling = AS_WRITTEN) -> None:
+        self.dialects = dialects[:1]
         self._spelling = spelling
         self._endings = (*(f".{dialect}.sql.j2" for dialect in dialects), ".sql.j2")
+        self._has_file = functools.cache(functools.partial(has_file, packages))
         self._templates: dict[str, Template] = {}
         self._environment = _create_environment(packages)
-        self._macro_of = functools.cache(functools.partial(_find_macro, self._environment))
-        self._environment.globals["d"] = self._dialect = SimpleNamespace()
-        self._environment.globals["common"] = self._macros_of("common")
+        self._module = functools.cache(lambda path: self._environment.get_template(f"{path}.sql.j2").module)
+        self._environment.globals["d"] = self._dialect = _DialectMacros(self._lacking)
+        self._environment.globals["common"] = self._module("dialects/common")
         for dialect in ("common", *reversed(dialects)):
-            vars(self._dialect).update(vars(self._macros_of(dialect)))
-
-    def _macros_of(self, dialect: str) -> TemplateModule:
-        return self._environment.get_template(f"dialects/{dialect}.sql.j2").module
+            vars(self._dialect).update(vars(self._module(f"dialects/{dialect}")))
 
     def __call__(self, template: str, **values: Any) -> Statement:
-        """Render the template `template` (its name without the ending)."""
         return Statement(template, fold(self.unfolded(template, values)))
 
     def unfolded(self, template: str, values: Mapping[str, Any]) -> str:
@@ -355,7 +386,11 @@ class Renderer:
 
     def rendered(self, template: str, values: Mapping[str, Any]) -> str:
         """Render a template as it stands: neither aligned nor in the words of the dialect."""
-        return self._template(template).render(values).strip()
+        token = _AT_WORK.set(self)
+        try:
+            return self._template(template).render(values).strip()
+        finally:
+            _AT_WORK.reset(token)
 
     def laid_out(self, text: str) -> str:
         """Write a rendered text as a statement for people: aligned, in the words of the dialect, with no long lines."""
@@ -365,41 +400,57 @@ class Renderer:
         lines = (line.rstrip(" \t\n") for line in lines_of(text))
         return self._spelling.apply("\n".join(align([line for line in lines if line])))
 
+    def has_template(self, name: str) -> bool:
+        """Tell whether the dialect has a template, of its own or one that others have, too."""
+        return any(self._has_file(name + ending) for ending in self._endings)
+
     def _template(self, name: str) -> Template:
         if name not in self._templates:
             self._templates[name] = self._environment.select_template([name + ending for ending in self._endings])
         return self._templates[name]
 
-    def macro(self, name: str, *arguments: Any, **named: Any) -> Markup:
-        """The SQL expression that a macro gives: of the dialect, common to all, or `file.macro` of `macros/`."""
-        if "." in name:
-            return Markup(self._macro_of(name)(*arguments, **named).strip())
-        return Markup(getattr(self._dialect, name)(*arguments, **named).strip())
+    def has_macro(self, name: str) -> bool:
+        return self._find_macro(name) is not None
+
+    def call(self, call: MacroCall) -> Markup:
+        """Write the expression that a macro gives, while a statement is written."""
+        function = self._find_macro(call.macro)
+        if function is None:
+            raise self._lacking(call.macro)
+        return Markup(function(*call.arguments, **dict(call.named)).strip())
+
+    def written(self, part: Expression | Identifier | Relation) -> str:
+        """Write a part of a statement alone."""
+        token = _AT_WORK.set(self)
+        try:
+            return str(Markup(_finalize(part)))
+        finally:
+            _AT_WORK.reset(token)
+
+    def _find_macro(self, name: str) -> Callable[..., str] | None:
+        file, dot, own = name.rpartition(".")
+        if dot and not self._has_file(f"macros/{file}.sql.j2"):
+            return None
+        macros = vars(self._module(f"macros/{file}") if dot else self._dialect)
+        return macros.get(own)
 
 
-def _find_macro(environment: Environment, name: str) -> Callable[..., str]:
-    file, _, macro = name.partition(".")
-    function: Callable[..., str] = getattr(environment.get_template(f"macros/{file}.sql.j2").module, macro)
-    return function
+class _DialectMacros(SimpleNamespace):
+    """The macros of a dialect by name, as templates call them; one that is not there is an error of `lacking`."""
 
+    __slots__ = ("_lacking",)
 
-_environment_without_dialect = functools.cache(_create_environment)
+    def __init__(self, lacking: Callable[[str], EngineError]) -> None:
+        self._lacking = lacking
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise self._lacking(name)
 
 
 @functools.cache
-def _macro_without_dialect(name: str) -> Callable[..., str]:
-    return _find_macro(_environment_without_dialect(), name)
-
-
-def macro(name: str, *arguments: Any, **named: Any) -> Markup:
-    """The SQL expression that `file.macro` of `macros/` gives, which all dialects write alike."""
-    return Markup(_macro_without_dialect(name)(*arguments, **named).strip())
-
-
-@functools.cache
-def renderer(*dialects: str, packages: tuple[str, ...] = (), spelling: Spelling = AS_WRITTEN) -> Renderer:
-    """The renderer of a dialect; see `Renderer`."""
-    return Renderer(*dialects, packages=packages, spelling=spelling)
+def renderer(*dialects: str, packages: tuple[str, ...] = (), spelling: Spelling = AS_WRITTEN) -> DialectRenderer:
+    """The renderer of a dialect; see `DialectRenderer`."""
+    return DialectRenderer(*dialects, packages=packages, spelling=spelling)
 
 
 def expression(text: str, **values: Any) -> Markup:

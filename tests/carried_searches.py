@@ -93,7 +93,8 @@ def tables_of(engine: Engine, decision: Any) -> list[list[Any]]:
     """Read the tables of a decision, in an order of their own."""
     named = [getattr(decision, name, None) for name in ("leaves", "assigned", "tree", "clustered", "points")]
     tables = [getattr(one, "table", one) for one in named if one is not None]
-    return [sorted(engine.fetch(Statement("read", f"SELECT * FROM {table}")), key=repr) for table in tables]
+    queries = [Statement("read", f"SELECT * FROM {engine.traits.renderer().written(table)}") for table in tables]
+    return [sorted(engine.fetch(query), key=repr) for query in queries]
 
 
 def facts_of(decision: Any) -> dict[str, Any]:

@@ -53,7 +53,8 @@ def content(engine: Engine, hierarchy: HierarchyTable) -> list[dict[str, Any]]:
     bounds = [f"{end}{level}" for end in ("lower", "upper") for level in levels(hierarchy)] if hierarchy.bounded else []
     dates = {column.name for column in engine.columns(hierarchy.stored) if column.kind is Kind.DATE}
     columns = [f"CAST({name} AS VARCHAR) AS {name}" if name in dates else name for name in (*names, *bounds)]
-    rows = engine.fetch(Statement("test", f"SELECT {', '.join(columns)} FROM {hierarchy.table} AS h ORDER BY leaf"))
+    table = engine.traits.renderer().written(hierarchy.table)
+    rows = engine.fetch(Statement("test", f"SELECT {', '.join(columns)} FROM {table} AS h ORDER BY leaf"))
     return [dict(zip([*names, *bounds], row, strict=True)) for row in rows]
 
 
@@ -114,10 +115,11 @@ def assert_verified_without_the_table(
     def untrue(shown: range, of: str, by: Ladder = ladder) -> tuple[int, int]:
         """The rows that verification refuses, of values with labels of these levels; those that it has to refuse."""
         own = ", ".join(f"t.l{level}" for level in every if by.shows(level))
-        other = f"JOIN {hierarchy.table} AS u ON u.leaf = t.leaf % {hierarchy.leaves} + 1"
+        table = engine.traits.renderer().written(hierarchy.table)
+        other = f"JOIN {table} AS u ON u.leaf = t.leaf % {hierarchy.leaves} + 1"
         texts = " UNION ALL ".join(
             f"SELECT t.value AS r0, {of}.l{level} AS c0, {of}.l{level} NOT IN ({own}) AS wrong"
-            f" FROM {hierarchy.table} AS t {other}"
+            f" FROM {table} AS t {other}"
             for level in shown
         )
         drop(engine, witness)
@@ -139,7 +141,7 @@ def assert_labels_without_the_table(engine: Engine, spec: Hierarchy) -> None:
     (column,) = engine.columns(VALUES)
     key = "h.k{}" if has_keys(spec, column) else "h.l{}"
     value, alias = Markup("x.value"), Identifier("h")
-    joined = join_labels(engine.render, spec, column, value, value, alias, keyed=True)
+    joined = engine.traits.renderer().written(join_labels(engine.render, spec, column, value, value, alias, keyed=True))
     for level in range(1, len(spec.intervals or spec.date or ()) + 1):
         names = f"t.l{level}, h.l{level}, CAST({key.format(level)} AS VARCHAR)"
         select = f"SELECT {names} FROM {VALUES} AS x {joined} JOIN {TABLE} AS t ON t.value = x.value"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.sql import Renderer, Statement
+from sqlanon.sql import DialectRenderer, Statement
 from tests.jobs_support import frozen
 from tests.private_support import draw
 from tests.rules_support import apply
@@ -262,14 +262,14 @@ def statements_of_jobs(database: Database) -> Rendered:
 def _rendered_by(call: Callable[[], Any]) -> list[tuple[str, str]]:
     """The statements that a call renders."""
     found: list[tuple[str, str]] = []
-    render = Renderer.__call__
+    render = DialectRenderer.__call__
 
-    def listening(self: Renderer, template: str, **values: Any) -> Statement:
+    def listening(self: DialectRenderer, template: str, **values: Any) -> Statement:
         statement = render(self, template, **values)
         found.append((template, statement.text))
         return statement
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Renderer, "__call__", listening)
+        patched.setattr(DialectRenderer, "__call__", listening)
         call()
     return found

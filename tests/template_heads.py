@@ -15,7 +15,8 @@ from typing import Any
 from jinja2 import Environment, meta, nodes
 from jinja2.visitor import NodeTransformer
 
-from sqlanon.sql import Renderer, listed, template_directory
+from sqlanon.sql import DialectRenderer, listed
+from sqlanon.support.template_files import template_directory
 
 WIDTH = 140
 ENDING = ".sql.j2"
@@ -122,14 +123,14 @@ def refuse_unneeded_values() -> None:
 
     The statements of a step may be handed the same values: what another template of the folder needs is let pass.
     """
-    render = Renderer.unfolded
+    render = DialectRenderer.unfolded
 
-    def checked(self: Renderer, template: str, values: Mapping[str, Any]) -> str:
+    def checked(self: DialectRenderer, template: str, values: Mapping[str, Any]) -> str:
         unneeded = _unneeded(template, tuple(values))
         assert not unneeded, f"{template} has no use for {', '.join(unneeded)}"
         return render(self, template, values)
 
-    Renderer.unfolded = checked  # type: ignore[method-assign]
+    DialectRenderer.unfolded = checked  # type: ignore[method-assign]
 
 
 def main() -> None:

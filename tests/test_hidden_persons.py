@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 from sqlanon import check_policy, policy_risk
 from sqlanon.algorithms.tree import allowable
@@ -18,6 +19,7 @@ from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.models import models_of
 from sqlanon.report.audit.auditing import audit_classes
 from sqlanon.runs import searching
+from sqlanon.sql import renderer
 from sqlanon.staging import rows as staged_rows
 from sqlanon.verification.release import verify_release
 from tests.cli.support import call
@@ -218,7 +220,8 @@ def test_rows_staged_in_classes_of_others_are_not_published(
         column = kept(coded, field)
         if field.attribute.name != "nr":
             return column
-        return type(column)(column.name, type(column.value)(f"CAST(11 - {column.value} AS INTEGER)"))
+        value = renderer(database.engine).written(column.value)
+        return type(column)(column.name, Markup(f"CAST(11 - {value} AS INTEGER)"))
 
     monkeypatch.setattr(staged_rows, "kept_column", halved)
     table = database.create(COLUMNS, ROWS)

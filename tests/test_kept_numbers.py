@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sqlanon.runs import class_source
 from sqlanon.runs.execution import Encoded, RunExecution
+from sqlanon.sql import renderer
 from sqlanon.staging.rows import _order
 from tests.run_support import Database, anonymize
 
@@ -90,12 +91,12 @@ def test_packed_keys_sort_as_codes_do(rows: int, bits: list[int], data: st.DataO
     coded: Any = SimpleNamespace(source_rows=rows, kept=fields)
     row = st.tuples(st.integers(1, rows + 1), *(st.integers(0, max(0, 2**width - 1)) for width in bits))
     one, other = data.draw(row), data.draw(row)
-    keys = _order(NO_ENGINE, coded, (coded.source_rows + 1).bit_length())
+    keys = list(map(renderer("duckdb").written, _order(NO_ENGINE, coded, (coded.source_rows + 1).bit_length())))
 
     def reckoned(values: tuple[int, ...]) -> list[int]:
         names = {"g": SimpleNamespace(region=values[0])}
         names["o"] = SimpleNamespace(**{f"k{n}": code for n, code in enumerate(values[1:])})
-        found = [eval(str(key).replace('"', ""), {}, names) for key in keys]
+        found = [eval(key.replace('"', ""), {}, names) for key in keys]
         assert all(number < 2**62 for number in found)
         return found
 

@@ -42,13 +42,13 @@ def test_the_leaves_of_groups_are_counted_as_a_mapping_has_them(engine: Engine, 
     found = []
     for spec in ({"mask": side}, {"mapping": _mapping(values, side, 3)}):
         built = build(engine, "TEXT", values, **spec)
-        sizes = engine.fetch(
-            Statement("test", f"SELECT v.code, v.n1, v.n2, v.n3 FROM {built.covered(engine.render)} AS v ORDER BY 1")
-        )
+        written = engine.traits.renderer().written
+        covered, table = written(built.covered(engine.render)), written(built.table)
+        sizes = engine.fetch(Statement("test", f"SELECT v.code, v.n1, v.n2, v.n3 FROM {covered} AS v ORDER BY 1"))
         groups = [
             engine.fetch(
                 Statement(
-                    "test", f"SELECT g{n}, {built.leaves_of_group(n)} FROM {built.table} AS h GROUP BY 1 ORDER BY 1"
+                    "test", f"SELECT g{n}, {written(built.leaves_of_group(n))} FROM {table} AS h GROUP BY 1 ORDER BY 1"
                 )
             )
             for n in (1, 2, 3)

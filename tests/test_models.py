@@ -313,8 +313,9 @@ def test_no_part_that_satisfies_a_model_of_shares_has_more_rows_than_are_kept(
 ) -> None:
     """The least rows that a violating class must lose are a lower bound on what every part of it lost."""
     groups = load(engine, classes)
+    least = engine.traits.renderer().written(model.min_suppressed())
     statement = (
-        f"SELECT x.class, {model.min_suppressed()} FROM {groups.classes} AS x"
+        f"SELECT x.class, {least} FROM {groups.classes} AS x"
         f" JOIN ({model.measure(engine.render, groups)}) AS m ON m.class = x.class WHERE m.violates"
     )
     table = table_of(classes)

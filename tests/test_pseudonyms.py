@@ -66,7 +66,8 @@ VECTORS = [
 
 def hashed(database: Database, key: bytes, text: Markup) -> str:
     pads = [Markup(Text(pad)) for pad in padded(key)]
-    ((value,),) = database.sql(f"SELECT {renderer(database.engine).macro('hmac', text, *pads)}")
+    render = renderer(database.engine)
+    ((value,),) = database.sql(f"SELECT {render.written(render.macro('hmac', text, *pads))}")
     return str(value)[:32]
 
 

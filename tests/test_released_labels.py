@@ -156,14 +156,18 @@ def test_sets_are_read_as_they_are_written(engine: Engine, texts_in: list[str], 
     members = set(texts_in)
     create(engine, {"v": "TEXT"}, [(member,) for member in members], "members")
     v, nulls = Markup("v"), Markup("TRUE" if has_null else "FALSE")
-    member, bytewise = labels.quote_member(engine.render, v), engine.render.macro("collate", v)
-    low, high = (labels.quote_member(engine.render, Markup(f"{end}({bytewise})"), True) for end in ("min", "max"))
+    written = engine.traits.renderer().written
+    member, bytewise = map(written, (labels.quote_member(engine.render, v), engine.render.macro("collate", v)))
+    ends_of = (Markup(f"{end}({bytewise})") for end in ("min", "max"))
+    low, high = (written(labels.quote_member(engine.render, end, True)) for end in ends_of)
     single, none = Markup("m.n = 1"), Markup("m.n = 0")
     set_label = macro("labels.set", Markup("m.listed"), single, Markup("FALSE"), nulls, none)
     interval_label = macro("labels.set", Markup("m.span"), Markup("FALSE"), Markup("TRUE"), nulls, none)
     listed = f"string_agg({member}, ', ' ORDER BY {bytewise})"
     query = f"SELECT {listed} AS listed, count(*) AS n, {low} || '-' || {high} AS span FROM members"
-    cells = engine.fetch(Statement("test", f"SELECT {set_label}, {interval_label} FROM ({query}) AS m"))[0]
+    cells = engine.fetch(
+        Statement("test", f"SELECT {written(set_label)}, {written(interval_label)} FROM ({query}) AS m")
+    )[0]
     ends = sorted(members, key=str.encode)
     inside = bool(ends) and ends[0].encode() <= other.encode() <= ends[-1].encode()
     for cell, covers_other in zip(cells, (other in members, inside), strict=True):
@@ -180,11 +184,12 @@ numbers = st.lists(st.one_of(st.floats(-1e300, 1e300), st.sampled_from([0.1, 1e-
 @given(held=numbers, has_null=st.booleans())
 def test_intervals_are_read_as_they_are_written(engine: Engine, held: list[float], has_null: bool) -> None:
     create(engine, {"v": "FLOAT8"}, [(number,) for number in held], "numbers")
-    ends = [text_of(engine.render, Markup(f"{end}(v)"), Kind.FLOAT) for end in ("min", "max")]
+    written = engine.traits.renderer().written
+    ends = [written(text_of(engine.render, Markup(f"{end}(v)"), Kind.FLOAT)) for end in ("min", "max")]
     nulls = Markup("TRUE" if has_null else "FALSE")
     low, high = Markup("m.low"), Markup("m.high")
     label = macro("labels.interval", low, high, Markup("m.low = m.high"), nulls, Markup("m.low IS NULL"))
-    query = f"SELECT {label} FROM (SELECT {ends[0]} AS low, {ends[1]} AS high FROM numbers) AS m"
+    query = f"SELECT {written(label)} FROM (SELECT {ends[0]} AS low, {ends[1]} AS high FROM numbers) AS m"
     ((cell,),) = engine.fetch(Statement("test", query))
     cases = [(Kind.FLOAT, number, cell) for number in (*held, math.nan, None)]
     assert uncovered(engine, *cases) == [0] * len(held) + [1, int(not has_null and bool(held))], cases
@@ -204,12 +209,12 @@ def test_a_cell_that_misses_some_of_its_rows_counts_these(engine: Engine) -> Non
 def test_days_before_the_common_era(engine: Engine) -> None:
     for kind, time in ((Kind.DATE, ""), (Kind.TIMESTAMP, " 12:00:00"), (Kind.TIMESTAMPTZ, " 12:00:00+00")):
         witness = with_leaves(engine, {"r0": TYPES[kind], "c0": "TEXT"}, [])
-        day = engine.render.macro("read_day", Markup("v.day"))
+        day = engine.traits.renderer().written(engine.render.macro("read_day", Markup("v.day")))
         days = f"(VALUES ('0044-03-15{time} BC'), ('0045-03-15{time} BC')) AS v(day)"
         engine.execute(
             Statement("test", f"INSERT INTO {witness} SELECT CAST({day} AS {TYPES[kind]}), NULL, 1 FROM {days}")
         )
-        text = text_of(engine.render, Markup("r0"), kind)
+        text = engine.traits.renderer().written(text_of(engine.render, Markup("r0"), kind))
         region = ReleasedRegion(engine.columns(witness)[0], "r0", ("c0",))
         older, newer = f"0045-03-15{time} BC", f"0044-03-15{time} BC"
         for cell, violations in (

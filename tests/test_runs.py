@@ -134,7 +134,7 @@ def test_what_a_class_shows_of_its_neighbours_is_so(engine: Engine, seed: int, t
     side = "(SELECT m.*, m.class % 1000 AS n FROM test_measured AS m)"
     query = (
         f"SELECT count(*), count(CASE WHEN o.violates THEN 1 END) FROM {side} AS z JOIN {side} AS o"
-        f" ON z.class - z.n = o.class - o.n WHERE z.violates AND {condition}"
+        f" ON z.class - z.n = o.class - o.n WHERE z.violates AND {engine.traits.renderer().written(condition)}"
     )
     shown, so = engine.fetch_one(Statement("test", query))
     assert shown == so

@@ -5,13 +5,20 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jinja2 import Environment, nodes
 
-from sqlanon.sql import headline, renderer
+from sqlanon.engines.duckdb.dialect import DuckDB
+from sqlanon.engines.postgres.dialect import PostgreSQL
+from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.engines.spark.unplaced import Place, PlacesRenderer
+from sqlanon.errors import EngineError
+from sqlanon.sql import Identifier, Renderer, macro, renderer
+from sqlanon.support.template_files import headline
 from tests.template_heads import FOLDER, WIDTH, includes, needs, needs_of, template_files, with_head
 
 PROGRAM = Path(__file__).parent.parent / "sqlanon"
@@ -82,9 +89,9 @@ def _macros() -> dict[str, set[tuple[int, int]]]:
     found: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for folder in ("macros", "dialects"):
         for path in (FOLDER / folder).glob("*.j2"):
-            for macro in Environment().parse(path.read_text(encoding="utf-8")).find_all(nodes.Macro):
-                name = f"{path.name.partition('.')[0]}.{macro.name}" if folder == "macros" else macro.name
-                found[name].add((len(macro.args) - len(macro.defaults), len(macro.args)))
+            for one in Environment().parse(path.read_text(encoding="utf-8")).find_all(nodes.Macro):
+                name = f"{path.name.partition('.')[0]}.{one.name}" if folder == "macros" else one.name
+                found[name].add((len(one.args) - len(one.defaults), len(one.args)))
     return found
 
 
@@ -101,6 +108,54 @@ def _macro_calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
                 keywords=named,
             ) if not any(isinstance(one, ast.Starred) for one in more) and all(one.arg for one in named):
                 yield call, name
+
+
+def test_templates_call_macros_that_a_dialect_has() -> None:
+    """A macro that no dialect has ends the statement only when it is rendered, which few tests may do."""
+    wrong = {
+        f"{path.relative_to(FOLDER)}: d.{call.attr}"
+        for path in FOLDER.rglob("*.j2")
+        for call in Environment().parse(path.read_text(encoding="utf-8")).find_all(nodes.Getattr)
+        if call.node == nodes.Name("d", "load") and call.attr not in MACROS
+    }
+    assert wrong == set()
+
+
+ENGINES: dict[str, Callable[[], Renderer]] = {
+    "duckdb": DuckDB.renderer,
+    "postgres": PostgreSQL.renderer,
+    "spark": SparkSQL.renderer,
+    "spark, by place": lambda: PlacesRenderer(DuckDB.renderer(), SparkSQL.renderer()),
+}
+
+
+def texts_of(render: Renderer, template: str, **values: Any) -> list[str]:
+    """Write a statement for every place that it may go to."""
+    statement = render(template, **values)
+    return [render.finished(statement, place).text for place in Place] if isinstance(render, PlacesRenderer) else []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["colate", "relations.colum", "relation.column"])
+def test_a_misspelt_macro_is_an_error_of_every_engine(engine: str, name: str) -> None:
+    render = ENGINES[engine]()
+    with pytest.raises(EngineError, match=f"no macro `{name}` in {render.dialects[0]}"):
+        render.macro(name, Identifier("a"))
+    with pytest.raises(EngineError, match=f"no macro `{name}` in {render.dialects[0]}"):
+        texts_of(render, "count_rows", table=macro("relations.aliased", macro(name, Identifier("a")), Identifier("x")))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_macro_that_a_template_misspells_is_an_error_of_every_engine(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / tmp_path.name  # a name of its own, as modules are imported once
+    (package / "sql_templates").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "sql_templates" / "calling.sql.j2").write_text("{# Calls it. Needs: a. #}\nSELECT {{ d.colate(a) }}")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(EngineError, match="no macro `colate` in"):
+        texts_of(ENGINES[engine](), f"{package.name}:calling", a=Identifier("a"))
 
 
 def _of_name(name: str) -> list[str]:

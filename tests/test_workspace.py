@@ -40,7 +40,7 @@ def rows(engine: Engine, text: str) -> list[tuple[object, ...]]:
 
 def make(engine: Engine, table: Relation) -> Relation:
     """Create a work table as the program does."""
-    sql(engine, f"{engine.render.macro('create_work', table)} AS SELECT 1 AS a")
+    sql(engine, f"{engine.traits.renderer().written(engine.render.macro('create_work', table))} AS SELECT 1 AS a")
     return table
 
 

@@ -11,8 +11,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlanon.sql import Relation, headline
+from sqlanon.sql import Relation
 from sqlanon.support.process import host
+from sqlanon.support.template_files import headline
 
 if TYPE_CHECKING:
     from sqlanon.results.method_result import MethodResult

@@ -11,7 +11,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field, word_column
 from sqlanon.encoding.ranged import Ranged
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Identifier, RedactedValue, Relation, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, macro
 
 NEVER = 2**62  # a threshold above all values: a node whose split fell stays as it is
 
@@ -59,7 +59,7 @@ class Axis(Ranged):
         return Identifier(f"known_{self.number}")
 
     @property
-    def dimension(self) -> Relation | Markup | None:
+    def dimension(self) -> Relation | Expression | None:
         hierarchy = self.field.coding.hierarchy
         return hierarchy.table if hierarchy else None
 
@@ -76,7 +76,7 @@ class Axis(Ranged):
         """Column for the level of a leaf's region."""
         return Identifier(f"level_{self.number}")
 
-    def is_at(self, leaf: str, level: int) -> Markup:
+    def is_at(self, leaf: str, level: int) -> Expression:
         """Write the condition that the region of `leaf` is a group of this level; level 0 is the value.
 
         Meant for regions that are no group of a lower level: lower levels are tested first.
@@ -84,34 +84,34 @@ class Axis(Ranged):
         hierarchy = self.field.coding.hierarchy
         return macro("axes.is_at", self, Markup(leaf), level, hierarchy.shifts[level] if hierarchy else 0)
 
-    def is_value(self, leaf: str) -> Markup:
+    def is_value(self, leaf: str) -> Expression:
         """Write the condition that the region of `leaf` is one value, or NULL alone."""
         if self.leveled:
             return macro("axes.either", self.is_at(leaf, 0), self.is_null(leaf))
         return macro("axes.is_value", self, Markup(leaf))
 
-    def is_null(self, leaf: str) -> Markup:
+    def is_null(self, leaf: str) -> Expression:
         """Write the condition that the region of `leaf` is NULL alone."""
         alone = macro("axes.is_null", self, Markup(leaf))
         return macro("axes.but_not", alone, self._is_root(leaf)) if self.leveled else alone
 
-    def holds_all(self, leaf: str) -> Markup:
+    def holds_all(self, leaf: str) -> Expression:
         """Write the condition that the region of `leaf` is the root because the region holds NULL beside values."""
         if self.leveled:
             return self._is_root(leaf)
         return macro("axes.holds_null", self, Markup(leaf))
 
-    def _is_root(self, leaf: str) -> Markup:
+    def _is_root(self, leaf: str) -> Expression:
         hierarchy = self.field.coding.hierarchy
         return self.is_at(leaf, hierarchy.height if hierarchy else 0)
 
     @property
-    def width(self) -> Markup:
+    def width(self) -> Expression:
         """Width of a node's range, in the unit of `extent`."""
         return macro("axes.width", self)
 
     @property
-    def child_shift(self) -> Markup:
+    def child_shift(self) -> Expression:
         """The bits to shift a value right so that the digit below the node's lowest common ancestor comes last."""
         hierarchy = self.field.coding.hierarchy
         levels = [] if hierarchy is None else zip(hierarchy.shifts, hierarchy.shifts[1:], strict=False)
@@ -126,7 +126,7 @@ class Axis(Ranged):
         return max(upper - lower for lower, upper in zip(hierarchy.shifts, hierarchy.shifts[1:], strict=False))
 
 
-def chosen(axes: Sequence[Axis], value: Callable[[Axis], Markup | Identifier | int]) -> Markup:
+def chosen(axes: Sequence[Axis], value: Callable[[Axis], Expression | Identifier | int]) -> Expression:
     """A CASE that picks `value` of the axis a node has chosen (column `attribute`), NULL for a leaf."""
     return macro("axes.chosen", [(axis.number, value(axis)) for axis in axes])
 
@@ -136,12 +136,12 @@ def mask_column(word: int) -> Identifier:
     return Identifier(f"mask_{word}")
 
 
-def masked_value(alias: str, words: int) -> Markup:
+def masked_value(alias: str, words: int) -> Expression:
     """The chosen attribute's value in a coded row `r`, left where it lies: the node's masks blank out the others."""
     return macro("axes.masked_value", Identifier(alias), [(word_column(w), mask_column(w)) for w in range(words)])
 
 
-def carried(alias: str, columns: Sequence[Identifier]) -> Markup:
+def carried(alias: str, columns: Sequence[Identifier]) -> Expression:
     """`, alias.a, alias.b`: columns that travel along."""
     return macro("axes.carried", Identifier(alias), columns)
 

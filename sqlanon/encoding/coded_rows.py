@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.encoding.dictionaries import key_of, plain_value
 from sqlanon.encoding.fields import Field, word_column
 from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role
-from sqlanon.sql import Identifier, Relation, Renderer, Statement, free_name, macro
+from sqlanon.sql import Expression, Identifier, Relation, Renderer, Statement, free_name, macro
 from sqlanon.values.expressions import in_base_type
 
 MOST_JOINS = 48  # of dictionaries in one SELECT, but for a word that has more by itself
@@ -110,25 +108,25 @@ def raw_column(fields: Sequence[Field], field: Field) -> Identifier:
     return Identifier(f"{'r' if quasi else 'v'}{sum(1 for _ in before)}")
 
 
-def _source_column(field: Field) -> Markup:
+def _source_column(field: Field) -> Expression:
     return macro("codes.in_source", Identifier(field.attribute.name))
 
 
-def _raw_value(render: Renderer, field: Field) -> Markup:
+def _raw_value(render: Renderer, field: Field) -> Expression:
     return in_base_type(render, field.attribute.column, _source_column(field))
 
 
-def _coded_column(render: Renderer, field: Field) -> Markup:
+def _coded_column(render: Renderer, field: Field) -> Expression:
     """The number that a value of the source is coded with."""
     return field.attribute.limits.coded(render, _source_column(field), field.attribute.column)
 
 
-def _code_expression(render: Renderer, field: Field) -> Markup:
+def _code_expression(render: Renderer, field: Field) -> Expression:
     """The field's code, in place."""
     return macro("codes.placed", _code_of_value(render, field), field.shift)
 
 
-def _code_of_value(render: Renderer, field: Field) -> Markup:
+def _code_of_value(render: Renderer, field: Field) -> Expression:
     """The code of a value; NULL where the value is."""
     coding = field.coding
     if coding.is_aside:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from markupsafe import Markup
-
 from sqlanon.encoding.coded_rows import encode_statement, raw_column
 from sqlanon.encoding.dictionaries import code_attribute, code_by_value
 from sqlanon.encoding.fields import WORD_BITS, Coding, Field, place, word_column
@@ -25,7 +23,7 @@ from sqlanon.hierarchies.limits import limits_in
 from sqlanon.plan.measuring import measure_source
 from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Role
-from sqlanon.sql import Identifier, Relation, free_name
+from sqlanon.sql import Expression, Identifier, Relation, free_name
 from sqlanon.work.workspace import Workspace
 
 WITNESS_ROWS = 1_000_000  # up to so many rows, all of them witness the recoding
@@ -113,7 +111,7 @@ class CodedTable:
 
 
 def encode(
-    engine: Engine, plan: Plan, workspace: Workspace, row_filter: Markup | None = None, *, whole: bool | None = None
+    engine: Engine, plan: Plan, workspace: Workspace, row_filter: Expression | None = None, *, whole: bool | None = None
 ) -> CodedTable:
     """Code the source; must run inside `engine.transaction()` so that all statements see one snapshot.
 

@@ -19,7 +19,7 @@ from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError
 from sqlanon.policy import Show
-from sqlanon.sql import Identifier, RedactedValue, Relation, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, macro
 from sqlanon.values.expressions import double_of, text_of
 
 POSITION_BITS = 40  # of a position: squares of a billion of them add up within 128 bits
@@ -66,9 +66,9 @@ class Coordinate:
     exponent: int = 0
     middle: RedactedValue = _NOTHING
     factor: RedactedValue = _NOTHING
-    value: Markup | None = None
+    value: Expression | None = None
     weight: int = 0
-    text: Markup | None = None
+    text: Expression | None = None
     order: tuple[RedactedValue, ...] = ()
     shifts: tuple[int, ...] = ()
 
@@ -93,7 +93,7 @@ class Coordinate:
         return Identifier(f"d{self.number}")
 
     @property
-    def code(self) -> Markup:
+    def code(self) -> Expression:
         """The field's code, read from a coded row `r`."""
         return self.field.code(Identifier("r"))
 
@@ -191,7 +191,7 @@ def _placed(engine: Engine, number: int, field: Field) -> Coordinate:
     return Coordinate(number, field, low=RedactedValue(float(low)), exponent=exponent, value=value)
 
 
-def _text(engine: Engine, number: int, field: Field) -> Markup:
+def _text(engine: Engine, number: int, field: Field) -> Expression:
     """The text of a value, as the policy's order has it."""
     column = field.attribute.column
     value = macro("measures.value", Identifier(f"d{number}"))

@@ -13,7 +13,7 @@ from sqlanon.hierarchies.limits import coded_value
 from sqlanon.hierarchies.open_ends import open_groups
 from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Role
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.values.expressions import comparable
 from sqlanon.work.workspace import Workspace
 
@@ -100,7 +100,7 @@ def _dictionary_coding(
     return coding
 
 
-def _values_of(plan: Plan, attribute: Attribute) -> Relation | Markup:
+def _values_of(plan: Plan, attribute: Attribute) -> Relation | Expression:
     """The rows whose values are coded: those of the population too, if models look at one, to be coded alike."""
     if plan.population is None or attribute.role is not Role.QUASI_IDENTIFIER:
         return plan.source
@@ -108,27 +108,27 @@ def _values_of(plan: Plan, attribute: Attribute) -> Relation | Markup:
 
 
 def _create_values(
-    engine: Engine, source: Relation | Markup, attribute: Attribute, values: Relation, keyed: bool
+    engine: Engine, source: Relation | Expression, attribute: Attribute, values: Relation, keyed: bool
 ) -> None:
     template = "encoding/create_values"
     if keyed:
         template = f"encoding/create_keyed_{'others' if attribute.column.kind is Kind.OTHER else 'numbers'}"
-    value = Markup(Identifier("v"))
-    value = key_of(engine, attribute, value) if keyed else plain_value(engine, attribute, value)
+    written = key_of if keyed else plain_value
+    value = written(engine, attribute, Markup(Identifier("v")))
     engine.run(template, values=values, source=source, column=Identifier(attribute.name), value=value)
 
 
-def plain_value(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
+def plain_value(engine: Engine, attribute: Attribute, value: Expression) -> Expression:
     """Write the value that equal values are coded by (see `coded_value`)."""
     return coded_value(engine.render, attribute.column, attribute.limits, value)
 
 
-def key_of(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
+def key_of(engine: Engine, attribute: Attribute, value: Expression) -> Expression:
     """Write the key that tells kept values apart byte for byte, where the engine's own equality doesn't."""
     return engine.render.macro("exact_other" if attribute.column.kind is Kind.OTHER else "exact_number", value)
 
 
-def _order(engine: Engine, attribute: Attribute, keyed: bool) -> Markup:
+def _order(engine: Engine, attribute: Attribute, keyed: bool) -> Expression:
     value = Markup(Identifier("value"))
     if attribute.column.kind is Kind.TEXT:
         return engine.render.macro("collate", value)

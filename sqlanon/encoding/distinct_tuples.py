@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 WORTH_SHARE = 0.35  # distinct tuples per row at which grouping them pays for itself
@@ -33,7 +31,7 @@ class Persons:
     most: int
 
     @property
-    def code(self) -> Markup:
+    def code(self) -> Expression:
         """The code of a row's person."""
         return macro("bits.masked", self.word, self.mask)
 
@@ -122,17 +120,17 @@ class TupleLeaves:
     expanded: every row's words with the leaf of its tuple.
     """
 
-    leaves: Relation | Markup
+    leaves: Relation | Expression
     masks: tuple[int, ...]
-    expanded: Markup
+    expanded: Expression
 
 
-def expand(coded: CodedTable, tuples: Tuples, done: Relation | Markup) -> Markup:
+def expand(coded: CodedTable, tuples: Tuples, done: Relation | Expression) -> Expression:
     """Every row's words with the leaf of its tuple."""
     return leaves_of(coded, tuples, done).expanded
 
 
-def leaves_of(coded: CodedTable, tuples: Tuples, done: Relation | Markup) -> TupleLeaves:
+def leaves_of(coded: CodedTable, tuples: Tuples, done: Relation | Expression) -> TupleLeaves:
     """The leaves of the tuples, and of every row."""
     words = list(zip(coded.word_columns, tuples.masks, strict=True))
     if tuples.several is not None:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.encoding.fields import Field
@@ -15,7 +13,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.table_model import class_models, table_models
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.values.expressions import text_of
 from sqlanon.work.workspace import Workspace
 
@@ -43,7 +41,7 @@ def create_domains(
     workspace: Workspace,
     coded: CodedTable,
     models: Sequence[PrivacyModel],
-    rows: Relation | Markup | None = None,
+    rows: Relation | Expression | None = None,
 ) -> tuple[Sensitive, ...]:
     """The domain of every sensitive attribute that a model looks at, counted over the table or some rows of it."""
     counted = coded.rows if rows is None else rows
@@ -82,7 +80,7 @@ def judged_fields(coded: CodedTable, models: Sequence[PrivacyModel]) -> list[Fie
 def create_domain(
     engine: Engine,
     workspace: Workspace,
-    rows: Relation | Markup,
+    rows: Relation | Expression,
     name: str,
     field: Field,
     *,

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.hierarchies.open_ends import Opened
 from sqlanon.plan.plan import Attribute
-from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, Renderer, macro
 
 WORD_BITS = 62  # of a signed BIGINT: codes stay positive, and a bit is left for a carry
 MOST_BITS = 62  # codes above 0 that have a bit of their own in a BIGINT
@@ -53,15 +53,15 @@ class Coding:
         """One less than what code 1 stands for, in units where there are any; for statements."""
         return RedactedValue((self.origin or 0) - 1)
 
-    def value_of(self, code: Markup) -> Markup:
+    def value_of(self, code: Expression) -> Expression:
         """The value of a code that is not looked up."""
         return self.value_of_whole(macro("codes.whole", code, self.before))
 
-    def value_of_whole(self, whole: Markup) -> Markup:
+    def value_of_whole(self, whole: Expression) -> Expression:
         """The value that is worth so many units; an integer is one itself."""
         return macro("codes.value", whole, self.scale, Markup(self.attribute.column.type))
 
-    def whole_of(self, render: Renderer, value: Markup) -> Markup:
+    def whole_of(self, render: Renderer, value: Expression) -> Expression:
         """Write the number of units that a value is worth."""
         return render.macro("units", value, self.scale)
 
@@ -94,11 +94,11 @@ class Field:
         """The word that holds the field."""
         return word_column(self.word)
 
-    def code(self, alias: Identifier) -> Markup:
+    def code(self, alias: Identifier) -> Expression:
         """The field's code, read from a coded row `alias`."""
         return macro("bits.field", self.column, self.mask, self.shift, alias)
 
-    def short_code(self, alias: Identifier) -> Markup:
+    def short_code(self, alias: Identifier) -> Expression:
         """The code as an INTEGER if it fits: the number of a row is joined with a table that has as many."""
         code = self.code(alias)
         return macro("bits.short", code) if self.coding.bits <= SHORT else code

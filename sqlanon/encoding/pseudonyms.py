@@ -12,13 +12,11 @@ import hashlib
 import secrets
 from dataclasses import replace
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Show
 from sqlanon.policy.keys import read_key
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.values.expressions import text_of
 from sqlanon.work.workspace import Workspace
 
@@ -63,7 +61,7 @@ def padded(key: bytes) -> tuple[str, str]:
 
 
 def _create_pseudonyms(
-    engine: Engine, plan: Plan, workspace: Workspace, place: int, attribute: Attribute, text: Markup
+    engine: Engine, plan: Plan, workspace: Workspace, place: int, attribute: Attribute, text: Expression
 ) -> Relation:
     """Write what the release shows of each value of an identifier."""
     identities, pseudonyms = identities_of(workspace, place), workspace.table("pseudonyms", place)
@@ -92,7 +90,7 @@ def _key_of(plan: Plan, attribute: Attribute) -> bytes:
 
 
 def _copy(
-    engine: Engine, plan: Plan, workspace: Workspace, tables: list[tuple[Relation, Attribute, Markup]]
+    engine: Engine, plan: Plan, workspace: Workspace, tables: list[tuple[Relation, Attribute, Expression]]
 ) -> Relation:
     copy = workspace.table("pseudonymized")
     shown = {

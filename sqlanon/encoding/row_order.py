@@ -9,10 +9,10 @@ from markupsafe import Markup
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind
-from sqlanon.sql import Identifier, macro
+from sqlanon.sql import Expression, Identifier, macro
 
 
-def canonical_order(engine: Engine, coded: CodedTable) -> tuple[list[Markup], list[dict[str, Any]]]:
+def canonical_order(engine: Engine, coded: CodedTable) -> tuple[list[Expression], list[dict[str, Any]]]:
     """Write the sort keys of coded rows `p`, their values column by column; and what must be joined for these.
 
     Only equal rows are equal in it, on every engine.
@@ -22,14 +22,14 @@ def canonical_order(engine: Engine, coded: CodedTable) -> tuple[list[Markup], li
     return _keys(engine, coded), joined
 
 
-def _keys(engine: Engine, coded: CodedTable) -> list[Markup]:
+def _keys(engine: Engine, coded: CodedTable) -> list[Expression]:
     quasi = [field.code(Identifier("p")) for field in coded.quasi_identifiers]
-    kept: list[Markup] = []
+    kept: list[Expression] = []
     for field in coded.kept:
         if not field.coding.is_aside:
             kept.append(field.code(Identifier("p")))
             continue
-        value = Markup(field.value_column)
+        value: Expression = Markup(field.value_column)
         if field.attribute.column.kind is Kind.TEXT:
             value = engine.render.macro("collate", value)
         kept.append(macro("rows.nulls_first", value))

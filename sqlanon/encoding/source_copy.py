@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
-from sqlanon.sql import Identifier
+from sqlanon.sql import Expression, Identifier
 from sqlanon.work.workspace import Workspace
 
 SNAPSHOT = "snapshot"  # what the name of a copy ends in that stands for the source
@@ -20,7 +18,7 @@ def unchanging(engine: Engine, plan: Plan, workspace: Workspace) -> Plan:
 
 
 def copied(
-    engine: Engine, plan: Plan, workspace: Workspace, meaning: str = "source", row_filter: Markup | None = None
+    engine: Engine, plan: Plan, workspace: Workspace, meaning: str = "source", row_filter: Expression | None = None
 ) -> Plan:
     """Plan for a copy of the source's columns that a release shows, or models look at; whoever makes it drops it.
 

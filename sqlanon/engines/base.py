@@ -11,8 +11,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from markupsafe import Markup
-
 from sqlanon.engines.columns import Column
 from sqlanon.engines.dialects import CAPABLE, Capability
 from sqlanon.engines.dry_session import DrySession
@@ -22,7 +20,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.statements import Statements
 from sqlanon.engines.written_files import WrittenFiles
 from sqlanon.errors import ConflictError, EngineError, PolicyError
-from sqlanon.sql import Identifier, Relation, Statement, Text, macro
+from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, macro
 
 _T = TypeVar("_T")
 
@@ -46,7 +44,7 @@ class MadeRelation:
     ours: bool = True
 
 
-def _text(value: str | None) -> Text | Markup:
+def _text(value: str | None) -> Text | Expression:
     return macro("values.list", [None]) if value is None else Text(value)
 
 

@@ -17,7 +17,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.support.own_parts import load_part
 
 if TYPE_CHECKING:
-    from sqlanon.sql import Relation, Renderer
+    from sqlanon.sql import DialectRenderer, Relation
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class Dialect:
         return Relation(spell(relation.name) or "", spell(relation.schema), spell(relation.catalog))
 
     @classmethod
-    def renderer(cls) -> Renderer:
+    def renderer(cls) -> DialectRenderer:
         """The renderer of its statements."""
         from sqlanon.sql import Spelling, renderer  # here, as for an engine's name no templates need be loaded
 

@@ -8,8 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.engines.dialects import Dialect
 from sqlanon.sql import Renderer, Statement
 
@@ -108,9 +106,9 @@ class Statements(ABC):
 
     def _ask_together(self, template: str, questions: Sequence[Mapping[str, Any]]) -> list[list[tuple[Any, ...]]]:
         """Ask questions by one statement, which goes by the name of the template of each."""
-        queries = [Markup(self.render(template, **values).text) for values in questions]
+        queries = [self.render(template, **values) for values in questions]
         answers: list[list[tuple[Any, ...]]] = [[] for _ in questions]
-        for place, *row in self.fetch(Statement(template, self.render("engines/ask_together", queries=queries).text)):
+        for place, *row in self.fetch(self.render("engines/ask_together", queries=queries).called(template)):
             answers[place].append(tuple(row))
         return answers
 

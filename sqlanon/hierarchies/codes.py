@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.columns import Kind
 from sqlanon.hierarchies.draft import HierarchyTask
-from sqlanon.sql import Identifier
+from sqlanon.sql import Expression, Identifier
 
 MAX_CODE_BITS = 62
 
@@ -30,7 +30,7 @@ def shifts_of(task: HierarchyTask, greatest: Sequence[int]) -> tuple[int, ...]:
     return shifts
 
 
-def value_order(task: HierarchyTask) -> Markup:
+def value_order(task: HierarchyTask) -> Expression:
     """The order of values of a group: by value; by canonical text for texts and types without an order of their own."""
     if task.column.kind in (Kind.TEXT, Kind.OTHER):
         return task.engine.render.macro("collate", Markup(Identifier("l0")))

@@ -13,7 +13,7 @@ from sqlanon.hierarchies.codes import value_order
 from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
 from sqlanon.hierarchies.nesting import check_nesting
 from sqlanon.policy import Hierarchy, HierarchyParameters
-from sqlanon.sql import Identifier, Renderer, Statement
+from sqlanon.sql import Expression, Identifier, Renderer, Statement
 from sqlanon.support.plugins import HIERARCHIES, load_plugin
 from sqlanon.support.quantities import quantity
 
@@ -35,7 +35,7 @@ class ComputedHierarchy(ABC):
         """The number of levels between the value itself and `*`."""
 
     @abstractmethod
-    def labels(self, render: Renderer, column: Column, values: Markup) -> Statement:
+    def labels(self, render: Renderer, column: Column, values: Expression) -> Statement:
         """SELECT `(value, l1, l2, …)`: each value of `values v(value)` with its labels, from level 1 to `levels`.
 
         NULL is not among the values. A label is a text, and follows from its value and the parameters alone.
@@ -70,7 +70,7 @@ def draft_computed(task: HierarchyTask) -> HierarchyDraft:
     engine, height = task.engine, hierarchy.levels + 1
     inner, levels = range(1, height), range(1, height + 1)
     labels = hierarchy.labels(engine.render, task.column, Markup(str(task.values)))
-    names = {"paths": task.paths, "labels": Markup(labels.text), "text": task.text, "order": value_order(task)}
+    names = {"paths": task.paths, "labels": labels, "text": task.text, "order": value_order(task)}
     engine.run("hierarchies/compute_paths", inner=inner, root=height, **names)
     lines, odd = engine.query_one(
         "hierarchies/count_odd_paths", paths=task.paths, values=task.values, text=task.text, levels=levels

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from markupsafe import Markup
-
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
 from sqlanon.hierarchies.nesting import count_torn
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Identifier, Renderer, Text
+from sqlanon.sql import Expression, Identifier, Renderer, Text
 
 _KINDS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
@@ -41,7 +39,9 @@ def draft_dates(task: HierarchyTask) -> HierarchyDraft:
     return HierarchyDraft(height=height, keys=(Identifier("side"), Identifier("start")), bounded=True)
 
 
-def label_dates(render: Renderer, spec: Hierarchy, column: Column, values: Markup, *, keyed: bool = False) -> Markup:
+def label_dates(
+    render: Renderer, spec: Hierarchy, column: Column, values: Expression, *, keyed: bool = False
+) -> Expression:
     """A SELECT of the labels `l1, …` of the dates in `values`, at every level below the root.
 
     keyed: give the first days of the periods too, as keys `k1, …`, and infinities for what lies on either side.
@@ -50,4 +50,4 @@ def label_dates(render: Renderer, spec: Hierarchy, column: Column, values: Marku
     text = Text("")  # of the value itself, which is not asked for
     kind, finest = column.kind.value, levels[0]
     template = "hierarchies/label_dates"
-    return Markup(render(template, values=values, text=text, levels=levels, keyed=keyed, kind=kind, finest=finest).text)
+    return render(template, values=values, text=text, levels=levels, keyed=keyed, kind=kind, finest=finest)

@@ -11,7 +11,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Identifier, Relation, checked_name
+from sqlanon.sql import Expression, Identifier, Relation, checked_name
 from sqlanon.values.expressions import text_of
 
 VALUE = Markup(Identifier("value"))
@@ -55,7 +55,7 @@ class HierarchyTask:
         return self.work("paths")
 
     @property
-    def text(self) -> Markup:
+    def text(self) -> Expression:
         """The canonical text of `value`."""
         return text_of(self.engine.render, VALUE, self.column.kind, self.column.type)
 

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from markupsafe import Markup
-
-from sqlanon.sql import Renderer, Text, macro
+from sqlanon.sql import Expression, Renderer, Text, macro
 
 MAX_UNITS = 10**36
 """The widest interval and the farthest origin, in units: what 128-bit integers leave room for."""
@@ -36,7 +34,7 @@ def plain(number: Decimal) -> str:
 class Word:
     """The integer type that positions are counted in, and how far they may be from 0."""
 
-    type: Markup
+    type: Expression
     limit: int
 
     @classmethod

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from markupsafe import Markup
-
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.dates import label_dates
 from sqlanon.hierarchies.intervals import has_interval_keys, label_intervals
 from sqlanon.hierarchies.taxonomy import read_taxonomy
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Identifier, Renderer, Text, macro
+from sqlanon.sql import Expression, Identifier, Renderer, Text, macro
 
 
 def has_keys(spec: Hierarchy, column: Column) -> bool:
@@ -22,12 +20,12 @@ def join_labels(
     render: Renderer,
     spec: Hierarchy,
     column: Column,
-    value: Markup,
-    text: Markup,
+    value: Expression,
+    text: Expression,
     alias: Identifier,
     *,
     keyed: bool = False,
-) -> Markup:
+) -> Expression:
     """Join a row to its labels `alias.l1, …` at all levels below the root, by its value, or the value's text.
 
     NULL and values that a taxonomy lacks have none. With `keyed`, labels that have keys have them as `alias.k1, …`.
@@ -46,7 +44,7 @@ def join_labels(
     return macro("hierarchies.computed", labels, alias)
 
 
-def _join_lines(spec: Hierarchy, column: Column, text: Markup, alias: Identifier) -> Markup:
+def _join_lines(spec: Hierarchy, column: Column, text: Expression, alias: Identifier) -> Expression:
     def error(what: str) -> PolicyError:
         return PolicyError(f"Hierarchy of column '{column.name}': {what}")
 

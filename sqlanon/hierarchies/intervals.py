@@ -5,14 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
 from sqlanon.hierarchies.grid import NARROW_UNITS, Grid, Word, plain
 from sqlanon.hierarchies.whole_intervals import label_whole_numbers, takes_remainders
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Identifier, Renderer, Text, macro
+from sqlanon.sql import Expression, Identifier, Renderer, Text, macro
 
 _FLOAT_UNITS = 2**52  # below it a double counts units, and a bound divided by the scale is the nearest double
 _LEAST_DECIMAL_LIMIT = 10**10  # a column whose decimals leave less room is refused
@@ -55,8 +53,8 @@ def has_interval_keys(spec: Hierarchy, column: Column) -> bool:
 
 
 def label_intervals(
-    render: Renderer, spec: Hierarchy, column: Column, values: Markup, *, keyed: bool = False
-) -> Markup:
+    render: Renderer, spec: Hierarchy, column: Column, values: Expression, *, keyed: bool = False
+) -> Expression:
     """A SELECT of the labels `l1, …` of the numbers in `values`, at every level below the root.
 
     keyed: give the lower bounds too, as keys `k1, …`, where `has_interval_keys`.
@@ -67,7 +65,7 @@ def label_intervals(
     # the values are not known yet: they may need wide integers
     bins, groups = (make(render, column, grid, narrow=False) for make in (_bins, _groups))
     text = Text("")  # of the value itself, which is not asked for
-    return Markup(render("hierarchies/label_intervals", values=values, text=text, **bins, **groups).text)
+    return render("hierarchies/label_intervals", values=values, text=text, **bins, **groups)
 
 
 def _bins(render: Renderer, column: Column, grid: Grid, *, narrow: bool) -> dict[str, Any]:
@@ -124,18 +122,18 @@ def _is_beyond(grid: Grid, column: Column) -> bool:
     return max(abs(grid.origin), grid.widths[-1]) > int(10 ** (digits + grid.scale))
 
 
-def _literal(render: Renderer, column: Column, number: Decimal) -> Markup:
+def _literal(render: Renderer, column: Column, number: Decimal) -> Expression:
     """A number in the column's own arithmetic."""
     types = {Kind.FLOAT: macro("values.double_type"), Kind.DECIMAL: macro("values.decimal", column.decimals or 0)}
     return macro("values.cast", Text(plain(number)), types.get(column.kind) or render.macro("wide_integer"))
 
 
-def bound_type(spec: Hierarchy, column: Column) -> Markup:
+def bound_type(spec: Hierarchy, column: Column) -> Expression:
     """The type of an interval's bounds."""
     return _bound_type(_known_grid(spec, column), column)
 
 
-def _bound_type(grid: Grid, column: Column) -> Markup:
+def _bound_type(grid: Grid, column: Column) -> Expression:
     """The type of bounds; a value stands beside them in a CASE, and must keep its own decimals there."""
     if column.kind is Kind.FLOAT:
         return macro("values.double_type")

@@ -13,7 +13,7 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.policy import AttributeSection, Quantile
 from sqlanon.policy.document import path_text
-from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, Renderer, macro
 from sqlanon.values.expressions import in_base_type, is_single
 
 
@@ -46,18 +46,18 @@ class Limits:
             return int(self.bottom)
         return int(self.top) if self.top is not None and number > self.top else number
 
-    def coded(self, render: Renderer, value: Markup, column: Column) -> Markup:
+    def coded(self, render: Renderer, value: Expression, column: Column) -> Expression:
         """The number that `value` is coded with, in the column's type; the expression repeats `value`."""
         if not self:
             return value
         bottom, top = (None if end is None else literal(end, column) for end in (self.bottom, self.top))
         return macro("limits.coded", value, bottom, top, render.macro("is_a_number", value, column.kind.value))
 
-    def is_bottom(self, value: Markup, column: Column) -> Markup:
+    def is_bottom(self, value: Expression, column: Column) -> Expression:
         """Tell whether a coded value stands for all numbers below it, too."""
         return _is_end(value, self.bottom, column)
 
-    def is_top(self, value: Markup, column: Column) -> Markup:
+    def is_top(self, value: Expression, column: Column) -> Expression:
         """Tell whether a coded value stands for all numbers above it, too."""
         return _is_end(value, self.top, column)
 
@@ -90,14 +90,14 @@ def limits_in(engine: Engine, source: Relation, column: Column, attribute: Attri
     return Limits(bottom, top)
 
 
-def literal(number: Decimal, column: Column) -> Markup:
+def literal(number: Decimal, column: Column) -> Expression:
     """A limit as a value of the column's type; records of statements leave it out, as it may be out of the data."""
     is_whole = number == number.to_integral_value()
     shown = float(number) if column.kind is Kind.FLOAT else int(number) if is_whole else number
     return macro("values.cast", RedactedValue(shown), Markup(column.type))
 
 
-def coded_value(render: Renderer, column: Column, limits: Limits, value: Markup) -> Markup:
+def coded_value(render: Renderer, column: Column, limits: Limits, value: Expression) -> Expression:
     """Write the value that equal values are coded by, in one form: PostgreSQL's decimals without scale, one zero.
 
     Numbers beyond a limit are coded by it.
@@ -155,7 +155,7 @@ def _stored(number: Decimal | None) -> str | None:
     return None if number is None else str(number)
 
 
-def _is_end(value: Markup, number: Decimal | None, column: Column) -> Markup:
+def _is_end(value: Expression, number: Decimal | None, column: Column) -> Expression:
     return macro("limits.is_end", value, None if number is None else literal(number, column))
 
 

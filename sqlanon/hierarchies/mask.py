@@ -15,7 +15,7 @@ from markupsafe import Markup
 from sqlanon.hierarchies.codes import shifts_of, value_order
 from sqlanon.hierarchies.draft import HierarchyTask
 from sqlanon.hierarchies.table import HierarchyTable
-from sqlanon.sql import Identifier, macro
+from sqlanon.sql import Expression, Identifier, macro
 
 MAX_MASK_LEVELS = 64
 """A level a character: beyond this the dimension table would have more columns than any use for them."""
@@ -32,7 +32,7 @@ class _Opened:
     values: int
 
 
-def mask_label(text: Markup, side: str, kept: int, level: int) -> Markup:
+def mask_label(text: Expression, side: str, kept: int, level: int) -> Expression:
     """A text with `level` characters masked and at most `kept` ones left.
 
     An empty text, which is alone in its groups below the root, is written `""`: stars alone stand for everything.
@@ -40,7 +40,7 @@ def mask_label(text: Markup, side: str, kept: int, level: int) -> Markup:
     return macro("hierarchies.mask_label", text, side, kept, level)
 
 
-def kept_part(text: Markup, side: str, length: int | Markup) -> Markup:
+def kept_part(text: Expression, side: str, length: int | Expression) -> Expression:
     """The part of a text that stays when all but `length` positions are masked."""
     return macro("hierarchies.kept_part", text, side, length)
 
@@ -94,7 +94,7 @@ def _put_in_order(task: HierarchyTask, height: int, has_short: bool) -> None:
     )
 
 
-def _order(task: HierarchyTask, height: int, has_short: bool) -> list[Markup]:
+def _order(task: HierarchyTask, height: int, has_short: bool) -> list[Expression]:
     """Order level-1 groups as the labels of their groups from the top down, compared byte by byte.
 
     Where all texts are as long, the kept characters do, from the side that is masked last. A text that ends early has
@@ -133,12 +133,12 @@ def _code(task: HierarchyTask, height: int, shifts: tuple[int, ...], opened: set
         engine.run("hierarchies/code_masks", **place, **known)
 
 
-def _selected(task: HierarchyTask, height: int, shifts: tuple[int, ...]) -> Markup:
+def _selected(task: HierarchyTask, height: int, shifts: tuple[int, ...]) -> Expression:
     """The dimension table with the labels of its values, to select from."""
     statement = task.engine.render(
         "hierarchies/select_masks", table=task.table, shifts=shifts, height=height, side=_side(task)
     )
-    return macro("hierarchies.subquery", Markup(statement))
+    return macro("hierarchies.subquery", statement)
 
 
 def _side(task: HierarchyTask) -> str:

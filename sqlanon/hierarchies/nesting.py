@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.hierarchies.draft import HierarchyTask
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Expression, Identifier, Relation
 
 
 @dataclass(frozen=True)
 class _Level:
     number: int
-    parent: Markup
+    parent: Expression
 
 
 def count_torn(task: HierarchyTask, height: int, relation: Relation | None = None) -> dict[int, int]:

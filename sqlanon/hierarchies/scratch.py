@@ -14,7 +14,7 @@ from sqlanon.hierarchies.limits import NO_LIMITS, Limits, coded_value
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import Hierarchy, Policy
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Expression, Identifier, Relation
 
 
 @contextlib.contextmanager
@@ -61,7 +61,7 @@ def _build(engine: Engine, table: Relation, column: Column, spec: Hierarchy, pla
 
 
 def create_values(
-    engine: Engine, values: Relation, table: Relation | Markup, column: Column, limits: Limits = NO_LIMITS
+    engine: Engine, values: Relation, table: Relation | Expression, column: Column, limits: Limits = NO_LIMITS
 ) -> None:
     """Make a table of the distinct values of a column as a run codes them, NULL left out."""
     value = coded_value(engine.render, column, limits, Markup(Identifier("v")))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
-from sqlanon.sql import Relation, Renderer, macro
+from sqlanon.sql import Expression, Relation, Renderer, macro
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class HierarchyTable:
     its leaves, which are values of the data, are counted where they are asked for.
     """
 
-    table: Relation | Markup  # to select from, with an alias
+    table: Relation | Expression  # to select from, with an alias
     stored: Relation
     height: int  # levels above the value; level `height` is '*', the single root
     shifts: tuple[int, ...]  # height + 1 entries: the group of a code at level l is code >> shifts[l]
@@ -34,7 +32,7 @@ class HierarchyTable:
     bounded: bool = False  # whether it has lower and upper columns
     counted: bool = True  # whether it has n1..nh
 
-    def covered(self, render: Renderer, codes: Markup | None = None) -> Relation | Markup:
+    def covered(self, render: Renderer, codes: Expression | None = None) -> Relation | Expression:
         """Select `n1..nh` by `code`, a relation that takes an alias: of the codes that `codes` selects, or of all."""
         if self.counted:
             return self.table
@@ -42,7 +40,7 @@ class HierarchyTable:
         levels = [{"number": level, "shift": shift} for level, shift in enumerate(self.shifts) if level]
         shifts = sorted({level["shift"] for level in levels})
         statement = render("hierarchies/count_covered", table=self.stored, codes=wanted, levels=levels, shifts=shifts)
-        return macro("hierarchies.subquery", Markup(statement))
+        return macro("hierarchies.subquery", statement)
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -50,6 +48,6 @@ class HierarchyTable:
         own = [level for level in range(1, self.height) if self.shifts[level] > self.shifts[level - 1]]
         return (*own, self.height)
 
-    def leaves_of_group(self, level: int) -> Markup:
+    def leaves_of_group(self, level: int) -> Expression:
         """The number of leaves under the group of level `level` that rows of `table` are grouped by."""
         return macro("hierarchies.leaves_of_group", level if self.counted else None)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies.grid import Grid
-from sqlanon.sql import Renderer, macro
+from sqlanon.sql import Expression, Renderer, macro
 
 _HALF_WORDS = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")  # 64 bits hold bounds of these
 _WORD = "BIGINT"
@@ -34,9 +32,11 @@ def takes_remainders(column: Column, grid: Grid) -> bool:
     return has_word and grid.scale == 0 and grid.is_narrow and all(map(grid.is_exact, levels))
 
 
-def label_whole_numbers(render: Renderer, column: Column, grid: Grid, values: Markup, *, keyed: bool = False) -> Markup:
+def label_whole_numbers(
+    render: Renderer, column: Column, grid: Grid, values: Expression, *, keyed: bool = False
+) -> Expression:
     """A SELECT of the labels `l1, …` of the numbers in `values`, and of the keys `k1, …` if `keyed`."""
     word = render.macro("wide_integer") if column.type.upper() == _WORD else macro("values.whole_type", False)
     shown = [WholeLevel(level, width, grid.origin % width) for level, width in enumerate(grid.widths, start=1)]
     given = {"values": values, "levels": shown, "keyed": keyed, "type": word, "is_wide": column.type.upper() == _WORD}
-    return Markup(render("hierarchies/label_whole_intervals", **given).text)
+    return render("hierarchies/label_whole_intervals", **given)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.models import PrivacyModel
-from sqlanon.sql import Identifier
+from sqlanon.sql import Expression, Identifier, Statement
 from sqlanon.values.expressions import as_sensitive, double_of, text_of_sensitive
 from sqlanon.verification.table_check import NO_NUMBER, CountedRows, named_groups
 
@@ -20,8 +20,8 @@ def failing_queries(
     staging: tuple[Callable[[str | None], CountedRows], Identifier],
     columns: Sequence[Column],
     models: Sequence[PrivacyModel],
-    rows: tuple[int, Markup],
-) -> list[str]:
+    rows: tuple[int, Expression],
+) -> list[Statement]:
     """A query for each sensitive attribute; no model may need a hierarchy.
 
     staging: the rows by the sensitive attribute that is looked at, if one is, and their column with the number of the
@@ -49,17 +49,17 @@ def _failing_by(
     staging: tuple[CountedRows, Identifier],
     column: Column | None,
     models: Sequence[PrivacyModel],
-    rows: tuple[int, Markup],
-) -> str:
+    rows: tuple[int, Expression],
+) -> Statement:
     groups = named_groups(column is not None, rows[0], counted=rows[1])
     return engine.render(
         "jobs/list_failing",
         staging=staging[0].table,
         times=staging[0].times,
         class_column=staging[1],
-        measures=[Markup(model.measure(engine.render, groups).text) for model in models],
+        measures=[model.measure(engine.render, groups) for model in models],
         **sensitive_values(engine, column, models),
-    ).text
+    )
 
 
 def sensitive_values(engine: Engine, column: Column | None, models: Sequence[PrivacyModel]) -> dict[str, Any]:

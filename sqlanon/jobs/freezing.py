@@ -34,7 +34,7 @@ from sqlanon.releases.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs import OnViolation
 from sqlanon.runs.choices import choice_of
 from sqlanon.runs.stored import ranges_warnings, require_same
-from sqlanon.sql import Relation, Statement, Text
+from sqlanon.sql import Expression, Relation, Statement, Text
 from sqlanon.support.environment import named, require_set
 
 _OUTSIDE = "--no-procedure keeps a job that `sqlanon job run` carries out."
@@ -194,7 +194,7 @@ def _problems(engine: Engine, catalog: Catalog, run: Run, policy: Policy, job: J
         yield "A procedure has no solver to measure t-closeness with a `distance` by costs out of a file."
 
 
-def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, kept: Markup | None) -> Recoded:
+def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, kept: Expression | None) -> Recoded:
     """The rules as one SELECT of the rows that are kept, and the columns that it gives in the order of the release."""
     try:
         rules = sayable_rules(catalog.store, stored, plan.policy)

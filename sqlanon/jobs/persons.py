@@ -8,11 +8,11 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.plan.plan import Plan
 from sqlanon.plan.subject import identifying
-from sqlanon.sql import Identifier, Text, macro
+from sqlanon.sql import Expression, Identifier, Text, macro
 from sqlanon.values.expressions import comparable
 
 
-def repeat_tests(engine: Engine, plan: Plan) -> list[dict[str, Markup]]:
+def repeat_tests(engine: Engine, plan: Plan) -> list[dict[str, Expression]]:
     """List tests over all rows `s` of the source that are true where an identifier may repeat, and what to say then.
 
     There are none if the policy declares its subject. A column that a constraint keeps unique is not read: the test is
@@ -30,12 +30,12 @@ def repeat_tests(engine: Engine, plan: Plan) -> list[dict[str, Markup]]:
     ]
 
 
-def _repeats(engine: Engine, column: Column) -> Markup:
+def _repeats(engine: Engine, column: Column) -> Expression:
     value = comparable(engine, macro("codes.in_source", Identifier(column.name)), column.kind)
     return macro("jobs.repeats", value)
 
 
-def _is_not_unique(engine: Engine, plan: Plan, column: Column) -> Markup:
+def _is_not_unique(engine: Engine, plan: Plan, column: Column) -> Expression:
     listing = engine.render("engines/list_unique_columns", table=Text(str(plan.source))).text
     return macro("jobs.has_lost", Text(column.name), Markup(listing))
 

@@ -39,7 +39,7 @@ from sqlanon.results.run_result import NULL_CHOICE
 from sqlanon.results.upcasters import VERSION
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning, private_warning
-from sqlanon.sql import Identifier, Relation, Text, macro
+from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, macro
 from sqlanon.support.folding import fold
 from sqlanon.values.digest import ROWS, digest_head, table_statement
 from sqlanon.verification.verify import verifying_statements
@@ -58,7 +58,7 @@ def most_rows(rows: int) -> int:
     return max(_LEAST_ROWS, _GROWTH * rows)
 
 
-def _quote(word: str, text: str) -> Markup:
+def _quote(word: str, text: str) -> Expression:
     """The word, or one that begins with it, that may stand between the dollars of a quotation of this text."""
     words = itertools.chain([word], (f"{word}{number}" for number in itertools.count(1)))
     return Markup(next(one for one in words if f"${one}$" not in text))
@@ -79,7 +79,7 @@ class ProcedureText:
     models: Sequence[PrivacyModel]
     recoded: Recoded
     unmatched: Sequence[UnmatchedValue]
-    repeats: Sequence[Mapping[str, Markup]]  # of identifiers
+    repeats: Sequence[Mapping[str, Expression]]  # of identifiers
     rules: str  # the run that found the rules
     digest: str  # of the rules
     digests: bool  # whether what is released is digested
@@ -87,7 +87,9 @@ class ProcedureText:
     def create(self, *, alone: bool = False) -> str:
         """The statement that creates it; `alone` puts the recoding into it, so that it needs no record of the job."""
         assert self.job.routine is not None
-        body = fold(self.engine.render.unfolded("jobs/body", {**self._values(), "alone": alone}), sentences=True)
+        body = fold(
+            self.engine.traits.renderer().unfolded("jobs/body", {**self._values(), "alone": alone}), sentences=True
+        )
         return self.engine.render(
             "jobs/create_procedure",
             routine=Markup(self.job.routine),
@@ -262,7 +264,7 @@ class ProcedureText:
         ]
         return {
             "suppresses": suppresses,
-            "failing": [Markup(text) for text in self._failing(most)] if suppresses else [],
+            "failing": self._failing(most) if suppresses else [],
             "models_compare": not all(model.monotone_under_suppression for model in self.models),
             "budget": (budget.numerator, budget.denominator),
             "beyond_budget": Text(
@@ -271,7 +273,7 @@ class ProcedureText:
             ),
             "measured": _MEASURED,
             "judged": _JUDGED,
-            "verifying": [Markup(one.statement.text) for one in verifying],
+            "verifying": [one.statement for one in verifying],
             "models": models,
             "disclosure": self._disclosure(),
             "thresholds": THRESHOLDS,
@@ -287,12 +289,12 @@ class ProcedureText:
             {
                 "name": Text(name),
                 "protected": name in protected,
-                "statement": Markup(disclosure_statement(self.engine, STAGING, regions, columns[name]).text),
+                "statement": disclosure_statement(self.engine, STAGING, regions, columns[name]),
             }
             for name in self.recoded.sensitive
         ]
 
-    def _failing(self, most: int) -> list[str]:
+    def _failing(self, most: int) -> list[Statement]:
         """The classes that violate a model, a query for each sensitive attribute."""
         classed = self._staging.left, self.recoded.class_column
         return failing_queries(
@@ -305,7 +307,7 @@ class ProcedureText:
         if not self.digests:
             return {"digest": None}
         return {
-            "digest": Markup(table_statement(self.engine, STAGING, columns).text),
+            "digest": table_statement(self.engine, STAGING, columns),
             "digest_kind": Text(ROWS),
             "digest_head": Text(digest_head(columns)),
         }

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.columns import Column
 from sqlanon.releases.rules.two_step import ByRepresentative, ByRuleId, PartNames, Representatives
-from sqlanon.sql import Identifier, Relation, free_name, macro
+from sqlanon.sql import Expression, Identifier, Relation, free_name, macro
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def unused_name(columns: Sequence[Column], wanted: str) -> Identifier:
     return free_name(wanted, [column.name for column in columns])
 
 
-def cast_columns(columns: Sequence[Column]) -> list[Markup]:
+def cast_columns(columns: Sequence[Column]) -> list[Expression]:
     """Columns in the types that a release has them in, which are those under domains."""
     return [macro("jobs.in_its_type", Identifier(column.name), Markup(column.type)) for column in columns]
 
@@ -93,12 +93,12 @@ def names_of(columns: Sequence[Column]) -> list[Identifier]:
     return [Identifier(column.name) for column in columns]
 
 
-def columns_of(alias: str, columns: Sequence[Column]) -> list[Markup]:
+def columns_of(alias: str, columns: Sequence[Column]) -> list[Expression]:
     """Columns of a row that is called `alias`."""
     return names_in(alias, names_of(columns))
 
 
-def names_in(alias: str, names: Sequence[Identifier]) -> list[Markup]:
+def names_in(alias: str, names: Sequence[Identifier]) -> list[Expression]:
     """Columns of a row that is called `alias`, by their names."""
     return [macro("relations.column", Markup(alias), name) for name in names]
 

@@ -24,7 +24,7 @@ from sqlanon.jobs.recoded import (
     unused_name,
 )
 from sqlanon.releases.rules.two_step import ByRepresentative, ByRuleId
-from sqlanon.sql import Identifier, Relation, Text, indent, macro
+from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, indent, macro
 from sqlanon.support.folding import fold
 from sqlanon.values.expressions import comparable, exact, hashable
 from sqlanon.verification.table_check import CountedRows
@@ -78,13 +78,13 @@ class Staging:
     def _sensitive(self, attribute: str) -> dict[str, Any]:
         return {"sensitive": Identifier(attribute), "groups": self._groups(attribute)}
 
-    def _groups(self, attribute: str) -> Relation | Markup:
+    def _groups(self, attribute: str) -> Relation | Expression:
         """The values of a sensitive attribute by class, with how many rows hold them."""
         if attribute in self.grouped:
             return _GROUPED.sibling(f"{_GROUPED.name}_{self.grouped.index(attribute) + 1}")
         return _in_brackets(self._grouping(attribute))
 
-    def _grouping(self, attribute: str) -> Markup:
+    def _grouping(self, attribute: str) -> Expression:
         return self._rendered("jobs/count_values", placed=PLACED, value=self._key("p", self._rest[attribute]))
 
     @property
@@ -180,14 +180,14 @@ class Staging:
 
     # --- statements
 
-    def _rendered(self, template: str, **values: Any) -> Markup:
-        return Markup(self.engine.render(template, class_column=self.recoded.class_column, **values).text)
+    def _rendered(self, template: str, **values: Any) -> Statement:
+        return self.engine.render(template, class_column=self.recoded.class_column, **values)
 
-    def _place(self, rows: Markup) -> Markup:
+    def _place(self, rows: Expression) -> Statement:
         values = {"rest": cast_columns(self.recoded.rest), "order": self._order}
         return self._rendered("jobs/create_placed", placed=PLACED, rows=rows, **values)
 
-    def _show(self, rows: Markup, *, ordered: bool, keyed: dict[str, Any] | None = None) -> Markup:
+    def _show(self, rows: Expression, *, ordered: bool, keyed: dict[str, Any] | None = None) -> Statement:
         values = {"regions": cast_columns(self.recoded.regions), "ordered": ordered, "keyed": keyed}
         return self._rendered("jobs/create_box_labels", box_labels=_LABELS, rows=rows, **values)
 
@@ -199,17 +199,17 @@ class Staging:
         regions = set(names_of(self.recoded.regions))
         return [(name, name in regions) for name in names_of(self.recoded.columns)]
 
-    def _hashed(self, alias: str) -> list[Markup]:
+    def _hashed(self, alias: str) -> list[Expression]:
         """List the cells of a row that is called `alias`, as they are hashed."""
         regions = self.recoded.regions
         return [hashable(self.engine, *one) for one in zip(regions, columns_of(alias, regions), strict=True)]
 
     @property
-    def _order(self) -> list[Markup]:
+    def _order(self) -> list[Expression]:
         """List the sort keys of rows of a class: all that they keep, and the spelling of equal numbers."""
         return [key for column in self.recoded.rest for key in (self._key("r", column), *self._ties(column))]
 
-    def _ties(self, column: Column) -> tuple[Markup, ...]:
+    def _ties(self, column: Column) -> tuple[Expression, ...]:
         """List the keys that tell equal values apart: two zeros, or decimals that have scales of their own."""
         value = macro("codes.in_row", Identifier(column.name))
         if column.kind is Kind.FLOAT:
@@ -218,17 +218,17 @@ class Staging:
             return (macro("jobs.scale", value),)
         return ()
 
-    def _key(self, alias: str, column: Column) -> Markup:
+    def _key(self, alias: str, column: Column) -> Expression:
         value = macro("relations.column", Markup(alias), Identifier(column.name))
         return comparable(self.engine, value, column.kind)
 
 
-def _around(statement: Markup) -> tuple[Text, Text]:
+def _around(statement: Statement) -> tuple[Text, Text]:
     """Return the parts of a statement before and behind the one rule in it, as texts of an EXECUTE."""
-    before, _, behind = str(statement).partition(_HERE)
+    before, _, behind = statement.text.partition(_HERE)
     return Text(f"\n{indent(fold(before, _ROOM), 16, first=True)}"), Text(str(indent(fold(behind, _ROOM), 16)))
 
 
-def _in_brackets(statement: Markup) -> Markup:
+def _in_brackets(statement: Expression) -> Expression:
     """A statement that another one reads from."""
     return macro("relations.lines", statement)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from markupsafe import Markup
-
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.distinct_tuples import WORTH_SHARE, SampledTuples, Tuples, sample_tuples
 from sqlanon.encoding.fields import MOST_BITS, Field
 from sqlanon.engines.base import Engine
 from sqlanon.measures.metrics import ClassStatistics
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.staging.recode import Recoding, cell_name
 
 MOST_COUNTED = 50_000  # codes of the range of a column whose values are counted
@@ -51,7 +49,7 @@ def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) 
 
 
 def _estimate(
-    engine: Engine, coded: CodedTable, keys: Sequence[Markup], sampled: SampledTuples
+    engine: Engine, coded: CodedTable, keys: Sequence[Expression], sampled: SampledTuples
 ) -> ClassStatistics | None:
     """Class sizes from a random part of the classes, and from all large ones where there may be some; None if no row in
     the part is alone.
@@ -83,7 +81,7 @@ def _repeats_little(sampled: SampledTuples) -> bool:
 
 
 def _count_classes(
-    engine: Engine, rows: Relation, keys: Sequence[Markup], part: int | None = None, *, is_weighted: bool = False
+    engine: Engine, rows: Relation, keys: Sequence[Expression], part: int | None = None, *, is_weighted: bool = False
 ) -> Counter[int]:
     """Count classes by their size, of all hashes or in a part of them, in 4096ths."""
     sizes = engine.query("measures/measure_classes", rows=rows, keys=keys, is_weighted=is_weighted, part=part)
@@ -91,7 +89,7 @@ def _count_classes(
 
 
 def _count_large(
-    engine: Engine, coded: CodedTable, keys: Sequence[Markup], part: int
+    engine: Engine, coded: CodedTable, keys: Sequence[Expression], part: int
 ) -> tuple[Counter[int], Counter[int]]:
     """Count the large classes of each size, and the others in a part of the classes."""
     sizes = engine.query(
@@ -110,7 +108,7 @@ def _rows_of(sizes: Mapping[int, int]) -> int:
     return sum(size * classes for size, classes in sizes.items())
 
 
-def quasi_keys(coded: CodedTable) -> tuple[Markup, ...]:
+def quasi_keys(coded: CodedTable) -> tuple[Expression, ...]:
     """Expressions over coded rows that are equal where all quasi-identifiers are; none if each has a single value."""
     masks = [sum(f.mask for f in coded.quasi_identifiers if f.word == w) for w in range(coded.words)]
     columns = zip(coded.word_columns, masks, strict=True)
@@ -137,7 +135,7 @@ def count_values(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> di
     return values | _count(engine, "count_values", rows, [f for f in counted if f.coding.leaves > MOST_BITS])
 
 
-def _count(engine: Engine, template: str, rows: Relation | Markup, fields: Sequence[Field]) -> dict[str, int]:
+def _count(engine: Engine, template: str, rows: Relation | Expression, fields: Sequence[Field]) -> dict[str, int]:
     """Count the values of each of these fields in coded rows."""
     if not fields:
         return {}

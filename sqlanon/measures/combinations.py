@@ -18,7 +18,7 @@ from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.results.measures import CombinationRisk, Combinations
-from sqlanon.sql import macro
+from sqlanon.sql import Expression, macro
 
 MOST_COLUMNS = 12  # that are combined: those with the most values
 BEST = 3  # combinations of one, two and three columns that are kept; pairs that a third column is added to
@@ -117,7 +117,7 @@ class _Counting:
         )
         return [_Counts(wanted[int(number)], *map(int, figures)) for number, *figures in counted]
 
-    def _keys(self, fields: Sequence[Field]) -> list[Markup]:
+    def _keys(self, fields: Sequence[Field]) -> list[Expression]:
         """Expressions that are equal where all these fields are."""
         masks = [sum(field.mask for field in fields if field.word == word) for word in range(self.coded.words)]
         columns = zip(self.coded.word_columns, masks, strict=True)

@@ -13,20 +13,20 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.results.measures import THRESHOLDS, Disclosure
-from sqlanon.sql import Identifier, Relation, Statement
+from sqlanon.sql import Expression, Identifier, Relation, Statement
 from sqlanon.values.expressions import as_sensitive, shown
 
 
 def disclosure_statement(
     engine: Engine,
-    table: Relation | Markup,
+    table: Relation | Expression,
     quasi_identifiers: Sequence[Column],
     sensitive: Column,
-    holders: Markup | None = None,
+    holders: Expression | None = None,
 ) -> Statement:
     """The statement that `measure_disclosure` sends: one row of rows, one_value, confidence, and above, one each."""
     parts = (shown(engine, column, Markup(Identifier(column.name))) for column in quasi_identifiers)
-    keys: list[Markup | int] = [part for each in parts for part in each] or [0]
+    keys: list[Expression | int] = [part for each in parts for part in each] or [0]
     return engine.render(
         "measures/measure_disclosure",
         table=table,
@@ -40,12 +40,12 @@ def disclosure_statement(
 
 def measure_disclosure(
     engine: Engine,
-    table: Relation | Markup,
+    table: Relation | Expression,
     quasi_identifiers: Sequence[Column],
     sensitive: Column,
     *,
     protected: bool,
-    holders: Markup | None = None,
+    holders: Expression | None = None,
 ) -> Disclosure:
     """Measure it of a table, one GROUP BY over it: classes are the groups of equal quasi-identifiers.
 

@@ -16,8 +16,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from markupsafe import Markup
-
 from sqlanon.encoding.coded_table import sample_share
 from sqlanon.engines.base import Engine
 from sqlanon.measures.witness_columns import BarredValues, ColumnCount, CountedColumn, WitnessColumn, witness_columns
@@ -114,7 +112,7 @@ class _Measuring:
             return None
         ends = [{"low": RedactedValue(part.low), "high": RedactedValue(part.high)} for part in parts]
         everything = {"low": 1, "high": RedactedValue(column.field.coding.leaves)}
-        sums = self.engine.query("measures/count_shown", spans=Markup(spans.text), bands=[everything, *ends])
+        sums = self.engine.query("measures/count_shown", spans=spans, bands=[everything, *ends])
         counted = {int(number): float(thousandths) / 1000 for number, thousandths in sums}
         return [counted.get(number, 0.0) for number in range(-1, len(ends) + 1)]
 

@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from sqlanon.encoding.axes import Axis
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Identifier, RedactedValue, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.values.expressions import double_of
 
@@ -70,7 +70,7 @@ def _penalty(engine: Engine, partition: Partition, axis: Axis) -> dict[str, Any]
     return known | {"measure": measure, "dictionary": axis.field.coding.dictionary}
 
 
-def _share(axis: Axis) -> Markup:
+def _share(axis: Axis) -> Expression:
     """Codes covered over all codes: of ranks, NULL's among them, or of numbers whose codes are what they are worth."""
     kind, leaves = axis.field.attribute.column.kind, axis.field.coding.leaves
     extra, total = (0, RedactedValue(max(1, leaves - 1))) if kind.is_numeric else (1, leaves + axis.has_null)

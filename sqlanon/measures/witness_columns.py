@@ -20,7 +20,7 @@ from sqlanon.engines.columns import Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.measures import bands
 from sqlanon.measures.bands import Band, BandGrid
-from sqlanon.sql import Identifier, RedactedValue, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, macro
 from sqlanon.values.expressions import double_of
 
 FREQUENT = 8  # values that have a bar of their own
@@ -55,7 +55,7 @@ class WitnessColumn:
         return self.kind.is_numeric or self.kind.has_day
 
     @property
-    def raw(self) -> Markup:
+    def raw(self) -> Expression:
         """The value as it is in the source."""
         return Markup(self.name)
 
@@ -65,7 +65,7 @@ class WitnessColumn:
         return self.ordered or self.field.coding.is_aside
 
     @property
-    def code(self) -> Markup:
+    def code(self) -> Expression:
         return self.field.code(Identifier("w"))
 
     @property
@@ -89,7 +89,7 @@ class WitnessColumn:
             position, table = Markup(Identifier("leaf")), self.hierarchy.stored
         return {"position": position, "code": self.code, "hierarchy": table}
 
-    def number(self, engine: Engine) -> Markup:
+    def number(self, engine: Engine) -> Expression:
         """The value as a double, a date as months; NULL for what is none."""
         attribute = self.field.attribute
         if self.kind.has_day:

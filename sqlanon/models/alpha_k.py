@@ -19,8 +19,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from markupsafe import Markup
-
 from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
 from sqlanon.models.numbers import (
     RUNNING_TOLERANCE,
@@ -29,7 +27,7 @@ from sqlanon.models.numbers import (
     rounded_up,
     threshold_of_ratios,
 )
-from sqlanon.sql import RedactedValue, Renderer, Statement, macro
+from sqlanon.sql import Expression, RedactedValue, Renderer, Statement, macro
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class AlphaK(PrivacyModel):
     def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:
         """Test the shares; that a class has k rows is tested for all models at once."""
         shares = AlphaK(self.attribute, self.alpha, 1, self.values, counts_null=self.counts_null)
-        measure = Markup(shares.measure(render, groups).text)
+        measure = shares.measure(render, groups)
         values = {"avs": relation(groups.avs), "alpha": float(self.alpha), "measure": measure}
         return SampleTest("models/test_share", values)
 
@@ -123,7 +121,7 @@ class AlphaK(PrivacyModel):
     def _names(self) -> list[RedactedValue] | None:
         return None if self.values is None else [RedactedValue(text) for text in self.values]
 
-    def min_suppressed(self) -> Markup:
+    def min_suppressed(self) -> Expression:
         """No part of a class, in which m rows do not count for the most frequent value, has more rows than
         m / (1 - alpha), nor less than k."""
         return macro("models.all_but_kept")

@@ -19,7 +19,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.policy import AttributeSection, ModelParameters
 from sqlanon.policy.privacy import without_named_values
 from sqlanon.policy.problems import model_problems
-from sqlanon.sql import Relation, Renderer, Statement, macro
+from sqlanon.sql import Expression, Relation, Renderer, Statement, macro
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,16 @@ class Groups:
         where no model names such a table.
     """
 
-    classes: Relation | Markup
-    avs: Relation | Markup | None
-    domain: Relation | Markup | None
+    classes: Relation | Expression
+    avs: Relation | Expression | None
+    domain: Relation | Expression | None
     rows: int
     height: int = 0
-    counted: Markup | None = None
-    population: Relation | Markup | None = None
+    counted: Expression | None = None
+    population: Relation | Expression | None = None
 
     @property
-    def total(self) -> Markup:
+    def total(self) -> Expression:
         """The number of rows, as SQL."""
         return self.counted if self.counted is not None else Markup(str(self.rows))
 
@@ -69,8 +69,8 @@ class Runs:
     domain, rows, height: as in `Groups`.
     """
 
-    runs: Markup
-    domain: Markup
+    runs: Expression
+    domain: Expression
     rows: int
     height: int = 0
 
@@ -235,13 +235,13 @@ class PrivacyModel(ABC):
         """
         raise PolicyError(f"{self.name} can't be checked on a sample of rows; choose an algorithm that takes none.")
 
-    def implies_violation(self) -> Markup | None:
+    def implies_violation(self) -> Expression | None:
         """SQL over two classes of one run, of `z.n` and `o.n` rows: whether `z`, which violates the model by its
         measure `z.measure`, shows that `o` does too. None where it never does.
         """
         return None
 
-    def min_suppressed(self) -> Markup:
+    def min_suppressed(self) -> Expression:
         """Write the number of rows that every division of a violating class must suppress.
 
         SQL over the class `x`, which violates the model, and its measure `m`; 0 where nothing is known.
@@ -281,7 +281,7 @@ class PrivacyModel(ABC):
         )
 
 
-def relation(part: Relation | Markup | None) -> Relation | Markup:
+def relation(part: Relation | Expression | None) -> Relation | Expression:
     """A part of `Groups` that a model needs; a missing one is a mistake of the caller."""
     if part is None:
         raise ValueError("The model looks at a sensitive attribute or a population, but the groups hold none.")

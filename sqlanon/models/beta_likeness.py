@@ -15,11 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from markupsafe import Markup
-
 from sqlanon.models.base import Groups, PrivacyModel, Runs, relation
 from sqlanon.models.numbers import RELATIVE_TOLERANCE, RUNNING_TOLERANCE, integer_type, rounded_up
-from sqlanon.sql import Renderer, Statement, macro
+from sqlanon.sql import Expression, Renderer, Statement, macro
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class BetaLikeness(PrivacyModel):
     def _bounds(self) -> dict[str, Any]:
         return {"greatest": self.greatest, "enhanced": self.form == "enhanced", "tolerance": 1 + RELATIVE_TOLERANCE}
 
-    def min_suppressed(self) -> Markup:
+    def min_suppressed(self) -> Expression:
         """A value may have a share c: if c < 1, no part of the class, in which other values have m rows, has more than
         m / (1 - c) rows."""
         return macro("models.all_but_kept")

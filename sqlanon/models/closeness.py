@@ -37,7 +37,7 @@ from sqlanon.models.numbers import (
 from sqlanon.models.transport import TransportProblem, least_costs, require_solver
 from sqlanon.policy import AttributeSection, ModelParameters
 from sqlanon.policy.privacy import TClosenessParameters
-from sqlanon.sql import Identifier, RedactedValue, Renderer, Statement, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, Renderer, Statement, macro
 from sqlanon.support.environment import named
 
 MOST_SOLVED_AT_ONCE = 1000
@@ -83,14 +83,14 @@ class TCloseness(PrivacyModel):
         )
 
     def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:
-        measure = Markup(self.measure(render, groups).text)
+        measure = self.measure(render, groups)
         values = {"classes": groups.classes, "measure": measure, "greatest": self.greatest}
         return SampleTest("models/test_closeness", values)
 
     @abstractmethod
     def measure(self, render: Renderer, groups: Groups) -> Statement: ...
 
-    def min_suppressed(self) -> Markup:
+    def min_suppressed(self) -> Expression:
         """Rows that must go for the rest R of a class P, as one, to come within t of the table's distribution Q.
 
         The distance is convex and at most 1, so with a share f of the rows gone d(P, Q) <= (1 - f) d(R, Q) + f. As
@@ -100,7 +100,7 @@ class TCloseness(PrivacyModel):
             return Markup(0)
         return macro("models.share_beyond", self.greatest)
 
-    def _prefixes_of_groups(self, render: Renderer, runs: Runs, groups: Sequence[Markup]) -> Statement:
+    def _prefixes_of_groups(self, render: Renderer, runs: Runs, groups: Sequence[Expression]) -> Statement:
         """The running sum of |p - q| / 2 over groups of values, each of which is a column of the domain.
 
         A group with x rows in a class of n adds its surplus x - n*q from its last row on until n reaches x / q: two
@@ -126,7 +126,7 @@ class TCloseness(PrivacyModel):
     def attainable(self, measure: float) -> str:
         return f"t: {rounded_up(measure):g}"
 
-    def _render(self, render: Renderer, template: str, groups: Groups, integer: Markup, **more: Any) -> Statement:
+    def _render(self, render: Renderer, template: str, groups: Groups, integer: Expression, **more: Any) -> Statement:
         return render(
             template,
             classes=groups.classes,
@@ -145,7 +145,7 @@ class EqualTCloseness(TCloseness):
     distance: ClassVar[str] = "equal"
     distance_in_words: ClassVar[str] = "half the sum of the differences in frequency"
 
-    def min_suppressed(self) -> Markup:
+    def min_suppressed(self) -> Expression:
         """Let S be the values of which the class P has less than the table Q: d(P, Q) = Q(S) - P(S). The rest R has no
         more rows of S, and needs Q(S) - R(S) <= t: so it has at most n * P(S) / (Q(S) - t) rows."""
         return macro("models.lack_beyond", self.greatest)
@@ -173,7 +173,7 @@ class OrderedTCloseness(TCloseness):
             about = f"'{column.name}' is {column.type}"
             yield f"distance: ordered needs numbers, dates, times or an enum, and {about}; use distance: equal."
 
-    def implies_violation(self) -> Markup:
+    def implies_violation(self) -> Expression:
         """A row more moves P by (row - P) / n, and no two rows are further apart than 1: so n * d(P, Q) changes by at
         most 1 with each row."""
         return macro("models.stays_beyond", self.greatest * (1 + RUNNING_TOLERANCE))
@@ -234,7 +234,7 @@ class KlTCloseness(TCloseness):
             {**counts, "greatest": self.greatest, "scale": INFORMATION_SCALE},
         )
 
-    def min_suppressed(self) -> Markup:
+    def min_suppressed(self) -> Expression:
         """A row: the divergence has no upper bound."""
         return PrivacyModel.min_suppressed(self)
 
@@ -350,7 +350,7 @@ class GivenTCloseness(TCloseness):
         }
         return replace(self, distances={**self.distances, **solved}, is_exact=worst or self.is_exact)
 
-    def _open(self, worst: bool) -> Markup:
+    def _open(self, worst: bool) -> Expression:
         return macro("models.open_worst" if worst else "models.open_bounds", self.greatest)
 
     def _bounded(self, render: Renderer, template: str, groups: Groups, **more: Any) -> Statement:

@@ -16,11 +16,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from markupsafe import Markup
-
 from sqlanon.models.base import Groups, PrivacyModel, Runs, relation
 from sqlanon.models.numbers import RELATIVE_TOLERANCE, RUNNING_TOLERANCE, integer_type, rounded_up
-from sqlanon.sql import Renderer, Statement, macro
+from sqlanon.sql import Expression, Renderer, Statement, macro
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ class DeltaDisclosure(PrivacyModel):
             stands=1 - RUNNING_TOLERANCE,
         )
 
-    def min_suppressed(self) -> Markup:
+    def min_suppressed(self) -> Expression:
         """A part of a class has no more rows of a value than the class, so that it can't have many rows where these are
         few; and no more rows of other values, where these are many."""
         return macro("models.all_but_kept")

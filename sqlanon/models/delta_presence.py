@@ -24,13 +24,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from markupsafe import Markup
-
 from sqlanon.engines.columns import Column
 from sqlanon.models.base import Groups, PrivacyModel, relation
 from sqlanon.models.numbers import rounded_down, rounded_up, threshold_of_ratios
 from sqlanon.policy import AttributeSection
-from sqlanon.sql import Renderer, Statement, macro
+from sqlanon.sql import Expression, Renderer, Statement, macro
 
 _MOST_MEMBERS = 2**53  # rows of a population: products with the rows of a table fit the engines' wide integers
 
@@ -98,7 +96,7 @@ class DeltaPresence(PrivacyModel):
             minimum=None if self.minimum is None else threshold_of_ratios(self.minimum, _MOST_MEMBERS),
         )
 
-    def min_suppressed(self) -> Markup:
+    def min_suppressed(self) -> Expression:
         """The parts that satisfy the model have no more rows together than `maximum` times the population's.
 
         With a `minimum` a class that is small enough for that may violate it too, and some part of it will.

@@ -25,8 +25,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from markupsafe import Markup
-
 from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
 from sqlanon.models.numbers import (
     INFORMATION_SCALE,
@@ -41,7 +39,7 @@ from sqlanon.models.numbers import (
     running_error,
     threshold_of_ratios,
 )
-from sqlanon.sql import Relation, Renderer, Statement, macro
+from sqlanon.sql import Expression, Relation, Renderer, Statement, macro
 
 
 class _LDiversity(PrivacyModel):
@@ -67,10 +65,10 @@ class _LDiversity(PrivacyModel):
     def worst_of(self, measures: tuple[float, float]) -> float:
         return min(measures)
 
-    def _completed(self, render: Renderer, groups: Groups) -> Relation | Markup:
+    def _completed(self, render: Renderer, groups: Groups) -> Relation | Expression:
         """The groups that a test on samples counts: NULLs are a value, or rows of the most frequent one."""
         avs = relation(groups.avs)
-        return avs if self.counts_null else Markup(render("models/complete_groups", avs=avs).text)
+        return avs if self.counts_null else render("models/complete_groups", avs=avs)
 
 
 @dataclass(frozen=True)
@@ -237,7 +235,7 @@ class RecursiveLDiversity(_LDiversity):
             counts_null=self.counts_null,
         )
 
-    def min_suppressed(self) -> Markup:
+    def min_suppressed(self) -> Expression:
         """Rows m must go until x1 - m < c * tail: the rest has no larger tail (its counts in descending order are
         nowhere larger), and its x1, NULLs included, falls by no more than m. Without a tail all rows must go."""
         return macro("models.lost_rows")

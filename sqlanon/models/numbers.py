@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from markupsafe import Markup
-
-from sqlanon.sql import Renderer, macro
+from sqlanon.sql import Expression, Renderer, macro
 
 RELATIVE_TOLERANCE = 1e-9
 """The part of a threshold by which an irrational measure may miss it: it absorbs the rounding of doubles, no more."""
@@ -22,7 +20,7 @@ _DIGITS = 4
 _BIGINT = 2**63 - 1
 
 
-def integer_type(render: Renderer, greatest: int) -> Markup:
+def integer_type(render: Renderer, greatest: int) -> Expression:
     """The type that holds products of counts up to `greatest`: BIGINT if they fit, else the engine's wide integers."""
     return macro("values.whole_type", False) if greatest <= _BIGINT else render.macro("wide_integer")
 

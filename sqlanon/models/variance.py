@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from markupsafe import Markup
-
 from sqlanon.engines.columns import Column
 from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
 from sqlanon.models.numbers import RELATIVE_TOLERANCE, rounded_down
@@ -55,7 +53,7 @@ class VarianceDiversity(PrivacyModel):
             yield f"a variance needs numbers, and '{column.name}' is {column.type}."
 
     def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:
-        least, measure = float(self.v) * (1 - RELATIVE_TOLERANCE), Markup(self.measure(render, groups).text)
+        least, measure = float(self.v) * (1 - RELATIVE_TOLERANCE), self.measure(render, groups)
         values = {"avs": groups.avs, "domain": groups.domain, "measure": measure, "least": least}
         return SampleTest("models/test_variance", values)
 

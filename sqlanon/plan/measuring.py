@@ -10,16 +10,16 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 
 
-def countable(column: Column) -> Markup:
+def countable(column: Column) -> Expression:
     """The column's value, or its text where the engine may not know equality (JSON, geometry)."""
     value = Markup(Identifier(column.name))
     return macro("values.text", value) if column.kind is Kind.OTHER else value
 
 
-def in_part(engine: Engine, values: Sequence[Markup], modulus: int) -> Markup:
+def in_part(engine: Engine, values: Sequence[Expression], modulus: int) -> Expression:
     """Test whether a combination of values is in the first of `modulus` parts, by hash: all its rows are, or none."""
     return engine.render.macro("hashes_to_zero", values, modulus) if modulus > 1 else Markup("TRUE")
 

@@ -13,7 +13,7 @@ from sqlanon.hierarchies.label_paths import NULL
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import Hierarchy, Role
 from sqlanon.policy.document import path_text
-from sqlanon.sql import Identifier, Relation, Text, macro
+from sqlanon.sql import Expression, Identifier, Relation, Text, macro
 from sqlanon.support.quantities import rows_hold
 from sqlanon.values.expressions import text_of
 
@@ -54,7 +54,7 @@ def wildcard_problems(subject: PlanSubject, engine: Engine, source: Relation) ->
     yield from (one.problem(int(count)) for one, count in zip(misread, counts, strict=True) if count)
 
 
-def _text(engine: Engine, one: _Misread) -> Markup:
+def _text(engine: Engine, one: _Misread) -> Expression:
     value = Markup(Identifier(one.column.name))
     return engine.render.macro("collate", text_of(engine.render, value, one.column.kind, one.column.type))
 

@@ -10,13 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from markupsafe import Markup
-
 from sqlanon.encoding.axes import Axis, carried
 from sqlanon.encoding.frequency.keys import Dimension
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.results.facts import Facts
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.staging.partition import Partition
 
 if TYPE_CHECKING:
@@ -142,7 +140,7 @@ def _attribute(dimension: Dimension, level: int) -> dict[str, Any]:
     }
 
 
-def _assigned(sets: FrequencySets, passes: Sequence[RecodingPass], suppressed_leaf: int | None) -> Markup:
+def _assigned(sets: FrequencySets, passes: Sequence[RecodingPass], suppressed_leaf: int | None) -> Expression:
     """Every row's words with the leaf of the first pass that has a class for it."""
     described = []
     for one in passes:

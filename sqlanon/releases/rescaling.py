@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.encoding.coordinates import LARGEST_EXPONENT, Scale
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
-from sqlanon.sql import RedactedValue, Relation
+from sqlanon.sql import Expression, RedactedValue, Relation
 from sqlanon.work.workspace import Workspace
 
 FIXED = 2**60  # units to 1, in sums of numbers between -1 and 1
@@ -40,7 +38,7 @@ def rescale_centres(
     assigned: Relation,
     regions: Relation,
     centres: Sequence[dict[str, Any]],
-    order: Sequence[Markup],
+    order: Sequence[Expression],
 ) -> Relation:
     """Create the regions anew with rescaled numbers; `centres` are the values of the statement that wrote them.
 

@@ -25,7 +25,7 @@ from sqlanon.plan.subject import PlanSubject
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import AttributeSection, Hierarchy, Policy, Role
 from sqlanon.runs.search_checks import search_problems
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 
 MOST_LISTED = 20
 """The most values that a check lists of those that a hierarchy lacks."""
@@ -126,7 +126,7 @@ def _create_values(
 ) -> None:
     """Write the distinct values that a run would code, those of a population that models look at among them."""
     column, attribute, limits = coded
-    rows: Relation | Markup = source
+    rows: Relation | Expression = source
     if _population(subject, attribute) is not None:
         rows = macro("relations.both", source, _population(subject, attribute), Identifier(column.name))
     create_values(engine, values, rows, column, limits)

@@ -12,7 +12,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.policy import Show
-from sqlanon.sql import Identifier, Renderer, macro
+from sqlanon.sql import Expression, Identifier, Renderer, macro
 from sqlanon.staging.labels import quote_member
 from sqlanon.values.expressions import double_of, text_of
 
@@ -22,8 +22,8 @@ class Cell:
     """A column of the release that shows a region, and the keys that regions are ordered by, which the cell shows."""
 
     column: Identifier
-    value: Markup
-    order: tuple[Markup, ...]
+    value: Expression
+    order: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Shown:
         return self.show is Show.MEAN
 
     @property
-    def ends(self) -> tuple[Markup, ...]:
+    def ends(self) -> tuple[Expression, ...]:
         """The least and the greatest value of a region that is shown as a number, for verification; else nothing."""
         if self.show is Show.MEAN:
             return self._known_mean("least"), self._known_mean("greatest")
@@ -103,17 +103,17 @@ class Shown:
     def _hides_nulls(self) -> bool:
         return self.axis.field.attribute.hides_nulls
 
-    def _macro(self, name: str, *arguments: Any, **named: Any) -> Markup:
+    def _macro(self, name: str, *arguments: Any, **named: Any) -> Expression:
         return macro(f"cells.{name}", self.axis, *arguments, **named)
 
-    def _known_mean(self, column: str) -> Markup:
+    def _known_mean(self, column: str) -> Expression:
         """The mean of a class, or an end of its values; NULL where the class holds NULL and hides it."""
         return self._macro("mean", Identifier(column), self._hides_nulls)
 
-    def _number_cell(self, value: Markup) -> Cell:
+    def _number_cell(self, value: Expression) -> Cell:
         return Cell(Identifier(self.name), value, (value,))
 
-    def _value(self, code: str, alias: str) -> Markup:
+    def _value(self, code: str, alias: str) -> Expression:
         """The raw value of a code of the leaf, NULL for code 0."""
         coding = self.axis.field.coding
         if coding.dictionary is not None:
@@ -121,11 +121,11 @@ class Shown:
         return coding.value_of(self._macro("code", Markup(code)))
 
     @property
-    def _ends(self) -> tuple[Markup, Markup]:
+    def _ends(self) -> tuple[Expression, Expression]:
         return self._value("known", "low"), self._value("hi", "high")
 
     @property
-    def _label(self) -> Markup:
+    def _label(self) -> Expression:
         if self.hierarchy is not None:
             return self._macro("group_label", self.hierarchy.height)
         column = self.axis.field.attribute.column
@@ -137,14 +137,14 @@ class Shown:
         return self._macro("interval_label", low, high, self._opens)
 
     @property
-    def _opens(self) -> tuple[Markup, Markup] | None:
+    def _opens(self) -> tuple[Expression, Expression] | None:
         """Write the conditions that a region's least value stands for all below it, and the greatest for all above."""
         limits, column = self.axis.field.attribute.limits, self.axis.field.attribute.column
         low, high = self._ends
         return (limits.is_bottom(low, column), limits.is_top(high, column)) if limits else None
 
     @property
-    def _bounds(self) -> tuple[Markup, Markup]:
+    def _bounds(self) -> tuple[Expression, Expression]:
         """The least and the greatest value; of a group of a hierarchy its lower and its (exclusive) upper bound."""
         low, high = self._ends if self.hierarchy is None else self._group_bounds(self.hierarchy)
         type_ = Markup(self.axis.field.attribute.column.type)
@@ -154,18 +154,18 @@ class Shown:
             return low, high
         return self._macro("known_bound", low, type_), self._macro("known_bound", high, type_)
 
-    def _group_bounds(self, hierarchy: HierarchyTable) -> tuple[Markup, Markup]:
+    def _group_bounds(self, hierarchy: HierarchyTable) -> tuple[Expression, Expression]:
         height = hierarchy.height
         lower, upper = (self._macro("group_bound", height, Markup(side)) for side in ("lower", "upper"))
         return lower, upper
 
     @property
-    def _middle(self) -> Markup:
+    def _middle(self) -> Expression:
         low, high = (double_of(self.render, side, self.kind) for side in self._bounds)
         return macro("cells.middle", low, high)
 
     @property
-    def _range(self) -> Markup:
+    def _range(self) -> Expression:
         return self._macro(
             "between",
             self._bounds,

@@ -12,13 +12,13 @@ from sqlanon.encoding.domains import Sensitive
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.settling import settle_groups
-from sqlanon.sql import Relation, macro
+from sqlanon.sql import Expression, Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace
 
 
 def partition_of(
-    engine: Engine, workspace: Workspace, coded: CodedTable, assigned: Relation | Markup, rounds: int = 1
+    engine: Engine, workspace: Workspace, coded: CodedTable, assigned: Relation | Expression, rounds: int = 1
 ) -> Partition:
     """Measure the regions of classes that every coded row is assigned to.
 
@@ -45,7 +45,7 @@ def count_violating(
         return _groups(partition, named.get(model.attribute or ""), rows)
 
     settled = settle_groups(engine, models, groups_of)
-    measures = [Markup(model.measure(engine.render, groups_of(model)).text) for model in settled]
+    measures = [model.measure(engine.render, groups_of(model)) for model in settled]
     (violating,) = engine.query_one("staging/count_violating", measures=measures)
     return int(violating)
 

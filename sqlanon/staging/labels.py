@@ -7,15 +7,13 @@ be misread.
 
 from __future__ import annotations
 
-from markupsafe import Markup
-
-from sqlanon.sql import Renderer, macro
+from sqlanon.sql import Expression, Renderer, macro
 
 EVERYTHING = "*"  # the region that holds every value, and a suppressed cell
 NULL = "NULL"  # the region that holds NULL alone
 
 
-def quote_member(render: Renderer, text: Markup, always: bool = False) -> Markup:
+def quote_member(render: Renderer, text: Expression, always: bool = False) -> Expression:
     """A text as a member of a set: in double quotes where it could be misread, or `always`.
 
     The expression repeats `text`, so pass a column or a cast of one. What is quoted must not depend on the engine's

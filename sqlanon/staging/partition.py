@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from markupsafe import Markup
-
 from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.distinct_tuples import TupleLeaves
 from sqlanon.results.facts import Facts, TreeFacts
-from sqlanon.sql import Relation
+from sqlanon.sql import Expression, Relation
 
 
 @dataclass(frozen=True)
@@ -32,13 +30,13 @@ class Partition:
     """
 
     axes: tuple[Axis, ...]
-    leaves: Relation | Markup
-    assigned: Relation | Markup
+    leaves: Relation | Expression
+    assigned: Relation | Expression
     rounds: int
     suppressed: int = 0
     suppressed_leaf: int | None = None
     facts: Facts = field(default_factory=TreeFacts)
-    tree: Relation | Markup | None = None
+    tree: Relation | Expression | None = None
     divides_equal_rows: bool = False
     has_empty_leaves: bool = False
     tuples: TupleLeaves | None = None

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import MOST_BITS
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Identifier, RedactedValue, Relation
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation
 from sqlanon.staging.cells import Cell, Shown
 from sqlanon.staging.labels import quote_member
 from sqlanon.staging.partition import Partition
@@ -194,7 +194,7 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
     return table
 
 
-def _leaves_by_words(recoding: Recoding) -> tuple[Relation | Markup, list[dict[str, Any]]]:
+def _leaves_by_words(recoding: Recoding) -> tuple[Relation | Expression, list[dict[str, Any]]]:
     """The leaves of all words of rows, and the words by which the witness has them; by tuples, where these have leaves.
 
     A sample is coded by itself, which is not true of its tuples.

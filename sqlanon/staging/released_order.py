@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.sql import Identifier, macro
+from sqlanon.sql import Expression, Identifier, macro
 from sqlanon.values.expressions import exact
 
 
-def released_order(engine: Engine, columns: Sequence[Column], alias: str = "shown") -> list[Markup]:
+def released_order(engine: Engine, columns: Sequence[Column], alias: str = "shown") -> list[Expression]:
     """Write the keys by which rows are sorted; zeros of floats by their sign too, and decimals by their scale."""
     return [key for column in columns for key in _keys(engine, column, alias)]
 
 
-def _keys(engine: Engine, column: Column, alias: str) -> Iterator[Markup]:
+def _keys(engine: Engine, column: Column, alias: str) -> Iterator[Expression]:
     value = macro("relations.column", Identifier(alias), Identifier(column.name))
     if column.kind is Kind.TEXT:
         yield engine.render.macro("collate", value)

@@ -21,7 +21,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role, Show
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.staging.recode import Recoding, cell_name, rows_repeat
 from sqlanon.work.workspace import Workspace
 
@@ -106,7 +106,7 @@ class ReleasedColumn:
     """
 
     name: Identifier
-    value: Markup
+    value: Expression
     source: tuple[Relation, Identifier] | None = None
     type: Markup = TEXT
 
@@ -235,9 +235,9 @@ def _sources(
     }
 
 
-def _order(engine: Engine, coded: CodedTable, region_bits: int) -> list[Markup]:
+def _order(engine: Engine, coded: CodedTable, region_bits: int) -> list[Expression]:
     """The sort keys of the rows: the region, then each kept column, by code or by value; NULL first."""
-    keys: list[Markup] = []
+    keys: list[Expression] = []
     codes = [(macro("rows.region"), region_bits)]
     for field in coded.kept:
         if field.coding.is_aside:
@@ -248,25 +248,25 @@ def _order(engine: Engine, coded: CodedTable, region_bits: int) -> list[Markup]:
     return keys + [key for key, _ in _packed(codes)]
 
 
-def _shortened(key: tuple[Markup, int]) -> Markup:
+def _shortened(key: tuple[Expression, int]) -> Expression:
     """A key before others, as short as it can be: DuckDB sorts keys of more than 24 bytes in twice the time."""
     code, bits = key
     return macro("bits.short", code) if bits <= SHORT else code
 
 
-def _order_of_value(engine: Engine, field: Field) -> Markup:
+def _order_of_value(engine: Engine, field: Field) -> Expression:
     value = macro("rows.kept", field, ASIDE, False)
     if field.attribute.column.kind is Kind.TEXT:
         value = engine.render.macro("collate", value)
     return macro("rows.nulls_first", value)
 
 
-def _packed(codes: Sequence[tuple[Markup, int]]) -> list[tuple[Markup, int]]:
+def _packed(codes: Sequence[tuple[Expression, int]]) -> list[tuple[Expression, int]]:
     """As few numbers as hold these codes of so many bits: a sort costs the less the fewer keys it has.
 
     Their order is that of the codes one by one; with each number goes how many bits it has.
     """
-    keys: list[tuple[Markup, int]] = []
+    keys: list[tuple[Expression, int]] = []
     for code, bits in codes:
         if not keys or keys[-1][1] + bits > WORD_BITS:
             keys.append((code, bits))
@@ -292,7 +292,7 @@ def _dictionaries(fields: Sequence[Field], types: _Texts) -> list[dict[str, Any]
     ]
 
 
-def _code(field: Field) -> Markup:
+def _code(field: Field) -> Expression:
     """The code of a kept value of a row; a row's number is as short as in the table of values that are not coded."""
     return field.short_code(Identifier("a")) if field.coding.is_aside else field.code(Identifier("a"))
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.engines.star import CLASS_NUMBER, Star, StarColumn, create_view
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.staging.recode import Recoding, cell_name
 from sqlanon.staging.rows import ReleasedColumn, kept_column, stage_columns
 from sqlanon.work.workspace import Workspace
@@ -57,7 +55,7 @@ def _number_classes(engine: Engine, workspace: Workspace, recoding: Recoding) ->
     return numbered
 
 
-def order_of_cells(engine: Engine, recoding: Recoding, cells: Sequence[Markup]) -> list[Markup]:
+def order_of_cells(engine: Engine, recoding: Recoding, cells: Sequence[Expression]) -> list[Expression]:
     """The keys that classes are numbered by: their `cells`, texts by their bytes."""
     are_texts = [shown.is_text for shown in recoding.shown for _ in shown.cells]
     return [

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.written_files import sha256_of
-from sqlanon.sql import Identifier, Relation, Renderer, Statement
+from sqlanon.sql import Expression, Identifier, Relation, Renderer, Statement
 from sqlanon.values.expressions import comparable
 
 ROWS, FILE = "rows-1:", "sha256:"  # what digests begin with, which says how they are made
@@ -45,10 +45,10 @@ class DigestedColumn:
     """A column of a table that is digested; `exact` gives the text of a value by the name of its column."""
 
     column: Column
-    exact: Callable[[Identifier], Markup]
+    exact: Callable[[Identifier], Expression]
 
 
-def exact_text(render: Renderer, column: Column, name: Identifier) -> Markup:
+def exact_text(render: Renderer, column: Column, name: Identifier) -> Expression:
     """The value in the column `name` as a text that engines write alike: floats by their bits, times as counts.
 
     Bytes are written as hexadecimal digits, types that only one engine has as it does; every text says how long it is.
@@ -62,10 +62,10 @@ def exact_text(render: Renderer, column: Column, name: Identifier) -> Markup:
     return render.macro(_EXACT[column.kind], name)
 
 
-def rows_statement(engine: Engine, relation: Relation | Markup, columns: Sequence[DigestedColumn]) -> Statement:
+def rows_statement(engine: Engine, relation: Relation | Expression, columns: Sequence[DigestedColumn]) -> Statement:
     """The statement that gives the number of rows and the two sums, as texts. Equal rows are hashed once."""
-    keys: list[Markup] = []
-    parts: list[Identifier | Markup] = []
+    keys: list[Expression] = []
+    parts: list[Identifier | Expression] = []
     for number, one in enumerate(columns):
         value, name = Identifier(one.column.name), Identifier(f"c{number}")
         is_loose = one.column.kind.equals_may_differ or one.column.type.startswith(_PADDED)
@@ -75,10 +75,10 @@ def rows_statement(engine: Engine, relation: Relation | Markup, columns: Sequenc
     return engine.render("values/digest_rows", relation=relation, keys=keys, line=line)
 
 
-def table_statement(engine: Engine, relation: Relation | Markup, columns: Sequence[Column]) -> Statement:
+def table_statement(engine: Engine, relation: Relation | Expression, columns: Sequence[Column]) -> Statement:
     """The `rows_statement` of a table with these columns."""
 
-    def exact_of(column: Column) -> Callable[[Identifier], Markup]:
+    def exact_of(column: Column) -> Callable[[Identifier], Expression]:
         return lambda name: exact_text(engine.render, column, name)
 
     return rows_statement(engine, relation, [DigestedColumn(column, exact_of(column)) for column in columns])

@@ -13,14 +13,14 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.sql import Identifier, Renderer, macro
+from sqlanon.sql import Expression, Identifier, Renderer, macro
 
 _HALF_WORDS = ("SMALLINT", "INTEGER")
 _HASHED_WHOLLY = (Kind.TEXT, Kind.FLOAT, Kind.UUID, Kind.ENUM)
 _SINGLE = ("real", "float4", "float")  # the names of the four-byte type
 
 
-def text_of(render: Renderer, value: Markup, kind: Kind, type_name: str = "") -> Markup:
+def text_of(render: Renderer, value: Expression, kind: Kind, type_name: str = "") -> Expression:
     """The SQL expression for the text of `value`; NULL for NULL. For the kind OTHER it is the engine's own text.
 
     type_name: the column's type. It tells floats of four bytes from those of eight, which is the default, and
@@ -45,17 +45,17 @@ def text_form(kind: Kind, type_name: str = "") -> str:
     return "text_of_day" if kind.has_day else "text"
 
 
-def double_of(render: Renderer, value: Markup, kind: Kind) -> Markup:
+def double_of(render: Renderer, value: Expression, kind: Kind) -> Expression:
     """The double nearest to a number of any numeric kind; beyond the range of doubles an infinity or 0."""
     return render.macro("double_of", value, kind)
 
 
-def in_base_type(render: Renderer, column: Column, value: Markup) -> Markup:
+def in_base_type(render: Renderer, column: Column, value: Expression) -> Expression:
     """Cast a value of a domain over an enumeration to that: PostgreSQL has no order and no equality of such domains."""
     return render.macro("enum_value", value, Markup(column.type)) if column.kind is Kind.ENUM else value
 
 
-def comparable(engine: Engine, value: Markup, kind: Kind) -> Markup:
+def comparable(engine: Engine, value: Expression, kind: Kind) -> Expression:
     """`value` as verification groups it: text by its bytes, types that may lack an equality as text."""
     if kind is Kind.OTHER:
         return engine.render.macro("collate", engine.render.macro("text_of_other", value))
@@ -64,7 +64,7 @@ def comparable(engine: Engine, value: Markup, kind: Kind) -> Markup:
     return value
 
 
-def shown(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
+def shown(engine: Engine, column: Column, value: Expression) -> tuple[Expression, ...]:
     """`value` as expressions that are equal only where readers see the same: 1.0 and 1.00 are two, as 0 and -0 are.
 
     Quasi-identifiers are grouped by them: what looks different is another class.
@@ -74,7 +74,7 @@ def shown(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
     return (_as_distinct(engine, column, value),)
 
 
-def as_sensitive(engine: Engine, column: Column, value: Markup) -> Markup:
+def as_sensitive(engine: Engine, column: Column, value: Expression) -> Expression:
     """`value` as sensitive values are told apart: by the column's own equality, where its type has one.
 
     A reader who knows that case does not matter in a column takes `bob` and `BOB` for one value.
@@ -84,13 +84,13 @@ def as_sensitive(engine: Engine, column: Column, value: Markup) -> Markup:
     return _as_distinct(engine, column, value)
 
 
-def text_of_sensitive(engine: Engine, column: Column) -> Markup:
+def text_of_sensitive(engine: Engine, column: Column) -> Expression:
     """Write the text of a sensitive value `p.v`, as `as_sensitive` gives it."""
     value = macro("relations.column", Identifier("p"), Identifier("v"))
     return value if column.kind is Kind.TEXT else text_of(engine.render, value, column.kind, column.type)
 
 
-def _as_distinct(engine: Engine, column: Column, value: Markup) -> Markup:
+def _as_distinct(engine: Engine, column: Column, value: Expression) -> Expression:
     """`value` as `comparable` gives it; raises PolicyError where texts of the column's type don't tell values apart."""
     if not column.has_exact_text:
         engine.traits.tells_other_types_apart.require(f"column {column.name}: ")
@@ -102,7 +102,7 @@ def is_short(column: Column) -> bool:
     return column.kind in (Kind.BOOLEAN, Kind.DATE) or column.type.upper() in _HALF_WORDS
 
 
-def hashable(engine: Engine, column: Column, value: Markup) -> Markup:
+def hashable(engine: Engine, column: Column, value: Expression) -> Expression:
     """`value` as rows are hashed by it: what differs has other hashes, whatever else it is hashed with.
 
     Not every engine hashes all bits of wide numbers and of moments; types of other kinds may have no hash at all.
@@ -114,7 +114,7 @@ def hashable(engine: Engine, column: Column, value: Markup) -> Markup:
     return engine.render.macro("hashable_wide", _rescaled(engine, column, value))
 
 
-def exact(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
+def exact(engine: Engine, column: Column, value: Expression) -> tuple[Expression, ...]:
     """A kept value as expressions that are equal only where its bytes are; floats differ in the sign of a zero."""
     if column.kind is Kind.FLOAT:
         return value, macro("values.text_of_zero", value)
@@ -123,6 +123,6 @@ def exact(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
     return (comparable(engine, value, column.kind),)
 
 
-def _rescaled(engine: Engine, column: Column, value: Markup) -> Markup:
+def _rescaled(engine: Engine, column: Column, value: Expression) -> Expression:
     """A number with the least scale that holds it, where its own scale says nothing."""
     return engine.render.macro("trim_scale", value) if column.is_rescaled else value

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
@@ -21,7 +19,7 @@ from sqlanon.hierarchies.label_paths import label_problems, paths_of_labels
 from sqlanon.hierarchies.taxonomy import read_taxonomy
 from sqlanon.policy import Hierarchy
 from sqlanon.policy.document import path_text
-from sqlanon.sql import Identifier, Relation, Text, macro
+from sqlanon.sql import Expression, Identifier, Relation, Text, macro
 from sqlanon.values.expressions import comparable
 
 _PAIR = r"^\[?(-?[0-9]{1,37})(?:-(-?[0-9]{1,37})\))?$"  # a whole number, or an interval of these
@@ -29,7 +27,7 @@ _PAIR = r"^\[?(-?[0-9]{1,37})(?:-(-?[0-9]{1,37})\))?$"  # a whole number, or an 
 
 def unfold(
     engine: Engine, table: Relation, columns: Mapping[str, Column], hierarchies: Mapping[str, Hierarchy]
-) -> tuple[Markup, dict[str, Column], dict[str, tuple[str, ...]]]:
+) -> tuple[Expression, dict[str, Column], dict[str, tuple[str, ...]]]:
     """Write a relation of a table with the levels of some columns; returns its columns, and the names of the levels.
 
     hierarchies: of the columns whose cells may show groups.
@@ -45,7 +43,7 @@ def unfold(
         described.append(one | {"names": [Identifier(key) for key in levels[name]]})
     shown = {key: replace(columns[name], name=key) for name, keys in levels.items() for key in keys}
     statement = engine.render("verification/unfold_cells", table=table, columns=described)
-    relation = macro("relations.aliased", macro("relations.subquery", Markup(statement.text)), Identifier("unfolded"))
+    relation = macro("relations.aliased", macro("relations.subquery", statement), Identifier("unfolded"))
     return relation, {**columns, **shown}, levels
 
 

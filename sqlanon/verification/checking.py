@@ -20,7 +20,7 @@ from sqlanon.hierarchies.limits import Limits
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.staging.recode import Recoding, cell_name, create_witness, end_name, rows_repeat
 from sqlanon.staging.staging import Staged
 from sqlanon.staging.star import order_of_cells
@@ -214,9 +214,9 @@ def count_misplaced(engine: Engine, claims: Claims, staged: Relation, recoding: 
     return classes_equal(engine, witness, staged, [*cells, *zip(published, names, strict=True)], counted=True)
 
 
-def _kept_values(engine: Engine, recoding: Recoding) -> list[tuple[Markup, Markup]]:
+def _kept_values(engine: Engine, recoding: Recoding) -> list[tuple[Expression, Expression]]:
     """Write the kept values as the release has them, and as the source rows do."""
-    values: list[tuple[Markup, Markup]] = []
+    values: list[tuple[Expression, Expression]] = []
     for number, field in enumerate(recoding.coded.kept):
         column = field.attribute.column
         published = exact(engine, column, Markup(Identifier(column.name)))

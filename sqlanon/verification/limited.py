@@ -8,16 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.hierarchies.limits import Limits, as_decimal, literal
 from sqlanon.policy import AttributeSection, Quantile
-from sqlanon.sql import Relation, macro
+from sqlanon.sql import Expression, Relation, macro
 
 
-def clamped(engine: Engine, raw: Markup, column: Column, limits: Limits) -> Markup:
+def clamped(engine: Engine, raw: Expression, column: Column, limits: Limits) -> Expression:
     """The number that a raw value stands for: itself, or the limit that it is beyond; NULL and NaN are themselves."""
     if not limits:
         return raw
@@ -25,7 +23,7 @@ def clamped(engine: Engine, raw: Markup, column: Column, limits: Limits) -> Mark
     return macro("limits.clamped", raw, bottom, top, engine.render.macro("is_a_number", raw, column.kind.value))
 
 
-def is_limit(value: Markup, limit: Decimal | None, column: Column) -> Markup | bool:
+def is_limit(value: Expression, limit: Decimal | None, column: Column) -> Expression | bool:
     """Test whether a value that is not NULL stands for all beyond it."""
     return False if limit is None else macro("limits.is_limit", value, literal(limit, column))
 
@@ -41,7 +39,7 @@ class Checked:
 def check_limits(
     engine: Engine,
     witness: Relation,
-    raw: Markup,
+    raw: Expression,
     column: Column,
     attribute: AttributeSection,
     claimed: Limits,
@@ -66,7 +64,7 @@ def check_limits(
 
 
 def _untrue_quantile(
-    engine: Engine, witness: Relation, raw: Markup, column: Column, share: float, number: Decimal | None
+    engine: Engine, witness: Relation, raw: Expression, column: Column, share: float, number: Decimal | None
 ) -> int:
     """The finite numbers of a column whose quantile is claimed to be another number, 0 where it is that one."""
     end = macro("values.list", [None if number is None else literal(number, column)])

@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind
 from sqlanon.hierarchies.table import HierarchyTable
@@ -22,7 +20,7 @@ from sqlanon.models.base import PrivacyModel
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.policy import Hierarchy
 from sqlanon.results.measures import ModelResult
-from sqlanon.sql import Identifier, Relation, Text, macro
+from sqlanon.sql import Expression, Identifier, Relation, Text, macro
 from sqlanon.staging.labels import EVERYTHING
 from sqlanon.verification.cell_levels import compared_columns, unfold
 from sqlanon.verification.table_check import TableCheck
@@ -51,7 +49,7 @@ def verify_matching(
     """
     relation, columns = live_columns(engine, table)
     columns |= {name: replace(columns[name], kind=Kind.TEXT) for name in quasi_identifiers if name in columns}
-    read: Relation | Markup = relation
+    read: Relation | Expression = relation
     levels: Mapping[str, tuple[str, ...]] = {}
     if hierarchies:
         read, columns, levels = unfold(engine, relation, columns, hierarchies)
@@ -146,7 +144,7 @@ class MatchingCheck(TableCheck):
             ],
         }
 
-    def _count_different(self, columns: Sequence[Markup]) -> list[int]:
+    def _count_different(self, columns: Sequence[Expression]) -> list[int]:
         """Count the different values of each column; or take the rows for them, where these fit into one word."""
         if (self.row_count + 1).bit_length() * len(columns) <= WORD_BITS:
             return [self.row_count] * len(columns)

@@ -14,7 +14,7 @@ from sqlanon.engines.columns import Column
 from sqlanon.hierarchies.intervals import label_intervals
 from sqlanon.hierarchies.limits import Limits, literal
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import RedactedValue, Text, macro
+from sqlanon.sql import Expression, RedactedValue, Text, macro
 from sqlanon.values.expressions import text_of
 
 _Interval = tuple[Decimal, Decimal]
@@ -24,7 +24,7 @@ _Interval = tuple[Decimal, Decimal]
 class OpenLabel:
     """A label, as SQL, that holds all numbers from `low` on up to below `high`, or up to it where it is `closed`."""
 
-    label: Markup
+    label: Expression
     low: Decimal | None
     high: Decimal | None
     closed: bool = False

@@ -13,18 +13,18 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import as_sensitive, comparable, shown
 
 
 def persons_in(
     engine: Engine,
-    table: Relation | Markup,
+    table: Relation | Expression,
     person: Column,
     quasi_identifiers: Sequence[Column],
     sensitive: Column | None,
-) -> Markup:
+) -> Expression:
     """Write a relation `(quasi-identifiers, sensitive)` with a row for each person of a class, and sensitive value.
 
     Values that look different are kept apart, as readers see them. A row without a person is of another one each.
@@ -91,16 +91,16 @@ def note_of_persons(name: str, counted: CountedPersons) -> str:
     return f"{note} {counted.sentence_of_several}".strip()
 
 
-def holders_of(engine: Engine, table: Relation, person: Column, sensitive: Column) -> Markup:
+def holders_of(engine: Engine, table: Relation, person: Column, sensitive: Column) -> Expression:
     """Write a relation `(v, n)` of the persons who have each sensitive value somewhere in the table."""
     value = as_sensitive(engine, sensitive, Markup(Identifier(sensitive.name)))
     return macro("verification.holders", table, _person_of(engine, person), value)
 
 
-def _keys(engine: Engine, columns: Sequence[Column]) -> list[Markup]:
+def _keys(engine: Engine, columns: Sequence[Column]) -> list[Expression]:
     """Write what tells the classes of a table apart, as readers see them."""
     return [part for column in columns for part in shown(engine, column, Markup(Identifier(column.name)))]
 
 
-def _person_of(engine: Engine, person: Column) -> Markup:
+def _person_of(engine: Engine, person: Column) -> Expression:
     return comparable(engine, Markup(Identifier(person.name)), person.kind)

@@ -24,7 +24,7 @@ from sqlanon.hierarchies.intervals import label_intervals
 from sqlanon.hierarchies.limits import NO_LIMITS, Limits
 from sqlanon.hierarchies.taxonomy import read_taxonomy
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Identifier, RedactedValue, Relation, Text, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, Text, macro
 from sqlanon.staging.labels import EVERYTHING, NULL
 from sqlanon.values.expressions import comparable, text_of
 from sqlanon.verification.open_labels import OpenLabel, open_labels, own_labels
@@ -59,7 +59,7 @@ class Labelled:
     may_be_starred: whether a cell may hide anything. limits: the numbers that stand for all beyond them.
     """
 
-    witness: Relation | Markup
+    witness: Relation | Expression
     column: Column
     raw: str
     cell: str
@@ -110,7 +110,7 @@ def _count(engine: Engine, template: str, labelled: Labelled, ladder: Ladder, ro
     return int(count)
 
 
-def _text(engine: Engine, column: Column, value: str) -> Markup:
+def _text(engine: Engine, column: Column, value: str) -> Expression:
     text = text_of(engine.render, Markup(Identifier(value)), column.kind, column.type)
     return engine.render.macro("collate", text)
 
@@ -132,7 +132,7 @@ def _count_masks(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
     )
 
 
-def _count_texts(engine: Engine, labelled: Labelled, ladder: Ladder, computed: Markup | None = None) -> int:
+def _count_texts(engine: Engine, labelled: Labelled, ladder: Ladder, computed: Expression | None = None) -> int:
     """A value's own text, or a label of its line in a taxonomy."""
     unknown = ladder.spec.unknown
     lines = ladder.lines or computed
@@ -157,7 +157,7 @@ def _count_computed(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
     added, column = computed_hierarchy(ladder.spec), labelled.column
     assert added is not None
     values = macro("verification.raw_values", labelled.witness, Identifier(labelled.raw))
-    labels = Markup(added.labels(engine.render, column, values).text)
+    labels = added.labels(engine.render, column, values)
     lines = macro("verification.computed_lines", labels, _text(engine, column, "value"))
     return _count_texts(engine, labelled, ladder, lines)
 
@@ -217,7 +217,7 @@ def _count_grids(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
     )
 
 
-def _labels_anew(engine: Engine, column: Column, spec: Hierarchy) -> Markup:
+def _labels_anew(engine: Engine, column: Column, spec: Hierarchy) -> Expression:
     return label_intervals(engine.render, spec, column, macro("verification.one_value", Identifier("least")))
 
 
@@ -253,14 +253,14 @@ def _limit(column: Column, spec: Hierarchy) -> Decimal:
     return Decimal(1).scaleb(_EXACT_DIGITS - scale - (column.decimals or 0))
 
 
-def _typed(engine: Engine, column: Column, number: Decimal) -> Markup:
+def _typed(engine: Engine, column: Column, number: Decimal) -> Expression:
     """A number in the column's arithmetic."""
     text = RedactedValue(f"{number:f}")  # it may be out of the data
     types = {Kind.FLOAT: macro("values.double_type"), Kind.DECIMAL: _decimal(column, 0)}
     return macro("values.cast", text, types.get(column.kind) or engine.render.macro("wide_integer"))
 
 
-def _decimal(column: Column, decimals: int) -> Markup:
+def _decimal(column: Column, decimals: int) -> Expression:
     return macro("values.decimal", max(decimals, column.decimals or 0))
 
 

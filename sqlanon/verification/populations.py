@@ -23,7 +23,7 @@ from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.population import find_population
 from sqlanon.plan.trust import reading
 from sqlanon.policy import Policy
-from sqlanon.sql import Identifier, Relation, Text, macro
+from sqlanon.sql import Expression, Identifier, Relation, Text, macro
 from sqlanon.staging.labels import EVERYTHING, NULL
 from sqlanon.values.expressions import comparable, shown
 from sqlanon.verification.model_hierarchies import count_wrong_labels
@@ -83,7 +83,7 @@ def _labelled(
     name, alias = Identifier(column.name), f"hierarchy_{place}"
     (key,) = shown(engine, published[1], Markup(name))
     level = _level_of(engine, *published, hierarchy)
-    label: Markup | Text = Text(EVERYTHING)
+    label: Expression | Text = Text(EVERYTHING)
     if level < hierarchy.height:
         label = macro("verification.label_or_null", Identifier(alias), Identifier(f"l{level}"), Text(NULL))
     return {

@@ -13,7 +13,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies.limits import NO_LIMITS, Limits
 from sqlanon.policy import Show
-from sqlanon.sql import Identifier, Relation, Text, free_name, macro
+from sqlanon.sql import Expression, Identifier, Relation, Text, free_name, macro
 from sqlanon.staging.label_grammar import MEMBER, OPEN, OPEN_SPAN, PLAIN, SEVERAL, SINGLE, VALUES
 from sqlanon.staging.labels import EVERYTHING, NULL
 from sqlanon.values.expressions import comparable, double_of, exact, hashable, text_of
@@ -69,14 +69,14 @@ class Claims:
     suppressed_leaf: the leaf of suppressed rows that are shown with `*`, if there is one.
     """
 
-    rows: Relation | Markup
+    rows: Relation | Expression
     classes: Relation
     cells: Sequence[Identifier] = ()
     is_sample: bool = False
     suppressed_leaf: int | None = None
 
     @property
-    def witness(self) -> Relation | Markup:
+    def witness(self) -> Relation | Expression:
         """The rows, each with what its class shows."""
         return macro("verification.with_cells", self.rows, self.classes, self.cells) if self.cells else self.rows
 
@@ -97,7 +97,7 @@ def columns_equal(expected: Sequence[object], actual: Sequence[object]) -> int:
 
 
 def multisets_equal(
-    engine: Engine, source_multiset: Relation | Markup, staged: Relation, columns: Sequence[Column], suppressed: int
+    engine: Engine, source_multiset: Relation | Expression, staged: Relation, columns: Sequence[Column], suppressed: int
 ) -> int:
     """The rows by which the kept columns, taken together, differ from the source's.
 
@@ -118,7 +118,11 @@ def multisets_equal(
 
 
 def _digests_equal(
-    engine: Engine, source_multiset: Relation | Markup, staged: Relation, columns: Sequence[Column], count: Identifier
+    engine: Engine,
+    source_multiset: Relation | Expression,
+    staged: Relation,
+    columns: Sequence[Column],
+    count: Identifier,
 ) -> bool:
     """Tell whether both have the same rows, by sums of hashes: other rows would have to sum up alike in 64 bits."""
     names = [(column, Markup(Identifier(column.name))) for column in columns]
@@ -131,9 +135,9 @@ def _digests_equal(
 
 def classes_equal(
     engine: Engine,
-    witness: Relation | Markup,
-    staged: Relation | Markup,
-    keys: Sequence[tuple[Markup, Markup]],
+    witness: Relation | Expression,
+    staged: Relation | Expression,
+    keys: Sequence[tuple[Expression, Expression]],
     *,
     counted: bool = False,
 ) -> int:
@@ -294,7 +298,7 @@ def _interval_of(engine: Engine, region: ReleasedRegion, place: int) -> dict[str
     }
 
 
-def _raw(engine: Engine, region: ReleasedRegion) -> Markup:
+def _raw(engine: Engine, region: ReleasedRegion) -> Expression:
     """The number that a raw value stands for, or another raw value."""
     return clamped(engine, Markup(Identifier(region.raw)), region.column, region.limits)
 
@@ -317,7 +321,9 @@ def _loose_ends(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
     )
 
 
-def _outside_bounds(engine: Engine, witness: Relation | Markup, region: ReleasedRegion, bounds: Sequence[str]) -> int:
+def _outside_bounds(
+    engine: Engine, witness: Relation | Expression, region: ReleasedRegion, bounds: Sequence[str]
+) -> int:
     """The rows whose value is not between two columns: the bounds of a group, where there is a hierarchy."""
     kind, grouped = region.column.kind, region.boxed or region.hierarchy is not None
     ends = (Markup(Identifier(name)) for name in bounds)

@@ -18,7 +18,7 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.settling import settle
 from sqlanon.results.measures import Disclosure, ModelResult
-from sqlanon.sql import Identifier, Relation, Statement, Text, macro
+from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, macro
 from sqlanon.values.expressions import as_sensitive, double_of, shown, text_of_sensitive
 from sqlanon.verification.model_results import model_result
 from sqlanon.verification.persons import CountedPersons, count_persons, holders_of, persons_in
@@ -30,11 +30,11 @@ NO_NUMBER = None  # for a sensitive value that is none
 class CountedRows:
     """A table in which a row may stand for several equal ones: `times` is its column that tells how many, if any."""
 
-    table: Relation | Markup
+    table: Relation | Expression
     times: Identifier | None = None
 
 
-def named_groups(sensitive: bool, rows: int, height: int = 0, counted: Markup | None = None) -> Groups:
+def named_groups(sensitive: bool, rows: int, height: int = 0, counted: Expression | None = None) -> Groups:
     """The groups that the statements here name `classes` and, about sensitive values, `avs` and `domain`."""
     classes, avs, domain = (Markup(Identifier(name)) for name in ("classes", "avs", "domain"))
     return Groups(classes, avs if sensitive else None, domain if sensitive else None, rows, height, counted)
@@ -49,13 +49,13 @@ class TableCheck:
     """
 
     engine: Engine
-    table: Relation | Markup
+    table: Relation | Expression
     columns: dict[str, Column]
     quasi_identifiers: tuple[str, ...]
     suppressed_label: str | None
     exempt: bool = False
     times: Identifier | None = None
-    whole: Markup | None = None
+    whole: Expression | None = None
     population: Relation | None = None
 
     def count_persons(self, person: str) -> CountedPersons:
@@ -109,7 +109,7 @@ class TableCheck:
         protected = {model.attribute for model in models}
         for name in sensitive:
             assert isinstance(self.table, Relation)
-            table: Relation | Markup = self.table
+            table: Relation | Expression = self.table
             holders = None
             if person is not None:
                 table, holders = self.of_persons(person, name).table, self._holders(person, name)
@@ -122,7 +122,7 @@ class TableCheck:
                 holders=holders,
             )
 
-    def _holders(self, person: str, attribute: str) -> Markup:
+    def _holders(self, person: str, attribute: str) -> Expression:
         """Write a relation with a row for each person of a class who has a value of an attribute there."""
         valued = macro("verification.valued", self.table, Identifier(attribute))
         quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
@@ -134,13 +134,13 @@ class TableCheck:
         models: Sequence[PrivacyModel],
         hierarchy: HierarchyTable | None,
         rows: int,
-        counted: Markup | None = None,
+        counted: Expression | None = None,
     ) -> Statement:
         """The statement of `run`; `rows` and `counted` are those of `Groups`."""
         groups = named_groups(attribute is not None, rows, hierarchy.height if hierarchy else 0, counted)
         if self._maps(attribute):
             groups = replace(groups, population=Markup(Identifier("population")))
-        measures = [Markup(model.measure(self.engine.render, groups)) for model in models]
+        measures = [model.measure(self.engine.render, groups) for model in models]
         texts = any(model.needs_texts for model in models)
         values = self.values_of(attribute, hierarchy, texts)
         if any(model.covers_population for model in models):
@@ -160,7 +160,7 @@ class TableCheck:
         groups = named_groups(attribute is not None, rows, hierarchy.height if hierarchy else 0)
 
         def list_open(model: PrivacyModel, worst: bool) -> list[Any]:
-            listed = Markup(model.list_open(self.engine.render, groups, worst=worst))
+            listed = model.list_open(self.engine.render, groups, worst=worst)
             return self.engine.query(
                 "verification/list_open", listed=listed, **self.values_of(attribute, hierarchy, True)
             )
@@ -185,7 +185,7 @@ class TableCheck:
 
     def values_of(self, attribute: str | None, hierarchy: HierarchyTable | None, texts: bool) -> dict[str, Any]:
         """Return the values that the template of the statement interpolates."""
-        columns: list[Markup | int] = [part for parts in self._shown for part in parts] or [0]
+        columns: list[Expression | int] = [part for parts in self._shown for part in parts] or [0]
         values: dict[str, Any] = {
             "table": self.table,
             "times": self.times,
@@ -215,7 +215,7 @@ class TableCheck:
         }
 
     @property
-    def _shown(self) -> list[tuple[Markup, ...]]:
+    def _shown(self) -> list[tuple[Expression, ...]]:
         """The keys that tell the values of each quasi-identifier apart for readers."""
         known = [self._known(name) for name in self.quasi_identifiers]
         return [shown(self.engine, column, Markup(Identifier(column.name))) for column in known]
@@ -225,7 +225,7 @@ class TableCheck:
             raise PolicyError(f"The table {self.table} has no column '{name}'.")
         return self.columns[name]
 
-    def _suppressed(self) -> Markup | bool:
+    def _suppressed(self) -> Expression | bool:
         """Test whether a group `g` holds suppressed rows."""
         kinds = [self._known(name).kind for name in self.quasi_identifiers]
         if self.suppressed_label is None or Kind.TEXT not in kinds:

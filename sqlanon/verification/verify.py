@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
@@ -20,7 +18,7 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import PrivacyModel
 from sqlanon.models.table_model import TableModel
 from sqlanon.results.measures import ModelResult
-from sqlanon.sql import Relation, Statement
+from sqlanon.sql import Expression, Relation, Statement
 from sqlanon.verification.model_results import result_of_table
 from sqlanon.verification.table_check import CountedRows, TableCheck
 from sqlanon.verification.verdict import Verification
@@ -171,7 +169,7 @@ def verifying_statements(
     table: tuple[Callable[[str | None], CountedRows], Sequence[Column]],
     quasi_identifiers: Sequence[str],
     models: Sequence[PrivacyModel],
-    rows: tuple[int, Markup],
+    rows: tuple[int, Expression],
 ) -> list[VerifyingStatement]:
     """The statements of `verify_table`, to be run when there is such a table; no model may need a hierarchy.
 

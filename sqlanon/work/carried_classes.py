@@ -9,7 +9,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Expression, Identifier, Relation
 from sqlanon.values.expressions import shown
 from sqlanon.work.publish.transfer import transfer
 from sqlanon.work.publish.transfer_types import carrying_problems
@@ -17,7 +17,7 @@ from sqlanon.work.workspace import TemporaryWorkspace
 
 
 def carry_classes(
-    there: Engine, table: Relation, columns: Sequence[Column], engine: Engine, person: Markup | None = None
+    there: Engine, table: Relation, columns: Sequence[Column], engine: Engine, person: Expression | None = None
 ) -> tuple[Relation, str]:
     """Count the classes of a table where it is, and make a temporary table of them in the session of `engine`.
 
@@ -44,13 +44,13 @@ def _count(
     there: Engine,
     table: Relation,
     columns: Sequence[Column],
-    person: Markup | None,
+    person: Expression | None,
     frequencies: Relation,
     members: str,
 ) -> None:
     """Write the classes and their members; of the keys of a column the first is its value."""
     firsts: list[dict[str, object]] = []
-    keys: list[Markup | int] = []
+    keys: list[Expression | int] = []
     for column in columns:
         name = Identifier(column.name)
         firsts.append({"name": name, "key": len(keys)})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.sql import RedactedValue, Renderer, expression
+from sqlanon.sql import DialectRenderer, RedactedValue, expression
 from tests.cli.support import call
 from tests.run_support import Database
 
@@ -74,7 +74,7 @@ def _shows(text: str, number: int) -> bool:
 def test_a_statement_is_recorded_without_what_is_withheld(dialect: str) -> None:
     numbers = [RedactedValue(17), RedactedValue(-17), RedactedValue(2**100), RedactedValue(-1.5e-07)]
     counts = [expression("x - ({number}) + 4", number=number) for number in numbers]
-    statement = Renderer(dialect)("hierarchies/count_groups", table=RedactedValue(4711), levels=[])
+    statement = DialectRenderer(dialect)("hierarchies/count_groups", table=RedactedValue(4711), levels=[])
     assert "4711" in statement.text
     assert "4711" not in statement.record
     assert "/* withheld */ ?" in statement.record

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from markupsafe import Markup
 
 from sqlanon.algorithms.placement import search_with_rows
 from sqlanon.engines import connect
@@ -24,7 +23,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.daemon import NEEDED
 from sqlanon.engines.spark.new_tables import MetastoreTable
 from sqlanon.errors import Cancelled, EngineError, PolicyError, ProtectionError
-from sqlanon.sql import Relation, Statement
+from sqlanon.sql import Identifier, Relation, Statement
 from tests.carried_searches import PEOPLE, DividingEngine, facts_of, request_of, tables_of
 from tests.spark_support import SparkTables, needs_spark
 
@@ -229,17 +228,21 @@ def test_errors_of_the_work_are_the_programs_own(
     assert not session.catalog.tableExists("failing")
 
 
-def test_expressions_of_two_places_travel_as_one() -> None:
+def test_an_expression_travels_as_it_is() -> None:
     from sqlanon.engines.duckdb.dialect import DuckDB
     from sqlanon.engines.spark.dialect import SparkSQL
     from sqlanon.engines.spark.executors import pickled
-    from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
+    from sqlanon.engines.spark.unplaced import PlacesRenderer
 
-    expression = TwofoldRenderer(DuckDB.renderer(), SparkSQL.renderer()).macro("collate", Markup("x"))
-    there, plain = pickle.loads(pickled([expression, Markup("x")]))
-    assert there == half(expression, Place.HOME) != expression
-    assert plain == "x"
-    assert pickle.loads(pickle.dumps(there)) == expression
+    render = PlacesRenderer(DuckDB.renderer(), SparkSQL.renderer())
+    expression = render.macro("collate", render.macro("text", Identifier("x")))
+    statement = render("count_rows", table=expression)
+    for renderer in (DuckDB.renderer(), SparkSQL.renderer()):
+        text = renderer.written(expression)
+        there, of_statement = pickle.loads(pickled([expression, statement]))
+        assert there == expression
+        assert renderer.written(there) == text
+        assert renderer.written(of_statement) == f"SELECT count(*) FROM {text}"
 
 
 def test_executors_without_the_program_are_named(session: SparkSession) -> None:

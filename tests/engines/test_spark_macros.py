@@ -20,15 +20,16 @@ from sqlanon.engines.columns import Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.engines.spark.dialect import SparkSQL
-from sqlanon.sql import Renderer, Spelling, Text, template_directory
+from sqlanon.sql import DialectRenderer, Expression, Spelling, Text
 from sqlanon.staging.label_grammar import MEMBER, OPEN_SPAN, PLAIN
+from sqlanon.support.template_files import template_directory
 from sqlanon.values.expressions import double_of, text_of
 from tests.random_cases import many
 from tests.spark_support import SparkTables, needs_spark
 
 pytestmark = [needs_spark, pytest.mark.in_turns(4)]
 V = Markup("v")
-Build = Callable[[Renderer], Markup]
+Build = Callable[[DialectRenderer], Expression]
 
 # Macros of DuckDB that Spark lacks, with the reason.
 LACKING = {
@@ -102,7 +103,9 @@ def values_of(session: Session, type_name: str, literals: Sequence[str], build: 
     rows = ", ".join(f"({i}, {literal})" for i, literal in enumerate(literals))
     typed = f"SELECT i, CAST(v AS {type_name}) AS v FROM (VALUES {rows}) AS t(i, v)"
     session.send(f"CREATE TABLE {table} {session.stored}AS {typed}")
-    expressions = ", ".join(f"{one(session.render)} AS c{i}" for i, one in enumerate(build.values()))
+    expressions = ", ".join(
+        f"{session.render.written(one(session.render))} AS c{i}" for i, one in enumerate(build.values())
+    )
     found = sorted(session.send(f"SELECT i, {expressions} FROM {table}"), key=itemgetter(0))
     return [list(column) for column in zip(*(row[1:] for row in found), strict=True)]
 
@@ -201,7 +204,9 @@ def test_wide_integers(both: tuple[Session, Session]) -> None:
 def test_sums_of_hashes_leave_64_bits(both: tuple[Session, Session]) -> None:
     """A digest adds up 60 bits of each row."""
     total = "CAST(sum(CAST({} AS HUGEINT) * 3) AS VARCHAR)"
-    summed = {"sum": lambda render: Markup(total.format(render.macro("hash64", Markup("CAST(v AS VARCHAR)"))))}
+    summed = {
+        "sum": lambda render: Markup(total.format(render.written(render.macro("hash64", Markup("CAST(v AS VARCHAR)")))))
+    }
     found = {grouped(session, "BIGINT", [str(i) for i in range(100)], summed)[0] for session in both}
     assert len(found) == 1
     assert int(found.pop()) > 2**64
@@ -254,8 +259,9 @@ def test_dates(both: tuple[Session, Session]) -> None:
 def read_as(type_name: str) -> dict[str, Build]:
     """The text of the day that is read out of a text."""
 
-    def build(render: Renderer) -> Markup:
-        return render.macro("text_of_day", Markup(f"CAST({render.macro('read_day', V)} AS {type_name})"))
+    def build(render: DialectRenderer) -> Expression:
+        day = render.written(render.macro("read_day", V))
+        return render.macro("text_of_day", Markup(f"CAST({day} AS {type_name})"))
 
     return {"read": build}
 
@@ -316,7 +322,7 @@ def test_patterns(both: tuple[Session, Session], pattern: str) -> None:
 def grouped(session: Session, type_name: str, literals: Sequence[str], build: dict[str, Build]) -> tuple[Any, ...]:
     """The values of aggregates."""
     rows = ", ".join(f"({literal})" for literal in literals)
-    listed = ", ".join(str(one(session.render)) for one in build.values())
+    listed = ", ".join(session.render.written(one(session.render)) for one in build.values())
     typed = f"SELECT CAST(v AS {type_name}) AS v FROM (VALUES {rows}) AS t(v)"
     return session.send(f"SELECT {listed} FROM ({typed}) AS t")[0]
 
@@ -354,7 +360,7 @@ def test_sums_in_order_and_wide_sums(both: tuple[Session, Session]) -> None:
     by_spark, by_duckdb = (grouped(session, "FLOAT8", quoted(doubles)[1:], build) for session in both)
     assert by_spark == by_duckdb
     most = quoted(["9223372036854775807", "9223372036854775807", "-1"])
-    wide = {"sum": lambda render: Markup(f"CAST({render.macro('wide_sum', V)} AS VARCHAR)")}
+    wide = {"sum": lambda render: Markup(f"CAST({render.written(render.macro('wide_sum', V))} AS VARCHAR)")}
     assert [grouped(session, "BIGINT", most, wide) for session in both] == [("18446744073709551613",)] * 2
 
 
@@ -367,7 +373,7 @@ def test_texts_are_joined_in_order(both: tuple[Session, Session]) -> None:
 
 
 def test_members_and_finite_days(both: tuple[Session, Session]) -> None:
-    def is_member(render: Renderer) -> Markup:
+    def is_member(render: DialectRenderer) -> Expression:
         return render.macro("is_member", V, render.macro("tokens", V, Text("[a-z]+")))
 
     assert_same_values(both, "VARCHAR", quoted(["a", "a b", "", "1", "abc"])[1:], {"is_member": is_member})
@@ -377,21 +383,23 @@ def test_members_and_finite_days(both: tuple[Session, Session]) -> None:
 
 def test_rows_are_numbered_from_one(both: tuple[Session, Session]) -> None:
     for session in both:
-        text = f"SELECT {session.render.macro('number_of_row')} AS n FROM (VALUES ('a'), ('b'), ('c')) AS t(v)"
+        number = session.render.written(session.render.macro("number_of_row"))
+        text = f"SELECT {number} AS n FROM (VALUES ('a'), ('b'), ('c')) AS t(v)"
         assert sorted(session.send(text)) == [(1,), (2,), (3,)]
 
 
 def test_records_are_compared_with_their_nulls(both: tuple[Session, Session]) -> None:
     for session in both:
-        record = session.render.macro("record", [Markup("v"), Markup("nullif(v, v)")])
+        written = session.render.written
+        record = written(session.render.macro("record", [Markup("v"), Markup("nullif(v, v)")]))
         text = f"SELECT count(DISTINCT {record}), count(DISTINCT v) FROM (VALUES (1), (2), (1)) AS t(v)"
         assert session.send(text) == [(2, 2)]
-        assert session.render.macro("record", [Markup("v")]) == "v"
+        assert written(session.render.macro("record", [Markup("v")])) == "v"
 
 
 def test_numbers_count_up_to_the_last(both: tuple[Session, Session]) -> None:
     for session in both:
-        numbers = session.render.macro("numbers_to", Markup("t.v"))
+        numbers = session.render.written(session.render.macro("numbers_to", Markup("t.v")))
         found = session.send(f"SELECT t.v, {numbers} AS n FROM (VALUES (3), (0), (1)) AS t(v)")
         assert sorted(found) == [(1, 1), (3, 1), (3, 2), (3, 3)]
 
@@ -401,8 +409,9 @@ def test_hashes_choose_parts_of_all_rows(both: tuple[Session, Session]) -> None:
     spark = both[0]
     keys = [Markup("id"), Markup("id % 7")]
     bounds = [(0, 1024), (1024, 4095), (4095, 4096)]
-    parts = ", ".join(f"count(CASE WHEN {spark.render.macro('hash_lies', keys, *ends)} THEN 1 END)" for ends in bounds)
-    zero = spark.render.macro("hashes_to_zero", keys, 16)
+    lies = [spark.render.written(spark.render.macro("hash_lies", keys, *ends)) for ends in bounds]
+    parts = ", ".join(f"count(CASE WHEN {one} THEN 1 END)" for one in lies)
+    zero = spark.render.written(spark.render.macro("hashes_to_zero", keys, 16))
     *found, chosen = spark.send(f"SELECT {parts}, count(CASE WHEN {zero} THEN 1 END) FROM range(40000)")[0]
     assert sum(found) == 40000
     assert 9500 < found[0] < 10500
@@ -415,13 +424,13 @@ def test_rows_that_differ_have_other_hashes(both: tuple[Session, Session]) -> No
     hashed = spark.render.macro("hash_of_row", [spark.render.macro("hashable_wide", Markup("a")), Markup("b")])
     rows = "(VALUES (1, NULL), (NULL, 1), (1, 1), (NULL, NULL)) AS t(a, b)"
     text = "SELECT count(DISTINCT {0}), sum({0}) IS NOT NULL FROM " + rows
-    assert spark.send(text.format(hashed)) == [(4, True)]
+    assert spark.send(text.format(spark.render.written(hashed))) == [(4, True)]
 
 
 def test_work_tables_are_parquet() -> None:
     from sqlanon.sql import Relation
 
     render = SparkSQL.renderer()
-    assert render.macro("create_work", Relation("w")) == 'CREATE TABLE "w" USING PARQUET'
-    assert render.macro("create_table", Relation("w")) == 'CREATE TABLE "w" USING PARQUET'
-    assert render.macro("create_view", Relation("w"), True) == 'CREATE OR REPLACE VIEW "w"'
+    assert render.written(render.macro("create_work", Relation("w"))) == 'CREATE TABLE "w" USING PARQUET'
+    assert render.written(render.macro("create_table", Relation("w"))) == 'CREATE TABLE "w" USING PARQUET'
+    assert render.written(render.macro("create_view", Relation("w"), True)) == 'CREATE OR REPLACE VIEW "w"'

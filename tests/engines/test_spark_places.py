@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
+from markupsafe import Markup
 
 from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.new_tables import ends_its_quotes, name_for_methods, table_and_query
-from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
+from sqlanon.engines.spark.unplaced import Place, PlacesRenderer
 from sqlanon.engines.spark.work_tables import WorkTables, creates, query_of, written_by
 from sqlanon.errors import EngineError
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, Statement, macro
 
 
 def work(name: str) -> Relation:
@@ -33,33 +34,64 @@ def tables() -> Iterator[WorkTables]:
 
 
 @pytest.fixture
-def render() -> TwofoldRenderer:
-    return TwofoldRenderer(DuckDB.renderer(), SparkSQL.renderer())
+def render() -> PlacesRenderer:
+    return PlacesRenderer(DuckDB.renderer(), SparkSQL.renderer())
 
 
-def test_each_place_takes_its_half_of_expressions_within_expressions(render: TwofoldRenderer) -> None:
+EACH_PLACE = ((Place.HOME, DuckDB), (Place.SPARK, SparkSQL))
+
+
+def test_an_expression_within_another_is_written_as_its_place_writes_it(render: PlacesRenderer) -> None:
     inner = render.macro("text", Identifier("a"))
+    assert [render.of(place).written(inner) for place in Place] == ['CAST("a" AS VARCHAR)', 'CAST("a" AS STRING)']
     outer = render.macro("exact_text", inner)
-    assert half(inner, Place.HOME) == 'CAST("a" AS VARCHAR)'
-    assert half(inner, Place.SPARK) == 'CAST("a" AS STRING)'
-    for place, dialect in ((Place.HOME, DuckDB), (Place.SPARK, SparkSQL)):
+    for place, dialect in EACH_PLACE:
         alone = dialect.renderer()
-        assert half(outer, place) == alone.macro("exact_text", alone.macro("text", Identifier("a")))
+        text = Markup(alone.written(inner))
+        assert render.of(place).written(outer) == alone.written(alone.macro("exact_text", text))
 
 
-def test_a_statement_is_what_its_place_would_have_rendered(render: TwofoldRenderer) -> None:
+@pytest.mark.parametrize("several", [False, True])
+def test_a_statement_is_what_its_place_would_have_rendered(render: PlacesRenderer, several: bool) -> None:
     values = {"values": work("values"), "source": Relation("people"), "column": Identifier("a")}
-    both = render("encoding/create_values", value=render.macro("text", Identifier("v")), **values)
-    for place, dialect in ((Place.HOME, DuckDB), (Place.SPARK, SparkSQL)):
+    template = "encoding/create_values"
+    statement = render(template, value=render.macro("text", Identifier("v")), **values)
+    if several:
+        template, statement = "asked", render("engines/ask_together", queries=[statement, statement]).called("asked")
+    for place, dialect in EACH_PLACE:
         alone = dialect.renderer()
-        finished = render.finished(both, place)
-        assert finished == alone("encoding/create_values", value=alone.macro("text", Identifier("v")), **values)
+        same = alone("encoding/create_values", value=alone.macro("text", Identifier("v")), **values)
+        if several:
+            values_of = {"value": alone.macro("text", Identifier("v")), **values}
+            query = Markup(alone.rendered("encoding/create_values", values_of))
+            same = alone("engines/ask_together", queries=[query, query])
+        assert render.finished(statement, place) == Statement(template, same.text)
 
 
-def test_a_template_that_one_dialect_lacks_is_told_for_that_alone(render: TwofoldRenderer) -> None:
+def test_what_is_not_placed_has_no_text(render: PlacesRenderer) -> None:
+    value = render.macro("text", Identifier("v"))
+    for part in (value, render("count_rows", table=Relation("people"))):
+        with pytest.raises(TypeError, match="no text before it is in a statement"):
+            str(part)
+        with pytest.raises(TypeError, match="no text before it is in a statement"):
+            Markup(part)
+    assert not hasattr(render("count_rows", table=Relation("people")), "text")
+
+
+def test_a_place_that_lacks_a_template_says_so(render: PlacesRenderer) -> None:
     statement = render("engines/describe_relation", relation=Relation("people"))
-    assert render.finished(statement, Place.HOME) is None
-    assert render.finished(statement, Place.SPARK) is not None
+    assert '"people"' in render.names_in(statement)
+    assert '"people"' in render.finished(statement, Place.SPARK).text
+    with pytest.raises(EngineError, match="Home lacks this statement"):
+        render.finished(statement, Place.HOME)
+
+
+def test_a_macro_that_spark_lacks_is_written_at_home(render: PlacesRenderer) -> None:
+    value = render.macro("exact_time", Identifier("a"))
+    statement = render("count_rows", table=macro("relations.aliased", value, Identifier("x")))
+    assert '"a"' in render.finished(statement, Place.HOME).text
+    with pytest.raises(EngineError, match="no macro `exact_time`"):
+        render.finished(statement, Place.SPARK)
 
 
 @pytest.mark.parametrize(

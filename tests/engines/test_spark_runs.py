@@ -17,7 +17,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.session import FILE_MASK, heap_size
-from sqlanon.engines.spark.twofold import Place
+from sqlanon.engines.spark.unplaced import Place
 from sqlanon.engines.spark.versions import Versions
 from sqlanon.errors import AccessError, EngineError, PolicyError, SqlanonError, VerificationError
 from sqlanon.plan.plan import Plan

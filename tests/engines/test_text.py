@@ -16,7 +16,7 @@ from markupsafe import Markup
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind
-from sqlanon.sql import Relation, Statement
+from sqlanon.sql import Expression, Relation, Statement
 from sqlanon.values.expressions import text_of
 from tests.postgres_server import PostgresServer
 from tests.random_cases import many
@@ -41,7 +41,7 @@ def session(engine_name: str, both: tuple[Engine, Engine]) -> Engine:
 def texts(engine: Engine, type_name: str, literals: Sequence[str], kind: Kind) -> list[str | None]:
     """The texts of values given as SQL literals of a type."""
     rows = ", ".join(f"({i}, CAST({literal} AS {type_name}))" for i, literal in enumerate(literals))
-    text = text_of(engine.render, V, kind, type_name)
+    text = engine.traits.renderer().written(text_of(engine.render, V, kind, type_name))
     found = engine.fetch(Statement("test", f"SELECT i, {text} FROM (VALUES {rows}) AS t (i, v) ORDER BY i"))
     return [row[1] for row in found]
 
@@ -178,8 +178,9 @@ def test_text_of_singles_is_the_same_and_reads_back(both: tuple[Engine, Engine],
         assert math.isnan(value) if text == "NaN" else struct.unpack("f", struct.pack("f", float(text)))[0] == value
 
 
-def values_of(engine: Engine, expression: str, rows: str) -> list[object]:
-    found = engine.fetch(Statement("test", f"SELECT {expression} FROM (VALUES {rows}) AS t (i, v) ORDER BY i"))
+def values_of(engine: Engine, expression: Expression, rows: str) -> list[object]:
+    written = engine.traits.renderer().written(expression)
+    found = engine.fetch(Statement("test", f"SELECT {written} FROM (VALUES {rows}) AS t (i, v) ORDER BY i"))
     return [row[0] for row in found]
 
 
@@ -199,7 +200,7 @@ def test_hash64_is_the_start_of_the_md5(session: Engine) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 100])
 def test_median_is_the_lower_of_two(session: Engine, count: int) -> None:
     rows = ", ".join(f"({i}, {i * 10})" for i in range(count))
-    median = session.render.macro("median", V)
+    median = session.traits.renderer().written(session.render.macro("median", V))
     (found,) = session.fetch_one(Statement("test", f"SELECT {median} FROM (VALUES {rows}, (0, NULL)) AS t (i, v)"))
     assert found == (count - 1) // 2 * 10
 
@@ -211,6 +212,6 @@ def test_collate_orders_and_groups_by_bytes(session: Engine) -> None:
     table = session.resolve(Relation("words"))
     assert table is not None
     session.load(table, ["v"], [[word] for word in words])
-    key = session.render.macro("collate", V)
+    key = session.traits.renderer().written(session.render.macro("collate", V))
     rows = session.fetch(Statement("test", f"SELECT min({key}), count(*) FROM words GROUP BY {key} ORDER BY {key}"))
     assert rows == [(word, 1) for word in sorted(words, key=str.encode)]

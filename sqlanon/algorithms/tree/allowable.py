@@ -19,7 +19,7 @@ from sqlanon.encoding.axes import NEVER, carried, masked_value
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.settling import settle
-from sqlanon.sql import Identifier, Relation, Statement, macro
+from sqlanon.sql import Expression, Identifier, Relation, Statement, macro
 
 
 class ModelsOfChildren:
@@ -46,7 +46,7 @@ EXACT = ModelsOfChildren()
 
 def record_allowable(
     branch: Branch,
-    rows: Relation | Markup,
+    rows: Relation | Expression,
     candidates: Candidates,
     splits: Relation,
     *,
@@ -94,7 +94,7 @@ def record_allowable(
 
 
 def _search(
-    branch: Branch, rows: Relation | Markup, candidates: Relation
+    branch: Branch, rows: Relation | Expression, candidates: Relation
 ) -> tuple[OpenThresholds | None, tuple[Relation, ...]]:
     """The thresholds of nodes that are to be searched at every one in this round, and the tables used on the way."""
     searched = branch.table("searched")
@@ -105,7 +105,7 @@ def _search(
 
 
 def list_violating_splits(
-    branch: Branch, rows: Relation | Markup, values: dict[str, Any], by: ModelsOfChildren = EXACT
+    branch: Branch, rows: Relation | Expression, values: dict[str, Any], by: ModelsOfChildren = EXACT
 ) -> tuple[Relation | None, list[Relation]]:
     """The candidate splits that violate a model for what is in their children, and the tables used for it."""
     models = branch.task.models_of_content
@@ -119,12 +119,12 @@ def list_violating_splits(
         "child_mask": (1 << bits) - 1,
         **{name: values[name] for name in ("candidate_splits", "candidates")},
     }
-    measures = [Markup(m) for m in _measure_children(branch, models, avs, by, children)]
+    measures = _measure_children(branch, models, avs, by, children)
     branch.decide("list_violating_splits", violating_splits=violating_splits, measures=measures, **children)
     return violating_splits, [violating_splits, *avs]
 
 
-def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) -> list[Relation]:
+def _count_avs(branch: Branch, rows: Relation | Expression, values: dict[str, Any]) -> list[Relation]:
     tables = [branch.table(f"avs{i}_") for i in range(len(branch.task.sensitive))]
     for table, sensitive in zip(tables, branch.task.sensitive, strict=True):
         branch.scan(
@@ -140,7 +140,7 @@ def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) 
     return tables
 
 
-def _counted(task: Task, rows: Relation | Markup, sensitive: Sensitive) -> dict[str, Any]:
+def _counted(task: Task, rows: Relation | Expression, sensitive: Sensitive) -> dict[str, Any]:
     """The rows that AVS groups are counted of, and what each stands for: rows, or persons with a sensitive value."""
     weight = sensitive.weight
     if weight is None:
@@ -158,15 +158,15 @@ def _measure_children(
     avs: Sequence[Relation],
     by: ModelsOfChildren,
     children: dict[str, Any],
-) -> list[str]:
+) -> list[Expression]:
     tables = {s.name: (table, s) for table, s in zip(avs, branch.task.sensitive, strict=True)}
 
     def list_open(model: PrivacyModel, worst: bool) -> list[tuple[Any, ...]]:
         groups = _groups(branch, *tables[str(model.attribute)])
-        listed = Markup(model.list_open(branch.engine.render, groups, worst=worst))
+        listed = model.list_open(branch.engine.render, groups, worst=worst)
         return branch.list("list_open", listed=listed, **children)
 
-    return [by.measure(branch, m, _groups(branch, *tables[str(m.attribute)])).text for m in settle(models, list_open)]
+    return [by.measure(branch, m, _groups(branch, *tables[str(m.attribute)])) for m in settle(models, list_open)]
 
 
 def _groups(branch: Branch, avs: Relation, sensitive: Sensitive) -> Groups:

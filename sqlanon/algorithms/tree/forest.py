@@ -8,13 +8,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
 from sqlanon.algorithms.tree.shares import grow_in_tasks, grow_share
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Relation, macro
+from sqlanon.sql import Expression, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 PARALLEL_ROWS = 50_000  # below, dividing costs more than it gives
@@ -30,9 +28,9 @@ class Grown:
         None where the first levels have grown in another way.
     """
 
-    leaves: Relation | Markup
-    done: Relation | Markup
-    tree: Relation | Markup | None
+    leaves: Relation | Expression
+    done: Relation | Expression
+    tree: Relation | Expression | None
     rounds: int
 
 
@@ -113,7 +111,7 @@ def grow_forest(
     return Grown(_union(leaves), _union(done), _union(tree) if trunk.records else None, board.rounds)
 
 
-def _union(tables: list[Relation]) -> Relation | Markup:
+def _union(tables: list[Relation]) -> Relation | Expression:
     if len(tables) == 1:
         return tables[0]
     return macro("tree.of_all", tables)

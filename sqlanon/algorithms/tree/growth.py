@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from markupsafe import Markup
-
 from sqlanon.algorithms.tree.allowable import record_allowable
 from sqlanon.algorithms.tree.medians import Candidates, attributes_of, cut_at_medians, list_attributes
 from sqlanon.algorithms.tree.recording import Numbers, record_tree, remember_splits
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.algorithms.tree.thresholds import searchable
 from sqlanon.encoding.axes import carried, masked_value
-from sqlanon.sql import Relation, macro
+from sqlanon.sql import Expression, Relation, macro
 from sqlanon.support.quantities import quantity
 
 CLUSTERING_ROUND = 8  # the round that sorts the rows by node
@@ -59,7 +57,7 @@ class Frontier:
     parents: how many numbers splits may have, used or not; of a share of a frontier, those of the others too.
     """
 
-    rows: Relation | Markup
+    rows: Relation | Expression
     splits: Relation
     consumed: tuple[Relation, ...]
     parents: int = 1
@@ -218,7 +216,7 @@ class Growth:
             record_tree(self.branch, self.leaves)
         self.branch.workspace.drop(attributes_of(self.branch))
 
-    def _measure_nodes(self, rows: Relation | Markup) -> Relation:
+    def _measure_nodes(self, rows: Relation | Expression) -> Relation:
         """The table of the exact ranges of the nodes of these rows."""
         ranges = self.branch.table("ranges")
         self.branch.scan("measure_nodes", ranges=ranges, rows=rows, **self.task.measured)
@@ -274,6 +272,6 @@ class Growth:
         self.branch.scan("retire_rows", done=self.done, rows=frontier.rows, words=words, **values)
 
 
-def _ended(rows: Relation | Markup, ranges: Relation, splits: Relation) -> Markup:
+def _ended(rows: Relation | Expression, ranges: Relation, splits: Relation) -> Expression:
     """The rows of the nodes that are not split."""
     return macro("tree.rows_of_ended", rows, ranges, splits)

@@ -8,11 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.axes import masked_value
-from sqlanon.sql import Relation, macro
+from sqlanon.sql import Expression, Relation, macro
 
 MOST_BIN_BITS, LEAST_BIN_BITS = 8, 4
 WEIGHED_BIN_BITS = 13  # where another scan costs more than to count many bins
@@ -60,7 +58,7 @@ def list_attributes(branch: Branch) -> None:
 
 def cut_at_medians(
     branch: Branch,
-    rows: Relation | Markup,
+    rows: Relation | Expression,
     ranges: Relation,
     splits: Relation,
     size: int,
@@ -101,7 +99,7 @@ def _bin_bits(branch: Branch, size: int) -> int:
     return max(MOST_BIN_BITS, min(WEIGHED_BIN_BITS, MOST_BINS_BITS - nodes.bit_length()))
 
 
-def _find_medians(branch: Branch, rows: Relation | Markup, candidates: Candidates) -> None:
+def _find_medians(branch: Branch, rows: Relation | Expression, candidates: Candidates) -> None:
     """Count bins, find those that hold the medians, count the values inside them, find the medians."""
     task, key_bits, medians = branch.task, candidates.key_bits, candidates.medians
     counted = {

@@ -16,13 +16,13 @@ from sqlanon.encoding.distinct_tuples import WEIGHT, Persons
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.settling import settle_groups
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 
 CLASS, VALUE = Identifier("class"), Identifier("s")
 
 
 def list_splits_short_of_persons(
-    branch: Branch, rows: Relation | Markup, values: dict[str, Any], several: Persons
+    branch: Branch, rows: Relation | Expression, values: dict[str, Any], several: Persons
 ) -> tuple[Relation, list[Relation]]:
     """List the candidate splits of which some child violates a model by its persons, and the tables used for it.
 
@@ -56,7 +56,7 @@ def list_splits_short_of_persons(
     return short, [short, children, *groups]
 
 
-def _measures(branch: Branch, of: dict[str, tuple[Relation, Sensitive]]) -> list[Markup]:
+def _measures(branch: Branch, of: dict[str, tuple[Relation, Sensitive]]) -> list[Expression]:
     """Write what each model measures of the children, which it sees with everybody who has a value in its place."""
 
     def groups_of(model: PrivacyModel) -> Groups:
@@ -66,4 +66,4 @@ def _measures(branch: Branch, of: dict[str, tuple[Relation, Sensitive]]) -> list
         return Groups(sizes, Markup(groups), Markup(one.domain), one.total, one.height)
 
     models = settle_groups(branch.engine, branch.task.models_of_content, groups_of)
-    return [Markup(model.measure(branch.engine.render, groups_of(model)).text) for model in models]
+    return [model.measure(branch.engine.render, groups_of(model)) for model in models]

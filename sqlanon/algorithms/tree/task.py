@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.encoding.axes import Axis, mask_column
 from sqlanon.encoding.distinct_tuples import Persons
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 CLUSTERING_ROWS = 500_000
@@ -78,7 +76,7 @@ class Task:
         weights = tuple(one.weight for one in self.sensitive if one.weight is not None)
         return replace(self, weighted=True, extra=(*self.extra, *weights))
 
-    def weight(self, alias: str) -> Markup:
+    def weight(self, alias: str) -> Expression:
         """Write the number of source rows that the grouped rows stand for."""
         return macro("tree.weight", Identifier(alias), self.weighted)
 
@@ -87,7 +85,7 @@ class Task:
         """Values for the statement that measures nodes, where no target is measured with them."""
         return {"weight": self.weight("r"), "weighted": self.weighted, "axes": self.axes, "criterion": None}
 
-    def carried_weight(self, alias: str) -> Markup:
+    def carried_weight(self, alias: str) -> Expression:
         """`, alias.w` where a subquery has to pass the weight on."""
         return macro("tree.carried_weight", Identifier(alias), self.weighted)
 

@@ -19,7 +19,7 @@ from sqlanon.encoding.axes import masked_value
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.models.base import Groups, PrivacyModel, Runs
 from sqlanon.models.settling import settle_groups
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 
 BATCH_ROWS = 2_000_000  # that the children of one batch have together, at most
 FIRST_EACH, MOST_EACH = 4, 1 << 30  # thresholds of a node in a batch; every batch may take twice as many
@@ -50,7 +50,7 @@ def searchable(task: Task) -> bool:
 
 
 def search_thresholds(
-    branch: Branch, rows: Relation | Markup, candidates: Relation, ranked: Relation | None = None
+    branch: Branch, rows: Relation | Expression, candidates: Relation, ranked: Relation | None = None
 ) -> OpenThresholds:
     """The best allowable threshold of every candidate node that has one, of the candidates that are cut at values.
 
@@ -72,7 +72,7 @@ class _ThresholdSearch:
         self.groups = branch.table("value_groups")
         self.tables: list[Relation] = []
 
-    def search(self, rows: Relation | Markup) -> OpenThresholds:
+    def search(self, rows: Relation | Expression) -> OpenThresholds:
         for runs, sensitive in zip(self.runs, self.task.sensitive, strict=True):
             self._follow_values(rows, runs, sensitive)
         open_thresholds, remaining = self._table("open_thresholds"), self._table("remaining")
@@ -95,7 +95,7 @@ class _ThresholdSearch:
         if not self.branch.engine.traits.replaces_work_tables:
             self.branch.workspace.drop(*tables)
 
-    def _follow_values(self, rows: Relation | Markup, runs: Relation, sensitive: Sensitive) -> None:
+    def _follow_values(self, rows: Relation | Expression, runs: Relation, sensitive: Sensitive) -> None:
         self._renew(self.groups)
         self.branch.scan(
             "count_value_groups",
@@ -114,7 +114,7 @@ class _ThresholdSearch:
     def _create_open_thresholds(self, open_thresholds: Relation) -> None:
         thresholds = self._table("thresholds")
         self._list_thresholds(thresholds)
-        follows = [Markup(self._render_prefixes(model)) for model in self.models]
+        follows = [self._render_prefixes(model) for model in self.models]
         values = {"open_thresholds": open_thresholds, "thresholds": thresholds, "by_gain": self.ranked is not None}
         self.branch.decide("create_open_thresholds", follows=follows, **values)
 
@@ -125,10 +125,10 @@ class _ThresholdSearch:
             return
         self.branch.decide("list_thresholds", runs=self.runs[0], fewest=self.fewest, **values)
 
-    def _render_prefixes(self, model: PrivacyModel) -> str:
+    def _render_prefixes(self, model: PrivacyModel) -> Expression:
         runs, sensitive = self._of(model, self.runs)
         runs_of = Runs(Markup(runs), Markup(sensitive.domain), self.task.table_rows, sensitive.height)
-        return model.measure_prefixes(self.branch.engine.render, runs_of).text
+        return model.measure_prefixes(self.branch.engine.render, runs_of)
 
     def _of(self, model: PrivacyModel, tables: Sequence[Relation]) -> tuple[Relation, Sensitive]:
         """The table, out of one for each sensitive attribute, that the model looks at."""
@@ -141,13 +141,13 @@ class _ThresholdSearch:
         tables: dict[str, Any] = {"open_thresholds": open_thresholds, "batch": batch}
         self._renew(batch, measured, remaining)
         self.branch.decide("choose_thresholds", each=each, most_rows=BATCH_ROWS, **tables)
-        measures = [Markup(text) for text in self._measure_children(batch)]
+        measures = self._measure_children(batch)
         self.branch.decide("measure_thresholds", measures=measures, batch=batch, measured=measured)
         self.branch.decide(
             "discard_thresholds", remaining=remaining, refuted=self._refuted(), measured=measured, **tables
         )
 
-    def _measure_children(self, batch: Relation) -> list[str]:
+    def _measure_children(self, batch: Relation) -> list[Expression]:
         avs = [self._table(f"sides{i}_") for i in range(len(self.runs))]
         self._renew(*avs)
         for table, runs in zip(avs, self.runs, strict=True):
@@ -161,10 +161,10 @@ class _ThresholdSearch:
         models = settle_groups(self.branch.engine, self.models, groups_of)
         return [self._render_measure(model, *self._of(model, avs)) for model in models]
 
-    def _render_measure(self, model: PrivacyModel, avs: Relation, sensitive: Sensitive) -> str:
+    def _render_measure(self, model: PrivacyModel, avs: Relation, sensitive: Sensitive) -> Expression:
         classes, counted, domain = map(Markup, (Identifier("classes"), avs, sensitive.domain))
         groups = Groups(classes, counted, domain, self.task.table_rows, sensitive.height)
-        return model.measure(self.branch.engine.render, groups).text
+        return model.measure(self.branch.engine.render, groups)
 
     def _refuted(self) -> list[dict[str, Any]]:
         """List the conditions under which a measured class refutes its neighbours, under the models that have one."""

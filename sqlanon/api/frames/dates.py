@@ -15,7 +15,7 @@ from sqlanon.engines.duckdb.column_types import decide_types
 from sqlanon.engines.read_options import ReadOptions
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_source
-from sqlanon.sql import Identifier, Relation, Text
+from sqlanon.sql import Expression, Identifier, Relation, Text
 
 _DATED = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIME")
 _NAMED = tuple(type_.lower() for type_ in _DATED)  # as policies name types
@@ -26,7 +26,7 @@ class _Dated:
     """A column to read as a type of dates, and the format of its texts; None for the usual one, and for moments."""
 
     name: Identifier
-    type: Markup
+    type: Expression
     format: Text | None = None
 
 

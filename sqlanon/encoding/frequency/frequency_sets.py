@@ -24,7 +24,7 @@ from sqlanon.encoding.frequency.task import ClassesOfSize, LatticeTask, Verdict
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.settling import settle
-from sqlanon.sql import Identifier, Relation, Statement, macro
+from sqlanon.sql import Expression, Identifier, Relation, Statement, macro
 from sqlanon.work.workspace import Workspace
 
 _INT_ROWS = 2**31 - 1
@@ -169,13 +169,13 @@ class FrequencySets:
         return measure_marginals(self.engine, self.workspace, self.keys, self.base.table, self.task.rows)
 
     @contextlib.contextmanager
-    def suppressed_keys(self, node: Node) -> Iterator[Markup]:
+    def suppressed_keys(self, node: Node) -> Iterator[Expression]:
         """The classes to suppress at a generalization, as a subquery `(k0, k1, …, n)` of the words that it keeps.
 
         A class may come in several parts.
         """
         if self.task.least_rows is not None and (self._kept is None or self._kept[0] != node):
-            yield Markup(self._small_classes(node))
+            yield self._small_classes(node)
             return
         if self._kept is None or self._kept[0] != node:
             self.suppress(node)
@@ -185,9 +185,7 @@ class FrequencySets:
             yield Markup(kept)
             return
         keys, words, table = self.keys.of_node(node), self._words(node), self.base.table
-        yield Markup(
-            self.engine.render("encoding/frequency/failing_keys", table=table, words=words, keys=keys, failing=kept)
-        )
+        yield self.engine.render("encoding/frequency/failing_keys", table=table, words=words, keys=keys, failing=kept)
 
     def suppressed_tuples(self, node: Node) -> dict[str, Any]:
         """Build the values of the template `suppressed_tuples`, for the classes to suppress at a generalization."""
@@ -198,7 +196,7 @@ class FrequencySets:
         else:
             matches = [{"name": one, "value": key} for one, key in zip(self.keys.kept_columns(node), keys, strict=True)]
         is_kept = self._kept is not None and self._kept[0] == node
-        classes = self._kept[1] if self._kept is not None and is_kept else Markup(self._small_classes(node))
+        classes = self._kept[1] if self._kept is not None and is_kept else self._small_classes(node)
         return {"table": self.base.table, "classes": classes, "matches": matches}
 
     def suppress(self, node: Node) -> Verdict:
@@ -211,7 +209,7 @@ class FrequencySets:
             kept, verdict = self.create_failing(node)
         else:
             kept = self.workspace.table("small", next(self.numbers))
-            self.engine.run("encoding/frequency/create_small", small=kept, classes=Markup(self._small_classes(node)))
+            self.engine.run("encoding/frequency/create_small", small=kept, classes=self._small_classes(node))
             (rows,) = self.engine.query_one("encoding/frequency/sum_small", small=kept)
             verdict = Verdict(int(rows), int(rows))
         self.engine.analyze(kept)
@@ -222,7 +220,7 @@ class FrequencySets:
         k, words = self.task.least_rows, self._words(node)
         return self.engine.render("encoding/frequency/small_classes", table=self.base.table, words=words, k=k)
 
-    def _words(self, node: Node) -> list[dict[str, Identifier | Markup]]:
+    def _words(self, node: Node) -> list[dict[str, Identifier | Expression]]:
         """The words that a generalization keeps, and how they are read."""
         pairs = zip(self.keys.kept_columns(node), self.keys.of_node(node), strict=True)
         return [{"name": name, "value": value} for name, value in pairs]
@@ -282,11 +280,11 @@ class FrequencySets:
     def values_of_checks(
         self,
         node: Node,
-        table: Relation | Markup,
+        table: Relation | Expression,
         sensitive: Sequence[Sensitive],
         excluded: Relation | None = None,
         rows: int | None = None,
-        population: Relation | Markup | None = None,
+        population: Relation | Expression | None = None,
         **changed: Any,
     ) -> dict[str, Any]:
         """Build the values of the statements over failing classes; `rows` are those that are not left out.
@@ -318,7 +316,7 @@ class FrequencySets:
         rows: int,
         listing: str,
         values: Mapping[str, Any],
-    ) -> list[tuple[PrivacyModel, Markup]]:
+    ) -> list[tuple[PrivacyModel, Expression]]:
         """Write what each model measures of the classes of a statement.
 
         rows: that the models compare with. listing: the template that lists what models leave open of these classes,
@@ -328,13 +326,12 @@ class FrequencySets:
 
         def list_open(model: PrivacyModel, worst: bool) -> list[Any]:
             groups = self._groups(model, named, domains, rows)
-            listed = Markup(model.list_open(self.engine.render, groups, worst=worst))
+            listed = model.list_open(self.engine.render, groups, worst=worst)
             return self.engine.query(listing, listed=listed, **values)
 
         models = settle(self.task.class_models, list_open)
         return [
-            (model, Markup(model.measure(self.engine.render, self._groups(model, named, domains, rows))))
-            for model in models
+            (model, model.measure(self.engine.render, self._groups(model, named, domains, rows))) for model in models
         ]
 
     def _groups(
@@ -359,7 +356,7 @@ def sensitive_column(number: int) -> Identifier:
     return Identifier(f"s{number}")
 
 
-def count_type(rows: int) -> Markup:
+def count_type(rows: int) -> Expression:
     """Narrow counts are added up faster."""
     return macro("values.whole_type", rows <= _INT_ROWS)
 

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from markupsafe import Markup
-
 from sqlanon.encoding.fields import WORD_BITS, Field, word_column
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.encoding.ranged import Ranged
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Dimension(Ranged):
         return self.field.attribute.name
 
     @property
-    def table(self) -> Relation | Markup:
+    def table(self) -> Relation | Expression:
         """Its dimension table, to select from with an alias."""
         assert self.field.coding.hierarchy is not None
         return self.field.coding.hierarchy.table
@@ -92,7 +90,7 @@ class Keys:
                 masks[digit.word] |= digit.mask
         return tuple(masks)
 
-    def of_node(self, node: Node) -> list[Markup]:
+    def of_node(self, node: Node) -> list[Expression]:
         """The key of a generalization, read from the words of a finer one; never empty."""
         return [macro("bits.masked", column, mask) for column, mask in self._kept(node)]
 
@@ -104,9 +102,9 @@ class Keys:
         pairs = list(zip(self.columns, self.masks(node), strict=True))
         return [(column, mask) for column, mask in pairs if mask] or pairs[:1]
 
-    def packed(self) -> list[dict[str, Identifier | Markup]]:
+    def packed(self) -> list[dict[str, Identifier | Expression]]:
         """The words of the ungeneralized key, read from a coded row."""
-        terms: list[list[Markup]] = [[] for _ in range(self.words)]
+        terms: list[list[Expression]] = [[] for _ in range(self.words)]
         for dimension in self.dimensions:
             for digit, place in zip(dimension.digits, _places(dimension), strict=True):
                 if digit.bits:
@@ -122,9 +120,9 @@ class Keys:
             masks[dimension.field.word] |= dimension.mask_in_row(level)
         return tuple(masks)
 
-    def in_rows(self, node: Node, words: int) -> list[dict[str, Identifier | Markup]]:
+    def in_rows(self, node: Node, words: int) -> list[dict[str, Identifier | Expression]]:
         """The words of a coded row that a generalization keeps, read from a key."""
-        terms: list[list[Markup]] = [[] for _ in range(words)]
+        terms: list[list[Expression]] = [[] for _ in range(words)]
         for dimension, level in zip(self.dimensions, node, strict=True):
             places = _places(dimension)[level:]
             for digit, place in zip(dimension.digits[level:], places, strict=True):
@@ -182,11 +180,11 @@ def _places(dimension: Dimension) -> list[int]:
     return [dimension.field.shift + lower for lower in dimension.shifts[:-1]]
 
 
-def _moved(column: Identifier, place: int, digit: Digit) -> Markup:
+def _moved(column: Identifier, place: int, digit: Digit) -> Expression:
     """A digit, moved from its place in the coded row to its place in the key."""
     return macro("bits.relocated", column, ((1 << digit.bits) - 1) << place, place, digit.shift)
 
 
-def _moved_back(column: Identifier, digit: Digit, place: int) -> Markup:
+def _moved_back(column: Identifier, digit: Digit, place: int) -> Expression:
     """A digit, moved from its place in the key to its place in the coded row."""
     return macro("bits.relocated", column, ((1 << digit.bits) - 1) << digit.shift, digit.shift, place)

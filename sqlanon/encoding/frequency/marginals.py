@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sqlanon.encoding.frequency.keys import Dimension, Keys
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 
@@ -98,7 +97,7 @@ def _packed(dimension: Dimension) -> list[dict[str, Any]]:
     hierarchy = dimension.field.coding.hierarchy
     assert hierarchy is not None
     masks: dict[int, int] = {}
-    terms: dict[int, list[Markup]] = {}
+    terms: dict[int, list[Expression]] = {}
     for digit, lower in zip(dimension.digits, dimension.shifts, strict=False):
         masks[digit.word] = masks.get(digit.word, 0) | digit.mask
         moved = macro("bits.moved", Identifier("code"), lower, digit.mask >> digit.shift, digit.shift)

@@ -15,7 +15,7 @@ from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.dialect import SparkSQL
-from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
+from sqlanon.engines.spark.unplaced import Place, PlacesRenderer
 from sqlanon.engines.spark.work_tables import COMES_HOME, WorkTables, creates, named_in, written_by
 from sqlanon.sql import Relation, Statement
 
@@ -39,7 +39,7 @@ class SparkDrySession(DrySession):
     is_local: whether a run keeps its work tables in a private directory of this machine.
     """
 
-    def __init__(self, tables: WorkTables, renderer: TwofoldRenderer, *, is_local: bool) -> None:
+    def __init__(self, tables: WorkTables, renderer: PlacesRenderer, *, is_local: bool) -> None:
         self._tables = tables
         self._renderer = renderer
         self._is_local = is_local
@@ -47,12 +47,12 @@ class SparkDrySession(DrySession):
     def written(self, statement: Statement) -> UnsentStatement:
         text = self._renderer.names_in(statement)
         if statement.name.endswith(_DROPS):
-            dropped = Statement(statement.name, half(statement.text, Place.SPARK))
+            dropped = Statement(statement.name, self._renderer.text_at(Place.SPARK, statement))
             for name in named_in(dropped.text):
                 self._tables.forget(name)
             return UnsentStatement(dropped, dropped, _DROPPED)
         place = self._tables.place_of(statement.name, text)
-        finished = self._renderer.finished(statement, place) or Statement(statement.name, text)
+        finished = self._renderer.finished(statement, place)
         made = written_by(text)
         comes_home = (
             made is not None and creates(text) and place is Place.SPARK and statement.name.startswith(COMES_HOME)

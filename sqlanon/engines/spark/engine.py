@@ -32,8 +32,8 @@ from sqlanon.engines.spark.session import (
     warehouse_of,
 )
 from sqlanon.engines.spark.shared_parts import with_parts_shared
-from sqlanon.engines.spark.twofold import Place, TwofoldRenderer, half
 from sqlanon.engines.spark.types import column_of
+from sqlanon.engines.spark.unplaced import Place, PlacesRenderer
 from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.spark.work_tables import (
     OF_NODES,
@@ -74,7 +74,7 @@ class SparkEngine(Engine):
         self._session: SparkSession = open_session(address, options.statement_timeout)
         self._worker = StatementWorker("spark", options.statement_timeout, self._interrupt)
         self._tables = WorkTables(self._session, spill_directory())
-        self._renderer = TwofoldRenderer(self._tables.home.render, SparkSQL.renderer())
+        self._renderer = PlacesRenderer(self._tables.home.traits.renderer(), SparkSQL.renderer())
 
     @classmethod
     def connect(
@@ -124,7 +124,7 @@ class SparkEngine(Engine):
 
     def execute(self, statement: Statement) -> int:
         if statement.name.endswith(_DROPS):
-            return self._drop(half(statement.text, Place.SPARK))
+            return self._drop(self._renderer.text_at(Place.SPARK, statement))
         placed = self._placed(statement)
         if placed.writes is not None and placed.creates and placed.place is Place.SPARK:
             self._drop_table(placed.writes)
@@ -144,8 +144,6 @@ class SparkEngine(Engine):
         text = self._renderer.names_in(statement)
         place = self._tables.place_of(statement.name, text)
         finished = self._renderer.finished(statement, place)
-        if finished is None:
-            raise EngineError(f"{statement.name}: Spark lacks an expression of this statement.")
         written = written_by(text)
         makes = written is not None and creates(text)
         needed = [name for name in named_in(text) if not (makes and name == written)]
@@ -196,8 +194,6 @@ class SparkEngine(Engine):
     def text_for_others(self, statement: Statement) -> str:
         """Write a statement of Spark's as every session takes it, with what it names several times worked out once."""
         finished = self._renderer.finished(statement, Place.SPARK)
-        if finished is None:
-            raise EngineError(f"{statement.name}: Spark lacks an expression of this statement.")
         return self.traits.text_for_others(with_parts_shared(finished.text, self._renderer.of(Place.SPARK)))
 
     def run_there(self, template: str, **values: Any) -> None:

@@ -19,7 +19,6 @@ Settings of the session, which may stand in its URL:
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import secrets
@@ -29,13 +28,11 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow
-from markupsafe import Markup
 from pyspark import cloudpickle
 
 from sqlanon.engines.spark.new_tables import NewTable, quoted_for_methods
 from sqlanon.engines.spark.records import DELIVERY, Delivery, RecordLayout, RowTable, from_bytes, to_bytes
 from sqlanon.engines.spark.tasks import WHOLE_TYPES, ArrivingTable, CarriedWork, versions
-from sqlanon.engines.spark.twofold import Place, TakenHalf, half
 from sqlanon.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -241,15 +238,5 @@ def _threads(session: SparkSession, parts: int) -> int | None:
 
 def pickled(work: object) -> bytes:
     """Pickle a call for `carry_out`."""
-    content = io.BytesIO()
-    _Pickler(content).dump(work)  # type: ignore[no-untyped-call]
-    return content.getvalue()
-
-
-class _Pickler(cloudpickle.CloudPickler):
-    """Pickles expressions that were rendered for two places as what the embedded database takes."""
-
-    def reducer_override(self, obj: object) -> Any:
-        if isinstance(obj, Markup) and (taken := half(obj, Place.HOME)) != obj:
-            return TakenHalf, (taken, str(obj))
-        return super().reducer_override(obj)  # type: ignore[no-untyped-call]
+    content: bytes = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
+    return content

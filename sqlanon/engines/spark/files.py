@@ -22,7 +22,7 @@ from sqlanon.engines.first_line import UndecidedHeader, reads_like_data
 from sqlanon.engines.read_options import UTF_8, FileReading, ReadColumn, ReadOptions, type_named
 from sqlanon.engines.spark.errors import condition_of, is_denied
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
-from sqlanon.sql import Identifier, Relation, Text, short_hash
+from sqlanon.sql import Expression, Identifier, Relation, Text, short_hash
 
 if TYPE_CHECKING:
     from sqlanon.engines.spark.engine import SparkEngine
@@ -283,7 +283,7 @@ def _form_of_type(kind: str) -> str:
     return rf"\A[-+]?0*\d{{0,{digits - scale}}}(?:\.\d{{0,{scale}}})?\z"
 
 
-def _cast(kind: str | None) -> Markup | None:
+def _cast(kind: str | None) -> Expression | None:
     """The type that texts are cast to; None where they stay text. Raises PolicyError for a type that Spark lacks."""
     if kind is None or kind.lower() == "text":
         return None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.engines.spark.quoting import bare
-from sqlanon.sql import Renderer
+from sqlanon.sql import DialectRenderer
 
 _WITH = re.compile(r"\bWITH\s+(?!RECURSIVE\b)")
 _PART = re.compile(r"\s*(\w+)\s+AS\s+\(")
@@ -32,11 +32,11 @@ class _Part:
     end: int
 
 
-def with_parts_shared(text: str, renderer: Renderer) -> str:
+def with_parts_shared(text: str, renderer: DialectRenderer) -> str:
     """Write a statement of Spark's so that what it names several times is worked out once."""
     if "WITH" not in text:
         return text
-    before, after = str(renderer.macro("worked_out_once", Markup(_BODY))).split(_BODY)
+    before, after = renderer.written(renderer.macro("worked_out_once", Markup(_BODY))).split(_BODY)
     places = [(place, added) for one in _shared(bare(text)) for place, added in ((one.start, before), (one.end, after))]
     for place, added in sorted(places, reverse=True):
         text = text[:place] + added + text[place:]

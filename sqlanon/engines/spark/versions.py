@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.engines.publishing import Publication, PublishMethod
+from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import condition_of
 from sqlanon.engines.spark.metastore import Metastore
 from sqlanon.errors import ConflictError, EngineError, PolicyError, SqlanonError
-from sqlanon.sql import Identifier, Relation, Text, macro
+from sqlanon.sql import Expression, Identifier, Relation, Text, macro
 
 _VERSION = re.compile(r"(?P<release>.+)_v_[0-9a-f]{8}")
 _LAST_NAME = re.compile(r'"(?P<name>\w+)"\s*\Z')
@@ -163,8 +162,8 @@ def shown_version(release: Relation, described: Mapping[str, Any]) -> Relation |
     if described["type"] != "VIEW" or named is None or not _is_version(named["name"], release.name):
         return None
     version = release.sibling(named["name"])
-    is_ours = _on_one_line(described["view_text"]) == _on_one_line(_query(described, version))
-    return version if is_ours else None
+    query = SparkSQL.renderer().written(_query(described, version))
+    return version if _on_one_line(described["view_text"]) == _on_one_line(query) else None
 
 
 def _is_version(name: str, release: str) -> bool:
@@ -172,7 +171,7 @@ def _is_version(name: str, release: str) -> bool:
     return match is not None and match["release"] == release
 
 
-def _query(described: Mapping[str, Any], version: Relation) -> Markup:
+def _query(described: Mapping[str, Any], version: Relation) -> Expression:
     """Select the columns of a description from a version."""
     return macro("versions.query", [Identifier(column["name"]) for column in described["columns"]], version)
 

@@ -21,7 +21,7 @@ from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import unless_disconnected
 from sqlanon.engines.spark.new_tables import MetastoreTable, NewTable, TableOfFiles
 from sqlanon.engines.spark.shared_parts import with_parts_shared
-from sqlanon.engines.spark.twofold import Place
+from sqlanon.engines.spark.unplaced import Place
 from sqlanon.errors import EngineError
 from sqlanon.sql import Identifier, Relation, Statement
 

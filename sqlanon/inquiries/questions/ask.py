@@ -31,7 +31,7 @@ from sqlanon.models.k_anonymity import largest_k
 from sqlanon.plan.beneath import table_beneath
 from sqlanon.plan.opening import open_source_table
 from sqlanon.policy import Policy, Role
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.values.expressions import comparable, double_of, hashable
 from sqlanon.work.session import catalog_place, open_catalog
 
@@ -164,7 +164,7 @@ class _Asking:
         written = self._catalog.write_question(sources, measured.digest, str(self._question), adds)
         return Answer(str(self._shown), self._value(), written.number)
 
-    def _read(self, source: Relation) -> tuple[Relation | Markup, set[str]]:
+    def _read(self, source: Relation) -> tuple[Relation | Expression, set[str]]:
         """The rows, with the table's names of columns, and those that can be read: of the table, else of its view."""
         table, names = self._beneath.table, {column: name for name, column in self._beneath.columns.items()}
         hidden = self._engine.unreadable_columns(table)
@@ -245,7 +245,7 @@ class _Asking:
     def _spans_of(self, question: Question) -> tuple[TypedCondition, ...]:
         return spans_of(question, list(self._columns.values()), self._quasi_identifiers)
 
-    def _person(self, policy: Policy) -> Markup | None:
+    def _person(self, policy: Policy) -> Expression | None:
         if policy.person is None:
             return None
         if policy.person not in self._beneath.columns:

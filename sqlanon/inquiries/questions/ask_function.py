@@ -16,7 +16,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.inquiries.questions.ask import require_auditable
 from sqlanon.inquiries.questions.ask_with_noise import require_budgeted
 from sqlanon.policy import Policy
-from sqlanon.sql import Identifier, Relation, Text, checked_name
+from sqlanon.sql import Expression, Identifier, Relation, Text, checked_name
 from sqlanon.support.documents import is_text
 
 
@@ -90,7 +90,7 @@ def _name(text: str, catalog: str, dialect: type[Dialect]) -> Relation:
     return function
 
 
-def _command(wanted: AskFunction) -> Markup:
+def _command(wanted: AskFunction) -> Expression:
     """The words of the command, as a list of Python's, without characters that end a quotation in SQL."""
     words = [str(wanted.python), "-I", "-X", "utf8", "-m", "sqlanon", "ask", str(wanted.policy), "--json"]
     if not all(map(is_text, words)):

@@ -27,7 +27,7 @@ from sqlanon.mechanisms.mechanisms import Mechanisms, OpenDP
 from sqlanon.plan.opening import open_source_table
 from sqlanon.policy import DifferentialPrivacy, Policy, PrivacyBudget, Role
 from sqlanon.policy.differential_privacy import MOST_EPSILON, mechanism_of
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Expression, Identifier, Relation
 from sqlanon.support.exact import parse_decimal
 from sqlanon.values.expressions import comparable
 from sqlanon.work.session import catalog_place, open_catalog
@@ -141,7 +141,7 @@ def _spans(engine: Engine, source: Relation, policy: Policy, question: Question)
     return spans_of(question, engine.columns(source), quasi)
 
 
-def _person(engine: Engine, source: Relation, asked: DifferentialPrivacy) -> Markup | None:
+def _person(engine: Engine, source: Relation, asked: DifferentialPrivacy) -> Expression | None:
     """Write the expression that tells persons apart; None where rows are the unit."""
     if asked.persons is None:
         return None
@@ -164,7 +164,7 @@ def _summed(
 def _value(
     engine: Engine,
     source: Relation,
-    person: Markup | None,
+    person: Expression | None,
     spans: tuple[TypedCondition, ...],
     summed: BoundedColumn | None,
 ) -> int:

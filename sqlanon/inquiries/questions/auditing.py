@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.inquiries.questions.axes import TypedCondition, axes_of, key_of, literal_of
@@ -23,7 +22,7 @@ from sqlanon.inquiries.questions.row_space import (
     most_columns,
     reaches,
 )
-from sqlanon.sql import Relation, macro
+from sqlanon.sql import Expression, Relation, macro
 
 _BLOCKS = 64  # of large cells that are looked at first
 _SPARE_BLOCKS = 2  # as the rows may not be independent in each
@@ -40,8 +39,8 @@ class AskedTable:
     """
 
     engine: Engine
-    source: Relation | Markup
-    person: Markup | None
+    source: Relation | Expression
+    person: Expression | None
     k: int
 
     def span_values(self, spans: Sequence[TypedCondition]) -> list[dict[str, Any]]:

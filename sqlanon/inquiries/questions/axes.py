@@ -20,7 +20,7 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import QuestionError
 from sqlanon.inquiries.questions.question import Comparator, Condition, Constant, Question
 from sqlanon.inquiries.questions.row_space import Marks, Matrix
-from sqlanon.sql import Identifier, RedactedValue, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, macro
 from sqlanon.values.expressions import comparable, double_of, text_of
 
 End = Decimal | float | str | date
@@ -111,7 +111,7 @@ def axes_of(questions: Sequence[Sequence[TypedCondition]]) -> tuple[ConditionAxi
     return tuple(ConditionAxis(columns[name], tuple(sorted(ends[name]))) for name in sorted(columns))
 
 
-def key_of(engine: Engine, column: Column) -> Markup:
+def key_of(engine: Engine, column: Column) -> Expression:
     """The expression by which a column is compared with constants."""
     value = Markup(Identifier(column.name))
     if column.kind in _NOMINAL:
@@ -119,7 +119,7 @@ def key_of(engine: Engine, column: Column) -> Markup:
     return double_of(engine.render, value, column.kind) if column.kind is Kind.FLOAT else value
 
 
-def literal_of(end: End) -> RedactedValue | Markup:
+def literal_of(end: End) -> RedactedValue | Expression:
     """A constant in a statement, of which records show nothing."""
     if isinstance(end, date):
         return macro("values.cast", RedactedValue(end.isoformat()), macro("output.date_type"))

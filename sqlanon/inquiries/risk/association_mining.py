@@ -26,7 +26,7 @@ from sqlanon.inquiries.risk.source import RiskSource
 from sqlanon.inquiries.risk.subsets import require_few
 from sqlanon.inquiries.risk.voting import vote
 from sqlanon.results.associations import AssociationRule, Associations
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.support.quantities import quantity
 from sqlanon.support.suggest import quoted
 from sqlanon.values.expressions import text_of
@@ -317,7 +317,7 @@ class _Mining:
         )
 
     @property
-    def _members(self) -> Markup:
+    def _members(self) -> Expression:
         """Count the members of a group of tuples: its rows, or its distinct persons."""
         if self.person is None:
             return macro("risk.rows_of_tuples")
@@ -334,5 +334,5 @@ def _code(field: Field, words: Sequence[int]) -> int:
     return (words[field.word] & field.mask) >> field.shift
 
 
-def _text(engine: Engine, column: Column) -> Markup:
+def _text(engine: Engine, column: Column) -> Expression:
     return text_of(engine.render, Markup(Identifier(column.name)), column.kind, column.type)

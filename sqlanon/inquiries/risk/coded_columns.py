@@ -17,7 +17,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.plan.plan import Attribute
 from sqlanon.policy import Role, Show
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.values.expressions import as_sensitive, shown
 from sqlanon.work.workspace import Workspace
 
@@ -40,7 +40,7 @@ class CodedColumns:
     words: int
     row_count: int
     tuple_count: int
-    keys_of: tuple[tuple[Markup, ...], ...] = ()
+    keys_of: tuple[tuple[Expression, ...], ...] = ()
 
     @property
     def dictionaries(self) -> list[Relation]:
@@ -52,7 +52,7 @@ class CodedColumns:
         """The names of the columns."""
         return tuple(field.attribute.name for field in self.fields)
 
-    def keys(self, fields: Sequence[Field], relation: str | None = None) -> list[Markup]:
+    def keys(self, fields: Sequence[Field], relation: str | None = None) -> list[Expression]:
         """Write expressions that are equal where all these columns are, over a row of `relation`; one at least."""
         masks = [sum(field.mask for field in fields if field.word == word) for word in range(self.words)]
         alias = None if relation is None else Identifier(relation)
@@ -70,7 +70,7 @@ def code_columns(
     workspace: Workspace,
     table: Relation,
     columns: Sequence[Column],
-    carried: Sequence[tuple[Markup, Identifier]] = (),
+    carried: Sequence[tuple[Expression, Identifier]] = (),
     *,
     sensitive: Collection[Column] = (),
     keeps_dictionaries: bool = False,
@@ -112,12 +112,14 @@ def code_columns(
     return CodedColumns(rows, tuples, tuple(fields), words, row_count, tuple_count, tuple(map(tuple, keys)))
 
 
-def _keys(engine: Engine, column: Column, *, is_sensitive: bool) -> tuple[Markup, ...]:
+def _keys(engine: Engine, column: Column, *, is_sensitive: bool) -> tuple[Expression, ...]:
     value = Markup(Identifier(column.name))
     return (as_sensitive(engine, column, value),) if is_sensitive else shown(engine, column, value)
 
 
-def _code_values(engine: Engine, table: Relation, column: Column, keys: Sequence[Markup], codes: Relation) -> Coding:
+def _code_values(
+    engine: Engine, table: Relation, column: Column, keys: Sequence[Expression], codes: Relation
+) -> Coding:
     """Number the values of a column in a work table."""
     engine.run("inquiries/risk/create_codes", codes=codes, table=table, keys=keys)
     engine.analyze(codes)
@@ -138,7 +140,7 @@ def _words(fields: Sequence[Field], words: int) -> list[dict[str, Any]]:
     return [{"name": word_column(word), "codes": macro("codes.sum", of_word)} for word, of_word in enumerate(codes)]
 
 
-def _joins(fields: Sequence[Field], keys: Sequence[Sequence[Markup]]) -> list[dict[str, Any]]:
+def _joins(fields: Sequence[Field], keys: Sequence[Sequence[Expression]]) -> list[dict[str, Any]]:
     """The dictionaries of columns that hold a value."""
     return [
         {"alias": Identifier(f"d{field.number}"), "codes": field.coding.dictionary, "keys": key}

@@ -11,18 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.errors import PolicyError
 from sqlanon.inquiries.risk.source import RiskSource
 from sqlanon.results.risk import HouseholdRisk, IndividualRisk, ShareAtRisk
-from sqlanon.sql import Identifier, macro
+from sqlanon.sql import Expression, Identifier, macro
 from sqlanon.support.quantities import quantity
 
 _DIGITS = 12  # significant: sums of doubles depend on their order
 
 
-def individual_values(weight: Markup | float, thresholds: Sequence[float]) -> dict[str, Any]:
+def individual_values(weight: Expression | float, thresholds: Sequence[float]) -> dict[str, Any]:
     """The values that statements of individual risks interpolate."""
     return {"weight": weight, "risk": RISK, "thresholds": list(thresholds)}
 
@@ -39,7 +37,7 @@ def individual_risk(counted: Sequence[tuple[Any, ...]], thresholds: Sequence[flo
     return IndividualRisk(rounded(total), rounded(greatest), at_risk(thresholds, above, members), weights)
 
 
-def measure_households(source: RiskSource, thresholds: Sequence[float], weight: Markup | float) -> HouseholdRisk:
+def measure_households(source: RiskSource, thresholds: Sequence[float], weight: Expression | float) -> HouseholdRisk:
     """Measure the risk 1 - (1 - r_1) (1 - r_2) … of each household, r being the risks of its members.
 
     Raises PolicyError where a row has no household.

@@ -10,12 +10,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from sqlanon.encoding.fields import WORD_BITS, Field
 from sqlanon.engines.base import Engine
 from sqlanon.inquiries.risk.coded_columns import CodedColumns
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 
@@ -36,7 +34,7 @@ class NarrowCodes:
         """Tell whether some tuple has several rows."""
         return self.tuple_count < self.row_count
 
-    def keys(self, fields: Sequence[Field]) -> list[Markup]:
+    def keys(self, fields: Sequence[Field]) -> list[Expression]:
         """Write whole numbers that are equal where all these columns are, over a row `t`: one, if it has the bits."""
         return [_number(part) for part in _parts(fields)]
 
@@ -75,7 +73,7 @@ def _parts(fields: Iterable[Field]) -> list[list[Field]]:
     return parts
 
 
-def _number(fields: Sequence[Field]) -> Markup:
+def _number(fields: Sequence[Field]) -> Expression:
     """The place of a combination among all that can be."""
     digits = [(_column(field), _codes(field)) for field in fields]
     return macro("codes.mixed", digits, _bits(math.prod(map(_codes, fields))))

@@ -17,7 +17,7 @@ from sqlanon.inquiries.risk.source import RiskSource
 from sqlanon.inquiries.risk.suda import SudaScores
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.new_tables import find_new_table
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.values.expressions import comparable
 
 COLUMNS = ("class_size", "individual_risk", "suda_score", "dis_suda_score")
@@ -37,14 +37,14 @@ class RowRisks:
     fraction: float = 1.0
 
     @property
-    def carried(self) -> list[tuple[Markup, Identifier]]:
+    def carried(self) -> list[tuple[Expression, Identifier]]:
         """Columns that the coded rows of the source have to carry."""
         source = self.source
         parts = [(self._key, _KEY)]
         if source.person is not None:
             parts.append((source.person, PERSON))
-        if source.weights is not None:
-            parts.append((Markup(source.weight()), _WEIGHT))
+        if not isinstance(weight := source.weight(), float):
+            parts.append((weight, _WEIGHT))
         return parts
 
     def write(self) -> None:
@@ -74,16 +74,16 @@ class RowRisks:
         self._write(values, [(_KEY, _KEY), (number, number)], weight, scores)
 
     @property
-    def _key(self) -> Markup:
+    def _key(self) -> Expression:
         return Markup(Identifier(self.key.name))
 
     def _write(
         self,
         values: dict[str, Any],
-        columns: Sequence[tuple[Markup | Identifier, Identifier]],
-        weight: Markup | Identifier | float,
+        columns: Sequence[tuple[Expression | Identifier, Identifier]],
+        weight: Expression | Identifier | float,
         scores: SudaScores | None,
-        numbered: Markup | None = None,
+        numbered: Expression | None = None,
     ) -> None:
         """Write the table; `numbered` are the scores by the numbers of `columns`, where the coded rows have others."""
         engine = self.source.engine

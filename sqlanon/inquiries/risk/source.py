@@ -12,7 +12,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.plan.lookup import name_for_people, require_columns
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.support.suggest import quoted
 from sqlanon.values.expressions import comparable, double_of, shown
 
@@ -40,29 +40,29 @@ class RiskSource:
         return name_for_people(self.engine, self.table)
 
     @property
-    def keys(self) -> list[Markup]:
+    def keys(self) -> list[Expression]:
         """Expressions that are equal where a reader sees the same in all quasi-identifiers; at least one."""
         parts = (self.shown(column) for column in self.quasi_identifiers)
         return list(itertools.chain.from_iterable(parts))
 
-    def shown(self, column: Column) -> tuple[Markup, ...]:
+    def shown(self, column: Column) -> tuple[Expression, ...]:
         """Expressions that are equal where a reader sees the same in this column."""
         return shown(self.engine, column, Markup(Identifier(column.name)))
 
     @property
-    def person(self) -> Markup | None:
+    def person(self) -> Expression | None:
         """The expression that tells persons apart; None without a subject."""
         return None if self.subject is None else self._comparable(self.subject)
 
     @property
-    def house(self) -> Markup | None:
+    def house(self) -> Expression | None:
         """The expression that tells households apart; None without their column."""
         return None if self.household is None else self._comparable(self.household)
 
-    def _comparable(self, column: Column) -> Markup:
+    def _comparable(self, column: Column) -> Expression:
         return comparable(self.engine, Markup(Identifier(column.name)), column.kind)
 
-    def weight(self, otherwise: float = 1.0) -> Markup | float:
+    def weight(self, otherwise: float = 1.0) -> Expression | float:
         """The weight of a row as a double, NULL where it is none; `otherwise` where no column holds weights."""
         render = self.engine.render
         if self.weights is None:

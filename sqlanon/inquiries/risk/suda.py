@@ -20,13 +20,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.inquiries.risk.coded_columns import CodedColumns
 from sqlanon.results.singling import SudaRisk
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 FRACTION = 0.01  # of a population that a table samples, as sdcMicro takes it where nobody says
@@ -56,7 +54,7 @@ class SudaScores:
     """The scores of the rows that have one: work table `(number, suda)`, and the DIS-SUDA score of a row `s` of it."""
 
     table: Relation
-    dis: Markup
+    dis: Expression
 
 
 def measure_suda(
@@ -115,7 +113,7 @@ class _Search:
         self._engine.analyze(batch.uniques)
         return batch
 
-    def _within(self, subset: tuple[Field, ...]) -> list[Markup]:
+    def _within(self, subset: tuple[Field, ...]) -> list[Expression]:
         """The bits that say whether a smaller subset within singles a row out."""
         masks = {batch.name: batch.mask_within(frozenset(subset)) for batch in self._known}
         return [macro("risk.known_bits", name, mask) for name, mask in masks.items() if mask]

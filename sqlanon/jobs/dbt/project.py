@@ -34,7 +34,7 @@ from sqlanon.releases.rules.export_sql import rules_select
 from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, ending, find_unmatched, row_filter_of
 from sqlanon.releases.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs.stored import require_same
-from sqlanon.sql import Identifier, Relation, Statement, Text, free_name, macro
+from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, free_name, macro
 from sqlanon.values.expressions import comparable
 from sqlanon.verification.table_check import CountedRows, named_groups
 
@@ -98,7 +98,7 @@ class ProjectText:
             **values,
             class_column=class_column,
             keys=self._keys(self._regions) or [1],
-            failing=[Markup(one) for one in failing],
+            failing=failing,
             names=names_of(self.columns),
         )
         return self._model(text, recodes=True)
@@ -157,7 +157,7 @@ class ProjectText:
             times=None,
             suppressed=False,
             keyed=True,
-            measure=Markup(model.measure(self.engine.render, groups).text),
+            measure=model.measure(self.engine.render, groups),
             **sensitive_values(self.engine, sensitive, [model]),
         )
 
@@ -219,7 +219,7 @@ class ProjectText:
     def _regions(self) -> list[Column]:
         return [column for column in self.columns if column.name in self.regions]
 
-    def _keys(self, columns: Sequence[Column]) -> list[Markup]:
+    def _keys(self, columns: Sequence[Column]) -> list[Expression]:
         return [comparable(self.engine, macro("codes.in_row", Identifier(c.name)), c.kind) for c in columns]
 
     def _written(self, template: str, **values: Any) -> str:

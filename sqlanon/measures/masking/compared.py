@@ -6,13 +6,11 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.plan.lookup import require_columns
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.values.expressions import comparable, double_of, text_of
 
 _SOURCE, _RELEASE = Identifier("s"), Identifier("r")
@@ -27,8 +25,8 @@ class ComparedColumn:
     """
 
     name: str
-    before: Markup
-    after: Markup
+    before: Expression
+    after: Expression
     order: tuple[str, ...] = ()
 
 
@@ -40,7 +38,7 @@ class Link:
     """
 
     columns: tuple[ComparedColumn, ...]
-    key: Markup
+    key: Expression
 
 
 @dataclass(frozen=True)
@@ -50,9 +48,9 @@ class LinkedGroups:
     source, release: the number of a row's group. key: a text of source rows, by which samples are drawn.
     """
 
-    source: Markup
-    release: Markup
-    key: Markup
+    source: Expression
+    release: Expression
+    key: Expression
 
 
 @dataclass(frozen=True)
@@ -65,8 +63,8 @@ class Compared:
     """
 
     engine: Engine
-    source_table: Relation | Markup
-    release_table: Relation | Markup
+    source_table: Relation | Expression
+    release_table: Relation | Expression
     numbers: tuple[ComparedColumn, ...]
     categories: tuple[ComparedColumn, ...]
     link: Link | None = None
@@ -76,16 +74,16 @@ class Compared:
     groups: LinkedGroups | None = None
 
     @property
-    def source(self) -> Markup:
+    def source(self) -> Expression:
         return macro("relations.aliased", self.source_table, _SOURCE)
 
     @property
-    def release(self) -> Markup:
+    def release(self) -> Expression:
         alias = _SOURCE if self.is_joined else _RELEASE
         return macro("relations.aliased", self.release_table, alias)
 
     @property
-    def paired(self) -> Markup:
+    def paired(self) -> Expression:
         """The rows that belong together, as the rest of a FROM."""
         if self.is_joined:
             return self.source
@@ -158,7 +156,7 @@ class JoinedColumn:
 
 
 def compare_joined(
-    engine: Engine, rows: Relation, columns: Sequence[JoinedColumn], codes: Sequence[Markup], cluster: Column
+    engine: Engine, rows: Relation, columns: Sequence[JoinedColumn], codes: Sequence[Expression], cluster: Column
 ) -> Compared:
     """Prepare the comparison of source rows with released ones that a relation holds beside them.
 
@@ -225,7 +223,7 @@ def _link(engine: Engine, keys: Sequence[tuple[Column, Column]]) -> Link:
     return Link(columns, _joined([_text(engine, _SOURCE, before) for before, _ in keys]))
 
 
-def _joined(texts: Sequence[Markup]) -> Markup:
+def _joined(texts: Sequence[Expression]) -> Expression:
     return macro("measures.one_text", texts)
 
 
@@ -247,7 +245,7 @@ def _category(engine: Engine, before: Column, after: Column, order: tuple[str, .
     return ComparedColumn(before.name, _text(engine, _SOURCE, before), _text(engine, _RELEASE, after), order)
 
 
-def _double(engine: Engine, alias: Identifier, column: Column) -> Markup:
+def _double(engine: Engine, alias: Identifier, column: Column) -> Expression:
     """A number as a double; those nearer to 0 than 1e-150 are 0, so that no product of two is too small for doubles."""
     value = _named(alias, column)
     if column.type.lower() in _WHOLE_DOUBLES:
@@ -258,7 +256,7 @@ def _double(engine: Engine, alias: Identifier, column: Column) -> Markup:
     return macro("measures.not_tiny", double)
 
 
-def _text(engine: Engine, alias: Identifier, column: Column) -> Markup:
+def _text(engine: Engine, alias: Identifier, column: Column) -> Expression:
     """A value as the text that every engine writes alike, compared by its bytes."""
     if column.kind is Kind.OTHER:
         if not column.has_exact_text:
@@ -268,5 +266,5 @@ def _text(engine: Engine, alias: Identifier, column: Column) -> Markup:
     return engine.render.macro("collate", macro("values.text", text))
 
 
-def _named(alias: Identifier, column: Column) -> Markup:
+def _named(alias: Identifier, column: Column) -> Expression:
     return macro("relations.column", alias, Identifier(column.name))

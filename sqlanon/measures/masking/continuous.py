@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.measures.masking.compared import Compared
 from sqlanon.measures.masking.scaling import UNIT, NumberRange, Ranges, power_of_two, rounded
 from sqlanon.plan.measuring import portions
 from sqlanon.results.masking import NumberLoss, NumbersLoss
+from sqlanon.sql import Expression
 
 _PAIRS = 100  # of columns, of a statement
 _COLUMNS = 100
@@ -64,7 +63,7 @@ class Differences:
     squared: Fraction
 
 
-def measure_statistics(engine: Engine, rows: Markup, values: Sequence[Markup], ranges: Ranges) -> Statistics:
+def measure_statistics(engine: Engine, rows: Expression, values: Sequence[Expression], ranges: Ranges) -> Statistics:
     """Measure means and covariances of a table's columns; a covariance is of the rows that know both numbers."""
     ranged = list(zip(values, ranges.columns, strict=True))
     scaled = [{"value": value, "factor": 1 / one.scale} for value, one in ranged]

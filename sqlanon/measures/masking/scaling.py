@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.plan.measuring import portions
+from sqlanon.sql import Expression
 from sqlanon.support.quantities import quantity
 
 UNIT = 2**60  # of the whole numbers that statements add up
@@ -51,7 +50,7 @@ class NumberRange:
     def scale(self) -> float:
         return 1.0 if self.is_constant else power_of_two(self.high - self.origin)
 
-    def end(self, value: Markup) -> dict[str, Any]:
+    def end(self, value: Expression) -> dict[str, Any]:
         """The values for the template that finds the origin and the width of a column, of numbers `value`."""
         return {"value": value, "grain": self.grain}
 
@@ -68,7 +67,9 @@ class Ranges:
     columns: tuple[NumberRange, ...]
 
 
-def measure_ranges(engine: Engine, rows: Markup, values: Sequence[Markup], names: Sequence[str], side: str) -> Ranges:
+def measure_ranges(
+    engine: Engine, rows: Expression, values: Sequence[Expression], names: Sequence[str], side: str
+) -> Ranges:
     """Measure the ranges of columns of numbers.
 
     Raises PolicyError that says how many numbers of each column can't be compared: NaN, infinities, and those beyond

@@ -24,7 +24,7 @@ from sqlanon.plan.checks import released_names
 from sqlanon.plan.connecting import open_release, open_source
 from sqlanon.policy import AttributeSection, Policy, Role, Show
 from sqlanon.policy.algorithm_parameters import Recodes
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.values.expressions import comparable, text_of
 
 FEW_VALUES = 20  # of an integer: up to so many it is taken for a class
@@ -140,7 +140,7 @@ def _values(
     columns: Mapping[str, Column],
     quasi: Mapping[str, AttributeSection],
     built: Mapping[str, HierarchyTable],
-) -> tuple[list[Markup], list[dict[str, Any]]]:
+) -> tuple[list[Expression], list[dict[str, Any]]]:
     """Write the value that stands for each quasi-identifier of a row, and the dimension tables to join."""
     values, joins = [], []
     for place, name in enumerate(quasi):
@@ -155,7 +155,7 @@ def _values(
     return values, joins
 
 
-def _text(engine: Engine, column: Column) -> Markup:
+def _text(engine: Engine, column: Column) -> Expression:
     return text_of(engine.render, macro("codes.in_row", Identifier(column.name)), column.kind, column.type)
 
 

@@ -13,12 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError
 from sqlanon.models.numbers import logarithm_scale
-from sqlanon.sql import Relation
+from sqlanon.sql import Expression, Relation
 
 _BITS = 43  # of the numbers: squares of 2^33 of them fit into 128 bits
 
@@ -32,11 +30,11 @@ class View:
     number: the target as a double; None if it is no number.
     """
 
-    rows: Relation | Markup
-    keys: tuple[Markup, ...]
-    value: Markup
-    text: Markup
-    number: Markup | None
+    rows: Relation | Expression
+    keys: tuple[Expression, ...]
+    value: Expression
+    text: Expression
+    number: Expression | None
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from markupsafe import Markup
-
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.measures.before import quasi_keys
 from sqlanon.measures.workload.measures import Measures, View, measure, measure_whole
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.staging.recode import Recoding
 from sqlanon.values.expressions import comparable, double_of, text_of
 
@@ -37,11 +35,13 @@ def measures_of_run(engine: Engine, recoding: Recoding, target: str) -> tuple[Me
     return measure(engine, before, whole), measure(engine, after, whole)
 
 
-def _named(name: str) -> Markup:
+def _named(name: str) -> Expression:
     return macro("codes.in_row", Identifier(name))
 
 
-def _view(engine: Engine, rows: Relation | Markup, keys: tuple[Markup, ...], column: Column, value: Markup) -> View:
+def _view(
+    engine: Engine, rows: Relation | Expression, keys: tuple[Expression, ...], column: Column, value: Expression
+) -> View:
     kind = column.kind
     number = double_of(engine.render, value, kind) if kind.is_numeric else None
     text = text_of(engine.render, value, kind, column.type)
@@ -49,7 +49,7 @@ def _view(engine: Engine, rows: Relation | Markup, keys: tuple[Markup, ...], col
 
 
 def _coded_view(
-    engine: Engine, coded: CodedTable, target: str, rows: Relation | Markup, keys: tuple[Markup, ...]
+    engine: Engine, coded: CodedTable, target: str, rows: Relation | Expression, keys: tuple[Expression, ...]
 ) -> View:
     """Rows of codes; the target's value is looked up only where its code does not do."""
     field = coded.judged_field(target)
@@ -62,7 +62,7 @@ def _coded_view(
     return _view(engine, joined, keys, field.attribute.column, macro("codes.in_row", Identifier("looked_up")))
 
 
-def _number_of(engine: Engine, field: Field, code: Markup) -> Markup:
+def _number_of(engine: Engine, field: Field, code: Expression) -> Expression:
     """The number that a code without a dictionary stands for, as a double."""
     origin = field.coding.origin or 0
     value = macro("measures.whole", code, origin)

@@ -16,7 +16,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Show
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, RedactedValue, Relation
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation
 from sqlanon.staging.cells import Shown
 from sqlanon.staging.recode import Recoding, cell_name, witness_of
 from sqlanon.staging.staging import Staged
@@ -80,7 +80,7 @@ def _untrue(engine: Engine, plan: Plan, recoding: Recoding, witness: Relation) -
         if (spec := plan.policy.attributes[column.attribute.name].hierarchy) is not None
     }
     untrue = count_untrue_ancestors(engine, recoding.coded.witness, witness, given) if given else 0
-    numbers: list[dict[str, Markup]] = []
+    numbers: list[dict[str, Expression]] = []
     for number, shown in enumerate(recoding.shown):
         column = shown.axis.field.attribute.column
         raw, cell = Markup(Identifier(f"r{number}")), Markup(cell_name(number))
@@ -116,7 +116,7 @@ def _count_unequal(engine: Engine, recoding: Recoding, witness: Relation, staged
 
 
 def _count_untrue_categories(
-    engine: Engine, plan: Plan, shown: Shown, witness: Relation, compared: tuple[Markup, Markup]
+    engine: Engine, plan: Plan, shown: Shown, witness: Relation, compared: tuple[Expression, Expression]
 ) -> int:
     """Count the rows that show what is not the median or mode of their cluster; compared: raw value and cell."""
     column, attribute = shown.axis.field.attribute.column, plan.policy.attributes[shown.name]

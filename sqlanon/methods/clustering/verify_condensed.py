@@ -14,7 +14,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, RedactedValue, Relation, free_name, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, free_name, macro
 from sqlanon.staging.recode import Recoding, cell_name
 from sqlanon.staging.staging import Staged
 from sqlanon.values.expressions import double_of, exact
@@ -134,7 +134,7 @@ def create_witness(engine: Engine, workspace: Workspace, drawn: CondensedRows) -
     return table
 
 
-def _numbers(engine: Engine, drawn: CondensedRows) -> list[tuple[int, Markup, Markup]]:
+def _numbers(engine: Engine, drawn: CondensedRows) -> list[tuple[int, Expression, Expression]]:
     """The places of numbers among quasi-identifiers, with the released and the raw value."""
     return [
         (
@@ -177,7 +177,7 @@ def _measure_spread(
 def count_off_grid(
     engine: Engine,
     staged: Relation,
-    shown: Markup,
+    shown: Expression,
     grid: RedactedValue | None,
     offset: float,
     deviation: float,

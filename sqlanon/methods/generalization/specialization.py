@@ -18,8 +18,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.distinct_tuples import Tuples, expand
@@ -33,7 +31,7 @@ from sqlanon.methods.generalization.policy import TopDown
 from sqlanon.models.base import PrivacyModel
 from sqlanon.models.numbers import logarithm_scale
 from sqlanon.results.facts import TopDownFacts
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace
 
@@ -120,7 +118,7 @@ def _gains(engine: Engine, coded: CodedTable, place: int, algorithm: TopDown) ->
         rows=coded.rows,
         code=code,
         target=target,
-        valued=Markup(valued),
+        valued=valued,
         levels=levels,
     )
     return {(int(level), int(group)): (int(gain) / unit, int(count)) for level, group, count, gain in gains}
@@ -171,7 +169,7 @@ class _Specialization:
         return self.workspace.table("special_classes")
 
     @property
-    def assigned(self) -> Markup:
+    def assigned(self) -> Expression:
         """The rows with their leaves."""
         return macro("lattice.rows_of_classes", self.rows, self.coded.word_columns)
 

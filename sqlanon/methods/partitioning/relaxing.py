@@ -20,7 +20,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.settling import settle_groups
 from sqlanon.results.facts import TreeFacts
-from sqlanon.sql import Relation, macro
+from sqlanon.sql import Expression, Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace
 
@@ -58,7 +58,7 @@ class Relaxing:
                 "algorithms/tree/decide/list_undivided",
                 undivided=undivided,
                 divisible=self.divisible,
-                measures=[Markup(text) for text in self._measure_parts()],
+                measures=self._measure_parts(),
             )
             (whole,) = self.engine.query_one("count_rows", table=undivided)
             if whole:
@@ -96,9 +96,9 @@ class Relaxing:
         self.engine.analyze(self.leaves)
         return int(leaves)
 
-    def _measure_parts(self) -> list[str]:
+    def _measure_parts(self) -> list[Expression]:
         models = settle_groups(self.engine, self.models, self._groups_of)
-        return [model.measure(self.engine.render, self._groups_of(model)).text for model in models]
+        return [model.measure(self.engine.render, self._groups_of(model)) for model in models]
 
     def _groups_of(self, model: PrivacyModel) -> Groups:
         classes = macro("relations.classes_of_leaves", self.leaves)

@@ -28,7 +28,7 @@ from sqlanon.methods.randomization.verify_uncertain import (
 )
 from sqlanon.models.randomization.changes import ChangeFact, RandomChange, greatest_released
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, RedactedValue, Relation
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation
 from sqlanon.values.expressions import exact, hashable, text_of
 from sqlanon.verification.distributions import BINS, BinnedNumbers, categories_fit, numbers_fit
 
@@ -132,18 +132,18 @@ def check_randomized(
     return CheckedRelease(checks, hashes)
 
 
-def _hashed_alone(engine: Engine, plan: RandomizedPlan) -> list[list[Markup]]:
+def _hashed_alone(engine: Engine, plan: RandomizedPlan) -> list[list[Expression]]:
     """Each column whose values are swapped, as a hash of a row takes it."""
     return [hashed(engine, [one.column]) for one in plan.swapped.values()]
 
 
-def hashed(engine: Engine, columns: Sequence[Column]) -> list[Markup]:
+def hashed(engine: Engine, columns: Sequence[Column]) -> list[Expression]:
     """Columns whose values are released as they are, as a hash of a row takes them; see `digest_of_row`."""
     names = [(column, Markup(Identifier(column.name))) for column in columns]
     return [part for column, name in names for part in (hashable(engine, column, name), *exact(engine, column, name))]
 
 
-def _number(engine: Engine, name: str) -> Markup:
+def _number(engine: Engine, name: str) -> Expression:
     """A randomized number as a double; those of a size that doubles don't hold exactly are refused before."""
     return engine.render.macro("double", Markup(Identifier(name)))
 

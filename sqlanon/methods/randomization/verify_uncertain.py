@@ -20,7 +20,7 @@ from sqlanon.methods.randomization.columns.numbers import UncertainColumn, in_un
 from sqlanon.models.randomization.changes import greatest_released
 from sqlanon.models.randomization.spreads import is_spread
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.verification.distributions import BinnedNumbers, numbers_fit
 
 _BINS = 64
@@ -103,7 +103,7 @@ def count_odd_spreads(engine: Engine, release: Relation, one: UncertainColumn) -
     return one.change.rule.count_odd(one.change.k, {spread: of.rows for spread, of in shown.items()})
 
 
-def _held(name: str) -> Markup:
+def _held(name: str) -> Expression:
     return macro("relations.column", Identifier("held"), Identifier(name))
 
 

@@ -17,7 +17,7 @@ from sqlanon.plan.drawn_plan import DrawnPlan, column_problems, find_places, is_
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy
 from sqlanon.policy.document import path_text
-from sqlanon.sql import Identifier, RedactedValue, Relation
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation
 from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import comparable, text_of
 
@@ -122,7 +122,7 @@ def resolve_hiding(policy: Policy, engine: Engine, *, replace: bool = False) -> 
     return HidingPlan(**{**vars(plan), "rows": int(rows)})
 
 
-def item_text(engine: Engine, column: Column, value: Markup) -> Markup:
+def item_text(engine: Engine, column: Column, value: Expression) -> Expression:
     """Write the expression by which values of a column are told apart as items; NULL for NULL, which is none."""
     return comparable(engine, text_of(engine.render, value, column.kind, column.type), Kind.TEXT)
 

@@ -12,7 +12,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.methods.rule_hiding.plan import HidingPlan, RuleItem, item_text
 from sqlanon.methods.rule_hiding.rule_mining import MinedTable
-from sqlanon.sql import Identifier, RedactedValue, Relation, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, macro
 from sqlanon.staging.released_order import released_order
 from sqlanon.staging.staging import StagedTable
 from sqlanon.values.expressions import comparable
@@ -129,7 +129,7 @@ def number_rows(engine: Engine, workspace: Workspace, plan: HidingPlan, table: R
     return numbered
 
 
-def source_cells(engine: Engine, plan: HidingPlan) -> dict[str, Markup]:
+def source_cells(engine: Engine, plan: HidingPlan) -> dict[str, Expression]:
     """Write the expressions of a row's transaction and item, of the source or a release."""
     assert plan.transaction is not None
     assert plan.item is not None
@@ -151,7 +151,7 @@ def mined_table(engine: Engine, plan: HidingPlan, relation: Relation) -> MinedTa
     return MinedTable(aliased, number, [{"place": place, "text": text} for place, text in enumerate(texts)])
 
 
-def numbered_text(engine: Engine, plan: HidingPlan, column: Column) -> Markup:
+def numbered_text(engine: Engine, plan: HidingPlan, column: Column) -> Expression:
     """Write the expression of the item that a numbered row has in a column."""
     value = macro("relations.column", Identifier("r"), Identifier(f"c{plan.place_of(column)}"))
     return item_text(engine, column, value)

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Relation
+from sqlanon.sql import Expression, Relation
 from sqlanon.work.workspace import Workspace
 
 
@@ -26,8 +24,8 @@ class MinedTable:
     id: the expression of a row's transaction. cells: of its items, each with `place` and `text`.
     """
 
-    relation: Relation | Markup
-    id: Markup
+    relation: Relation | Expression
+    id: Expression
     cells: Sequence[Mapping[str, Any]]
 
     @property

@@ -11,7 +11,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.methods.rule_hiding.plan import HidingPlan, RuleItem, SensitiveRule, item_text
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, RedactedValue, Relation, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, macro
 from sqlanon.values.expressions import comparable, hashable
 
 
@@ -87,24 +87,24 @@ def _count_added(engine: Engine, plan: HidingPlan, column: Column, release: Rela
     return int(rows)
 
 
-def _other_values(engine: Engine, plan: HidingPlan) -> list[Markup]:
+def _other_values(engine: Engine, plan: HidingPlan) -> list[Expression]:
     """Write the values of a row for its digest, without items that may go from a row that stays."""
     return [_other_value(engine, plan, column) for column in plan.columns]
 
 
-def _other_value(engine: Engine, plan: HidingPlan, column: Column) -> Markup:
-    value = Markup(Identifier(column.name))
+def _other_value(engine: Engine, plan: HidingPlan, column: Column) -> Expression:
+    value: Expression = Markup(Identifier(column.name))
     items = [item for item in plan.items if item.column == column]
     if items and plan.transaction is None:
         value = macro("hiding.without_items", value, _text(engine, column), _texts(items))
     return hashable(engine, column, value)
 
 
-def _pair(engine: Engine, item: RuleItem) -> tuple[Markup, RedactedValue]:
+def _pair(engine: Engine, item: RuleItem) -> tuple[Expression, RedactedValue]:
     return _text(engine, item.column), RedactedValue(item.text)
 
 
-def _text(engine: Engine, column: Column) -> Markup:
+def _text(engine: Engine, column: Column) -> Expression:
     return item_text(engine, column, Markup(Identifier(column.name)))
 
 

@@ -18,7 +18,7 @@ from sqlanon.engines.columns import Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.policy import Show
 from sqlanon.releases.rules.store_rules import MadeRules, RuleAttribute, RuleTables, StoredRules
-from sqlanon.sql import Identifier, RedactedValue, Relation, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, macro
 from sqlanon.staging.cells import Shown
 from sqlanon.staging.labels import quote_member
 from sqlanon.staging.partition import Partition
@@ -36,7 +36,7 @@ class BoxLabels:
     attribute: RuleAttribute
     first: int
     table: Relation
-    values: tuple[Markup, ...]
+    values: tuple[Expression, ...]
 
     @property
     def alias(self) -> Identifier:
@@ -82,13 +82,13 @@ def create_box_labels(
     return BoxLabels(attribute, first, table, tuple(_read(attribute, n) for n in numbers))
 
 
-def _read(attribute: RuleAttribute, number: int) -> Markup:
+def _read(attribute: RuleAttribute, number: int) -> Expression:
     """A cell as a row `u` shows it: everything, where the row's value is unknown to the rules."""
     alias, bit = Identifier(f"f_{attribute.number}"), 1 << attribute.number
     return macro("boxes.shown", attribute, alias, cell_name(number), bit, attribute.sql_type)
 
 
-def _cells(engine: Engine, attribute: RuleAttribute) -> tuple[Markup, ...]:
+def _cells(engine: Engine, attribute: RuleAttribute) -> tuple[Expression, ...]:
     """The cells of an interval `p`, from its first segment `b` and the one that follows it, `f`, or its group `g`."""
     if attribute.keeps_stand_in:
         return (macro("boxes.no_number"),)
@@ -105,7 +105,7 @@ def _cells(engine: Engine, attribute: RuleAttribute) -> tuple[Markup, ...]:
     return (_interval_label(engine, attribute),)
 
 
-def _interval_label(engine: Engine, attribute: RuleAttribute) -> Markup:
+def _interval_label(engine: Engine, attribute: RuleAttribute) -> Expression:
     """From cut to cut; `*` stands for no cut. Of whole numbers and dates the last value is known."""
     low, high = macro("boxes.least"), macro("boxes.behind")
     has_last = attribute.kind in _STEPPED
@@ -133,7 +133,7 @@ def create_all_box_labels(
     return box_labels
 
 
-def order_of(engine: Engine, box_labels: Sequence[BoxLabels]) -> list[Markup]:
+def order_of(engine: Engine, box_labels: Sequence[BoxLabels]) -> list[Expression]:
     """The keys that regions are numbered by: what they show."""
     keys = []
     for one in box_labels:

@@ -20,7 +20,7 @@ from sqlanon.engines.columns import Kind
 from sqlanon.errors import VerificationError
 from sqlanon.policy import Show
 from sqlanon.releases.rules.store_rules import LISTED, NAMES, MadeRules, RuleAttribute, RuleTables
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Expression, Identifier, Relation
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name
 from sqlanon.values.expressions import text_form
@@ -47,7 +47,7 @@ def make_tree(engine: Engine, workspace: Workspace, recoding: Recoding, names: R
 
 
 def _create_segments(
-    engine: Engine, axes: Sequence[Axis], tree: Relation | Markup, segments: Relation, domain: Relation
+    engine: Engine, axes: Sequence[Axis], tree: Relation | Expression, segments: Relation, domain: Relation
 ) -> tuple[RuleAttribute, ...]:
     engine.run("releases/rules/create_segments", segments=segments)
     engine.run("releases/rules/create_domain", domain=domain)
@@ -99,7 +99,7 @@ def _unlisted(axis: Axis) -> dict[str, Any]:
     return {"before": coding.before, "scale": coding.scale, "type": Markup(axis.field.attribute.column.type)}
 
 
-def _add_groups(engine: Engine, axis: Axis, tree: Relation | Markup, segments: Relation) -> None:
+def _add_groups(engine: Engine, axis: Axis, tree: Relation | Expression, segments: Relation) -> None:
     hierarchy = axis.field.coding.hierarchy
     assert hierarchy is not None
     widths: dict[int, dict[str, int]] = {}
@@ -137,7 +137,7 @@ class _Boxes:
         self.stand_ins = _stand_ins(recoding, attributes)
         self.depth = 0
 
-    def make(self, tree: Relation | Markup) -> None:
+    def make(self, tree: Relation | Expression) -> None:
         """Go down the tree, in one statement whatever its depth, and keep nodes and leaves."""
         mapped, boxes = self.workspace.table("rule_tree"), self.workspace.table("boxes")
         self.engine.run("releases/rules/create_nodes", nodes=self.nodes)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from markupsafe import Markup
-
 from sqlanon.catalog import RulesKind
 from sqlanon.encoding.axes import Axis, carried
 from sqlanon.encoding.coded_table import CodedTable
@@ -29,7 +27,7 @@ from sqlanon.policy import Show
 from sqlanon.releases.rules.box_labels import create_all_box_labels, order_of
 from sqlanon.releases.rules.route_rows import Routed, route
 from sqlanon.releases.rules.store_rules import RuleAttribute, RuleTables, StoredRules
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.staging.cells import Cell, Shown
 from sqlanon.staging.classes import partition_of
 from sqlanon.staging.partition import Partition
@@ -93,7 +91,7 @@ class Applied:
     """
 
     regions: Relation
-    assigned: Relation | Markup
+    assigned: Relation | Expression
     shown: tuple[Shown, ...]
 
     @property
@@ -133,16 +131,16 @@ def show_regions(
     return Applied(regions, _assigned(engine, coded, routed, used), shown)
 
 
-def _assigned(engine: Engine, coded: CodedTable, routed: Routed, used: Relation) -> Relation | Markup:
+def _assigned(engine: Engine, coded: CodedTable, routed: Routed, used: Relation) -> Relation | Expression:
     """Rows with the number of what they show."""
     if not routed.odd:
         return routed.rows
     return _select(engine, "releases/rules/select_assigned", rows=routed.rows, words=coded.word_columns, used=used)
 
 
-def _select(engine: Engine, template: str, **values: Any) -> Markup:
+def _select(engine: Engine, template: str, **values: Any) -> Expression:
     """A statement that another one reads from."""
-    return macro("relations.subquery", Markup(engine.render(template, **values).text))
+    return macro("relations.subquery", engine.render(template, **values))
 
 
 def apply_cuts(engine: Engine, workspace: Workspace, coded: CodedTable, rules: RuleTables) -> Partition:
@@ -217,7 +215,7 @@ class Suppression:
             failing=failing,
             regions=self.applied.regions,
             suppressed=self.table,
-            measures=[Markup(text) for text in self._render_measures(rows)],
+            measures=self._render_measures(rows),
         )
         classes, failing_rows = self.engine.query_one("releases/rules/count_suppressed", classes=failing)
         self.engine.run("releases/rules/add_suppressed", suppressed=self.table, failing=failing)
@@ -225,7 +223,7 @@ class Suppression:
         self.workspace.drop(failing, *self.domains)
         return int(failing_rows)
 
-    def _render_measures(self, rows: int) -> list[str]:
+    def _render_measures(self, rows: int) -> list[Expression]:
         rows_of = self._kept(None) if self.omits else self.applied.assigned
         domains = create_domains(self.engine, self.workspace, self.coded, self.models, rows_of)
         named = {sensitive.name: sensitive for sensitive in domains}
@@ -243,9 +241,9 @@ class Suppression:
             )
 
         models = settle_groups(self.engine, self.models, lambda model: groups_of(model, sized=True))
-        return [model.measure(self.engine.render, groups_of(model)).text for model in models]
+        return [model.measure(self.engine.render, groups_of(model)) for model in models]
 
-    def _kept(self, field: tuple[Any, int] | None) -> Markup:
+    def _kept(self, field: tuple[Any, int] | None) -> Expression:
         """The rows of the classes that are not suppressed, or the AVS groups of these classes."""
         kept = {"assigned": self.applied.assigned, "regions": self.applied.regions, "suppressed": self.table}
         if field is None:

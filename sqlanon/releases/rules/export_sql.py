@@ -28,7 +28,7 @@ from sqlanon.releases.rules.row_expressions import RowSpelling
 from sqlanon.releases.rules.store_rules import RuleAttribute, StoredRules
 from sqlanon.releases.rules.tree_select import TreeSelect
 from sqlanon.releases.rules.two_step import ByRepresentative, PartNames
-from sqlanon.sql import Identifier, Relation, Text, checked_name, macro
+from sqlanon.sql import Expression, Identifier, Relation, Text, checked_name, macro
 from sqlanon.staging.label_grammar import VALUES
 from sqlanon.staging.labels import EVERYTHING
 
@@ -39,11 +39,11 @@ class LevelsSelect:
     def __init__(self, engine: Engine, stored: StoredRules, rows: RowSpelling) -> None:
         self.engine, self.stored, self.rows = engine, stored, rows
 
-    def text(self, table: Relation, row_filter: Markup | None) -> str:
+    def text(self, table: Relation, row_filter: Expression | None) -> str:
         """Select the rows of a table that pass `row_filter`, recoded."""
         return self._select(table, row_filter, self._columns)
 
-    def in_two_parts(self, table: Relation, row_filter: Markup | None, names: PartNames) -> ByRepresentative:
+    def in_two_parts(self, table: Relation, row_filter: Expression | None, names: PartNames) -> ByRepresentative:
         """The same in two parts; PostgreSQL tells rows of a table by their addresses while a transaction goes on.
 
         What classes show is joined to their rows by address, and only the rows that are named so are read.
@@ -65,9 +65,9 @@ class LevelsSelect:
     def _select(
         self,
         table: Relation,
-        row_filter: Markup | None,
+        row_filter: Expression | None,
         columns: list[dict[str, Any]],
-        *joins: Markup,
+        *joins: Expression,
         keyed: bool = False,
     ) -> str:
         values = {"table": table, "columns": columns, "row_filter": row_filter}
@@ -80,7 +80,7 @@ class LevelsSelect:
         return self.rows.columns({a.number: [cell] for a, cell in zip(self.rows.attributes, self._cells, strict=True)})
 
     @cached_property
-    def _cells(self) -> list[Markup]:
+    def _cells(self) -> list[Expression]:
         if len(self.stored.content.get("passes", ())) > 1:
             raise PolicyError("Rules of several passes can't be one SELECT: what a pass leaves depends on all rows.")
         if self.stored.record.kind is not RulesKind.LEVELS:
@@ -92,7 +92,7 @@ class LevelsSelect:
         return cells
 
     @property
-    def _keys(self) -> list[Markup]:
+    def _keys(self) -> list[Expression]:
         """List the keys of rows: rows that are equal in all keys show the same."""
         if self.stored.record.kind is not RulesKind.LEVELS:
             return self._cells
@@ -110,14 +110,14 @@ class LevelsSelect:
             return [(attribute, (attribute.height or 0) if level else 0) for attribute, level in pairs]
         return pairs
 
-    def _or_null(self, attribute: RuleAttribute, label: Markup) -> Markup:
+    def _or_null(self, attribute: RuleAttribute, label: Expression) -> Expression:
         return macro("recoding.label_or_null", label, self.rows.value(attribute))
 
-    def _cuts(self) -> list[Markup]:
+    def _cuts(self) -> list[Expression]:
         replaced: dict[tuple[str, int], list[str]] = defaultdict(list)
         for name, level, label in list_replaced(self.engine, self.stored):
             replaced[name, level].append(label)
-        cells = []
+        cells: list[Expression] = []
         for attribute in self.rows.attributes:
             height = attribute.height or 0
             if not replaced[attribute.name, height]:
@@ -131,8 +131,8 @@ class LevelsSelect:
                 }
                 for level in range(height - 1, lowest, -1)
             ]
-            label = macro("recoding.label_under_cut", levels, self.rows.label(attribute, lowest))
-            cells.append(self._or_null(attribute, label))
+            under_cut = macro("recoding.label_under_cut", levels, self.rows.label(attribute, lowest))
+            cells.append(self._or_null(attribute, under_cut))
         return cells
 
 
@@ -140,7 +140,7 @@ MOST_RULES = 100_000  # of one statement
 
 
 def rules_select(
-    engine: Engine, stored: StoredRules, run: Run, source: str | None = None, row_filter: Markup | None = None
+    engine: Engine, stored: StoredRules, run: Run, source: str | None = None, row_filter: Expression | None = None
 ) -> str:
     """The rules of a run as a SELECT over its source, or over another table; `engine` is where the rules are.
 
@@ -225,7 +225,7 @@ class ParsedColumn:
     name: Identifier
     least: Identifier
     greatest: Identifier
-    type: Markup
+    type: Expression
     pair: Text
     single: Text
     is_instant: bool
@@ -265,7 +265,8 @@ def _is_read(attribute: RuleAttribute, policy: Policy) -> bool:
 
 def _read(attribute: RuleAttribute, hierarchy: Hierarchy | None) -> ParsedColumn:
     of_intervals = hierarchy is not None and hierarchy.kind == "intervals"
-    value, beyond, kind = VALUES[attribute.kind], "[*]", Markup(attribute.type)
+    kind: Expression = Markup(attribute.type)
+    value, beyond = VALUES[attribute.kind], "[*]"
     if of_intervals and hierarchy is not None:
         kind = bound_type(hierarchy, attribute.column)
         if attribute.kind is not Kind.FLOAT:  # the ends of intervals beyond all numbers are no decimals

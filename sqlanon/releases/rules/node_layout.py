@@ -11,11 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.releases.rules.store_rules import RuleAttribute, RuleTables
-from sqlanon.sql import Renderer, Text
+from sqlanon.sql import Expression, Renderer, Text
 
 MOST_RULES = 100_000  # of a CASE; 76,000 take 2 to 4 seconds to plan
 DEEPEST = 60  # levels of a CASE; the server's stack holds some hundreds
@@ -106,14 +104,14 @@ class ComparedAttribute:
     labels: with a hierarchy, the labels at those levels at which the tree has groups.
     """
 
-    value: Markup
-    compared: Markup | None = None
-    type: Markup | None = None
+    value: Expression
+    compared: Expression | None = None
+    type: Expression | None = None
     has_day: bool = False
-    labels: Mapping[int, Markup] | None = None
+    labels: Mapping[int, Expression] | None = None
 
 
-def rule_case(render: Renderer, layout: NodeLayout, attributes: Mapping[int, ComparedAttribute]) -> Markup:
+def rule_case(render: Renderer, layout: NodeLayout, attributes: Mapping[int, ComparedAttribute]) -> Expression:
     """The place of the rule that a row falls under, as one CASE."""
     groups: dict[int, list[Group]] = defaultdict(list)
     for group in layout.groups:

@@ -20,7 +20,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.policy import Show
 from sqlanon.releases.rules.node_layout import DEEPEST, MOST_RULES, ComparedAttribute, NodeLayout, RuleNode, rule_case
 from sqlanon.releases.rules.store_rules import RuleAttribute, RuleTables
-from sqlanon.sql import Identifier, RedactedValue, Relation, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, macro
 from sqlanon.values.expressions import text_form
 from sqlanon.work.workspace import Workspace
 
@@ -197,7 +197,7 @@ class PlaceCase:
     are shifted by a number that is drawn for this statement and withheld.
     """
 
-    place: Markup
+    place: Expression
     shift: RedactedValue
 
 

@@ -19,7 +19,7 @@ from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Hierarchy, Policy, Role
 from sqlanon.releases.rules.store_rules import RuleAttribute, StoredRules
-from sqlanon.sql import Identifier, Text, macro
+from sqlanon.sql import Expression, Identifier, Text, macro
 from sqlanon.staging.labels import EVERYTHING
 from sqlanon.values.expressions import is_short, text_of
 from sqlanon.work.workspace import Workspace
@@ -34,11 +34,11 @@ class RowSpelling:
         self.render = self.dialect.renderer()
         self._joined: dict[int, RuleAttribute] = {}
 
-    def joins(self, *, keyed: bool = False) -> list[Markup]:
+    def joins(self, *, keyed: bool = False) -> list[Expression]:
         """List the joins of the labels that were asked for; `keyed`, if keys are read there too."""
         return [self._join(attribute, keyed) for attribute in self._joined.values()]
 
-    def columns(self, cells: dict[int, list[Markup]]) -> list[dict[str, Any]]:
+    def columns(self, cells: dict[int, list[Expression]]) -> list[dict[str, Any]]:
         """The columns of the result in the policy's order."""
         numbers = {a.name: a.number for a in self.attributes}
         columns: list[dict[str, Any]] = []
@@ -59,15 +59,15 @@ class RowSpelling:
         ]
         return [{"name": Identifier(name), "value": column_of(name)} for name in names]
 
-    def value(self, attribute: RuleAttribute) -> Markup:
+    def value(self, attribute: RuleAttribute) -> Expression:
         """The value of a row, or the limit that it is beyond: cuts lie between the limits, groups need not."""
         value = column_of(attribute.name)
         return value if attribute.height is None else attribute.limits.coded(self.render, value, attribute.column)
 
-    def text(self, attribute: RuleAttribute) -> Markup:
+    def text(self, attribute: RuleAttribute) -> Expression:
         return text_of(self.render, self.value(attribute), attribute.kind, attribute.type)
 
-    def label(self, attribute: RuleAttribute, level: int) -> Markup:
+    def label(self, attribute: RuleAttribute, level: int) -> Expression:
         """The label of a value at a level of its hierarchy."""
         assert attribute.height is not None
         if level == attribute.height:
@@ -87,7 +87,7 @@ class RowSpelling:
             return label
         return macro("recoding.label_or", label, Text(hierarchy.unknown))
 
-    def key(self, attribute: RuleAttribute, level: int) -> Markup | None:
+    def key(self, attribute: RuleAttribute, level: int) -> Expression | None:
         """Write a cheaper stand-in for the label of a value at a level, if there is one; NULL for NULL alone."""
         if level == 0:
             return self.value(attribute) if is_short(attribute.column) else None
@@ -99,17 +99,17 @@ class RowSpelling:
         key = self._joined_column(attribute, f"k{level}")
         return macro("recoding.unless_null", self.value(attribute), key)
 
-    def _kept(self, attribute: RuleAttribute, side: str, level: int) -> Markup:
+    def _kept(self, attribute: RuleAttribute, side: str, level: int) -> Expression:
         """Write the part of a value's text that a mask leaves."""
         assert attribute.height is not None
         return kept_part(self.text(attribute), side, attribute.height - level)
 
-    def _joined_column(self, attribute: RuleAttribute, name: str) -> Markup:
+    def _joined_column(self, attribute: RuleAttribute, name: str) -> Expression:
         """A column of what is joined to the row for an attribute; a value that a taxonomy lacks has NULL there."""
         self._joined[attribute.number] = attribute
         return macro("codes.of_entry", _alias(attribute), Identifier(name))
 
-    def _join(self, attribute: RuleAttribute, keyed: bool) -> Markup:
+    def _join(self, attribute: RuleAttribute, keyed: bool) -> Expression:
         hierarchy, row = self._hierarchy(attribute), (attribute.column, self.value(attribute), self.text(attribute))
         return join_labels(self.render, hierarchy, *row, _alias(attribute), keyed=keyed)
 
@@ -123,7 +123,7 @@ def _alias(attribute: RuleAttribute) -> Identifier:
     return Identifier(f"h{attribute.number}")
 
 
-def column_of(name: str) -> Markup:
+def column_of(name: str) -> Expression:
     """A column of the row."""
     return macro("codes.in_source", Identifier(name))
 
@@ -138,17 +138,17 @@ class UnmatchedValue:
     refused: whether the policy itself refuses the value, so that no choice of suppression is about it.
     """
 
-    test: Markup
+    test: Expression
     problem: str
     refused: bool = False
 
 
-Listing = Callable[[RuleAttribute, Sequence[str]], Markup]
+Listing = Callable[[RuleAttribute, Sequence[str]], Expression]
 
 """SQL of all values that an attribute's hierarchy has, to stand in `IN (…)`."""
 
 
-def literals(attribute: RuleAttribute, values: Sequence[str]) -> Markup:
+def literals(attribute: RuleAttribute, values: Sequence[str]) -> Expression:
     """The values themselves: for statements that are kept where only those may read who may read the rules."""
     del attribute
     return macro("values.list", [Text(value) for value in values])
@@ -161,13 +161,13 @@ def find_unmatched(
     return [*_refused_nulls(policy), *_unknown_values(engine, policy, attributes, listing)]
 
 
-def row_filter_of(unmatched: Sequence[UnmatchedValue]) -> Markup | None:
+def row_filter_of(unmatched: Sequence[UnmatchedValue]) -> Expression | None:
     """Write the condition by which rows `s` stay where unmatched values are suppressed; None where all rows stay."""
     tests = [unmatched_value.test for unmatched_value in unmatched if not unmatched_value.refused]
     return macro("recoding.is_none_of", tests) if tests else None
 
 
-def ending(unmatched: Sequence[UnmatchedValue], *, suppresses: bool) -> list[dict[str, Markup]]:
+def ending(unmatched: Sequence[UnmatchedValue], *, suppresses: bool) -> list[dict[str, Expression]]:
     """Those that end a job, for templates: where rows may be suppressed, only what the policy refuses."""
     kept = [unmatched_value for unmatched_value in unmatched if unmatched_value.refused or not suppresses]
     return [
@@ -216,7 +216,7 @@ def _wrong_taxonomy(column: str, what: str) -> PolicyError:
 class RowFilter:
     """The condition by which rows `s` of a source stay, how many do, and how many do not."""
 
-    condition: Markup
+    condition: Expression
     rows: int
     unmatched: int
 
@@ -224,7 +224,7 @@ class RowFilter:
 def find_row_filter(engine: Engine, workspace: Workspace, plan: Plan, stored: StoredRules) -> RowFilter | None:
     """Find the source rows that rules are about; None if they are about all. In the transaction that codes them."""
 
-    def listing(attribute: RuleAttribute, values: Sequence[str]) -> Markup:
+    def listing(attribute: RuleAttribute, values: Sequence[str]) -> Expression:
         """The values of a hierarchy in a table, as no statement of a run may show them."""
         known = workspace.table("known", attribute.number)
         engine.run("releases/rules/create_known", known=known)

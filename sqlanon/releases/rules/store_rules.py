@@ -27,7 +27,7 @@ from sqlanon.hierarchies.open_ends import Opened
 from sqlanon.plan.plan import Attribute
 from sqlanon.policy import SET_LIMITS, Recodes, Show
 from sqlanon.policy.loading import parse_stored
-from sqlanon.sql import Identifier, Relation, Renderer, macro, short_hash
+from sqlanon.sql import Expression, Identifier, Relation, Renderer, macro, short_hash
 from sqlanon.work.publish import guard_staging, transfer
 from sqlanon.work.workspace import Workspace
 
@@ -83,11 +83,11 @@ class RuleAttribute(Ranged):
         return Column(self.name, self.type, self.kind)
 
     @property
-    def sql_type(self) -> Markup:
+    def sql_type(self) -> Expression:
         """The column's type, for statements."""
         return Markup(self.type)
 
-    def value_of(self, render: Renderer, text: Markup) -> Markup:
+    def value_of(self, render: Renderer, text: Expression) -> Expression:
         """A cut's value, read from its text."""
         return render.macro("values.read", text, self.sql_type, self.kind.has_day)
 

@@ -25,7 +25,7 @@ from sqlanon.releases.rules.node_layout import (
 from sqlanon.releases.rules.row_expressions import RowSpelling, column_of
 from sqlanon.releases.rules.store_rules import RuleAttribute, StoredRules
 from sqlanon.releases.rules.two_step import ByRuleId, Masked, PartNames
-from sqlanon.sql import Identifier, Relation, Text, macro
+from sqlanon.sql import Expression, Identifier, Relation, Text, macro
 
 
 class TreeSelect:
@@ -37,12 +37,12 @@ class TreeSelect:
         self.attributes, self.render = stored.attributes, rows.render
         self.layout: NodeLayout = read_layout(engine, stored.attributes, stored.tables)
 
-    def text(self, table: Relation, row_filter: Markup | None) -> str:
+    def text(self, table: Relation, row_filter: Expression | None) -> str:
         """Select the rows of a table that pass `row_filter`, recoded."""
         cells = {a.number: [self._cell(a, name) for name in self._cells[a.number]] for a in self.attributes}
         return self._routed(table, row_filter, self.rows.columns(cells), self._rules)
 
-    def in_two_parts(self, table: Relation, row_filter: Markup | None, names: PartNames) -> ByRuleId | None:
+    def in_two_parts(self, table: Relation, row_filter: Expression | None, names: PartNames) -> ByRuleId | None:
         """The same in two parts, with the columns of the rule and of the mask; None where rules show the same."""
         place, mask = names.class_column, names.mask
         shown = [tuple(cells) for _, *cells in self._rules]
@@ -93,7 +93,7 @@ class TreeSelect:
         names = [name for names in self._cells.values() for name in names]
         return {"cells": names, "rules": [_literals(rule) for rule in rules]}
 
-    def _cell(self, attribute: RuleAttribute, name: Identifier) -> Markup:
+    def _cell(self, attribute: RuleAttribute, name: Identifier) -> Expression:
         cell, tests = self._typed(attribute, name), self._star_tests(attribute)
         if not tests:
             return cell
@@ -104,7 +104,7 @@ class TreeSelect:
         """The columns of the release that show an attribute."""
         return tuple(map(Identifier, released_names(attribute.name, self.rows.policy.attributes[attribute.name])))
 
-    def _star_tests(self, attribute: RuleAttribute) -> list[Markup]:
+    def _star_tests(self, attribute: RuleAttribute) -> list[Expression]:
         """List tests for rows whose value is none that labels tell of: these rows show a star, or NULL."""
         if attribute.hides_rows:
             return [macro("recoding.is_null", column_of(attribute.name))]
@@ -125,7 +125,7 @@ class TreeSelect:
     def _routed(
         self,
         table: Relation,
-        row_filter: Markup | None,
+        row_filter: Expression | None,
         columns: list[dict[str, Any]],
         rules: Sequence[Sequence[int | str | None]],
     ) -> str:
@@ -168,11 +168,11 @@ class TreeSelect:
             return ComparedAttribute(value, labels=labels)
         return ComparedAttribute(value, self._compared(attribute), attribute.sql_type, attribute.kind.has_day)
 
-    def _compared(self, attribute: RuleAttribute) -> Markup:
+    def _compared(self, attribute: RuleAttribute) -> Expression:
         value = self.rows.value(attribute)
         return self.render.macro("collate", value) if attribute.kind is Kind.TEXT else value
 
-    def _typed(self, attribute: RuleAttribute, cell: Identifier) -> Markup:
+    def _typed(self, attribute: RuleAttribute, cell: Identifier) -> Expression:
         """Cast the cell of a rule `r` to the type of the release's column."""
         of_range = attribute.show is Show.RANGE
         type_ = Markup(self.rows.dialect.range_types[attribute.kind]) if of_range else attribute.sql_type

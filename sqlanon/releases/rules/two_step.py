@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Expression, Identifier, Relation
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class ByRuleId:
 
     assigning: str
     showing: str
-    is_starred: Markup | None
+    is_starred: Expression | None
     masked: tuple[Masked, ...]
 
 

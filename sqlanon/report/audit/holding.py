@@ -20,7 +20,7 @@ from sqlanon.report.audit.placing import place_rows
 from sqlanon.report.audit.reach import ShownField, create_reaches, open_ends
 from sqlanon.report.audit.shapes import count_misshapen, shows_on_rows
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, Relation, Text, free_name, macro
+from sqlanon.sql import Expression, Identifier, Relation, Text, free_name, macro
 from sqlanon.staging.labels import EVERYTHING
 from sqlanon.staging.recode import cell_name
 from sqlanon.values.expressions import comparable, exact, text_of
@@ -166,7 +166,7 @@ class _Holding:
             first += len(columns)
         return shown
 
-    def _published(self, column: Column) -> Markup:
+    def _published(self, column: Column) -> Expression:
         return comparable(self.engine, Markup(Identifier(column.name)), column.kind)
 
     def _create_classes(self, shown: list[ShownField]) -> Relation:
@@ -195,7 +195,7 @@ class _Holding:
         )
         return None if leaf is None or not texts else int(leaf)
 
-    def _create_witness(self, shown: list[ShownField], placed: Relation | Markup) -> Relation:
+    def _create_witness(self, shown: list[ShownField], placed: Relation | Expression) -> Relation:
         witness = self.workspace.table("witnessed")
         raw = [
             *(Identifier(f"r{number}") for number in range(len(shown))),
@@ -253,7 +253,7 @@ class _Holding:
 
         Of a sample the rows that the classes lack.
         """
-        keys = [
+        keys: list[tuple[Expression, Expression]] = [
             (self._published(column), Markup(cell))
             for one in shown
             for cell, column in zip(one.cells, one.released, strict=True)

@@ -13,12 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.report.audit.reach import Reaches, ShownField
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace, carry_out_keeping
 
 FEW = 16  # so many boxes of a node are looked at one by one
@@ -32,7 +30,7 @@ class Placed:
     tuples: a relation, of one table or several. undecided: the tuples that may as well be in another class.
     """
 
-    tuples: Relation | Markup
+    tuples: Relation | Expression
     undecided: int
 
 

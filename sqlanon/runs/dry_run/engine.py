@@ -96,18 +96,18 @@ class RecordingEngine(Engine):
         if not is_question:
             self._note(unsent.sent, unsent.place)
         if is_question or self._script.is_planning or statement.name.startswith(_SENT):
-            return self.inner.fetch(self._of_source(statement))
+            return self.inner.fetch(self._of_source(statement, unsent.statement.text))
         if statement.name == "work/publish/list_transactions":  # those that go on now are not waited for
             return []
         return self.answers.answer(unsent.statement)
 
-    def _of_source(self, statement: Statement) -> Statement:
+    def _of_source(self, statement: Statement, written: str) -> Statement:
         """Ask the source what a run would ask a copy of it."""
         copies = [one for one in self._relations.made if one.name.endswith(f"_{SNAPSHOT}")]
         text = functools.reduce(
-            lambda text, copy: text.replace(str(copy), str(self.answers.plan.source)), copies, statement.text
+            lambda text, copy: text.replace(str(copy), str(self.answers.plan.source)), copies, written
         )
-        return Statement(statement.name, text)
+        return statement if text == written else Statement(statement.name, text)
 
     def run_there(self, template: str, **values: Any) -> None:
         unsent = self._dry.written_there(self.inner.traits.renderer()(template, **values))
@@ -121,7 +121,7 @@ class RecordingEngine(Engine):
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:  # noqa: ARG002
         names = tuple(Identifier(column) for column in columns)
-        statement = self.render("engines/insert_rows", table=table, columns=names)
+        statement = self._dry.written(self.render("engines/insert_rows", table=table, columns=names)).sent
         self._remark(statement.name, "With rows of the program:\n" + " ".join(statement.record.split()))
 
     def copy_to(self, path: Path, statement: Statement) -> None:

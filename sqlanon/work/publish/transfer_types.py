@@ -16,7 +16,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.errors import PolicyError
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Expression, Identifier, Relation
 from sqlanon.values.digest import exact_text
 
 _MAX_DIGITS = 38  # of a decimal on every engine
@@ -48,7 +48,7 @@ class Carried:
             "is_day": self.column.kind.has_day and not self.is_text,
         }
 
-    def exact(self, engine: Engine, name: Identifier) -> Markup:
+    def exact(self, engine: Engine, name: Identifier) -> Expression:
         """The value in the column `name` as a text that both engines write alike."""
         if self.is_text:
             return engine.render.macro("exact_text", name)

@@ -11,6 +11,7 @@ import pytest
 from sqlanon import PolicyError, table_risk
 from sqlanon.inquiries.risk.individual import RISK
 from sqlanon.measures.population import journalist_risk
+from sqlanon.sql import renderer
 from tests.cli.support import call, query
 from tests.inquiries.risk.brute_force import people
 from tests.run_support import Row, open_database
@@ -60,7 +61,9 @@ def test_the_risk_in_sql_is_the_integral(database_url: str, members: int) -> Non
         f"SELECT CAST('{members}' AS FLOAT8) AS members, CAST('{share!r}' AS FLOAT8) AS share" for share in shares
     )
     odds = "CASE WHEN share < 1 THEN share / (1 - share) END AS odds, -ln(share) AS information"
-    risks_of = f"SELECT h.share, {RISK} FROM (SELECT s.*, {odds} FROM ({of_shares}) AS s) AS h"
+    risks_of = (
+        f"SELECT h.share, {renderer('duckdb').written(RISK)} FROM (SELECT s.*, {odds} FROM ({of_shares}) AS s) AS h"
+    )
     got = dict(query(database_url, risks_of))
     assert len(got) == len(shares)
     for share, risk in got.items():

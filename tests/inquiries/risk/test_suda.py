@@ -27,8 +27,9 @@ def measured(
     with engine.transaction():
         coded = code_columns(engine, TemporaryWorkspace(engine), table, engine.columns(table))
         risk, scores = measure_suda(engine, TemporaryWorkspace(engine), coded, most, fraction)
-    found = engine.fetch(Statement("test", f"SELECT s.suda, {scores.dis} FROM {scores.table} AS s"))
-    return risk, Counter((suda, round(dis, 9)) for suda, dis in found)
+    dis = engine.traits.renderer().written(scores.dis)
+    found = engine.fetch(Statement("test", f"SELECT s.suda, {dis} FROM {scores.table} AS s"))
+    return risk, Counter((suda, round(score, 9)) for suda, score in found)
 
 
 def minimal_uniques(rows: Sequence[Row], most: int) -> list[list[tuple[int, ...]]]:

@@ -140,11 +140,11 @@ def _violates(engine: Engine, model: PrivacyModel, counts: list[int], z: float, 
     classes = Markup("(SELECT 0 AS class, CAST({} AS BIGINT) AS n)").format(sum(counts))
     branch = _branch(engine, (model,), 100 * len(counts))
     candidate_splits = branch.table("candidate_splits")
+    create = engine.traits.renderer().written(engine.render.macro("create_work", candidate_splits))
     engine.execute(
         Statement(
             "candidate_splits",
-            f"{engine.render.macro('create_work', candidate_splits)} AS SELECT 0 AS split, CAST({z!r} AS FLOAT8) AS z,"
-            f" CAST({correction!r} AS FLOAT8) AS correction",
+            f"{create} AS SELECT 0 AS split, CAST({z!r} AS FLOAT8) AS z, CAST({correction!r} AS FLOAT8) AS correction",
         )
     )
     hypotheses = Hypotheses(Confidence(0.05), candidate_splits, candidate_splits)

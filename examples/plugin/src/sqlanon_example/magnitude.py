@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from markupsafe import Markup
 from pydantic import Field
 
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies.computed import ComputedHierarchy
 from sqlanon.policy import HierarchyParameters
-from sqlanon.sql import Renderer, Statement, Text
+from sqlanon.sql import Expression, Renderer, Statement, Text
 
 LARGEST = 2**63  # orders from here on are one
 
@@ -37,7 +36,7 @@ class Magnitude(ComputedHierarchy):
             return [f"magnitude needs whole numbers, and the column is {column.type}."]
         return []
 
-    def labels(self, render: Renderer, column: Column, values: Markup) -> Statement:  # noqa: ARG002
+    def labels(self, render: Renderer, column: Column, values: Expression) -> Statement:  # noqa: ARG002
         """The order and the sign of each value: comparisons with the powers of the base, the greatest first."""
         orders = [
             {"least": low, "above": Text(f"{low}-{high - 1}"), "below": Text(f"-{high - 1}--{low}")}

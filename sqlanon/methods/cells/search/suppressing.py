@@ -14,8 +14,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.algorithms.base import SearchRequest
 from sqlanon.encoding.climbs import climbs_of
 from sqlanon.encoding.distinct_tuples import Tuples, count_tuples
@@ -28,7 +26,7 @@ from sqlanon.methods.cells.search.sequence import MOST_ROWS
 from sqlanon.methods.cells.search.small_tables import lessen_steps
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.diversity import DistinctLDiversity
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Expression, Identifier, Relation
 from sqlanon.support.quantities import quantity
 
 HELPED = 0.05  # of the rows that were left: a round that helps no more is not repeated
@@ -282,8 +280,8 @@ class _Cover:
         self._engine.analyze(values)
         return values
 
-    def _measure(self, model: PrivacyModel, candidates: Relation, fitted: Relation) -> Markup:
+    def _measure(self, model: PrivacyModel, candidates: Relation, fitted: Relation) -> Expression:
         """Write the SELECT that judges candidates by the sensitive values of the rows that would fit."""
         sensitive = self._sensitive[model.attribute or ""]
         groups = Groups(candidates, fitted, sensitive.domain, self._coded.source_rows, sensitive.height)
-        return Markup(model.measure(self._engine.render, groups).text)
+        return model.measure(self._engine.render, groups)

@@ -15,7 +15,7 @@ from sqlanon.engines.columns import Kind
 from sqlanon.policy import Show
 from sqlanon.releases.clustering import Clusters
 from sqlanon.releases.rescaling import rescale_centres
-from sqlanon.sql import Identifier, RedactedValue, Relation, macro
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, macro
 from sqlanon.staging.cells import Cell, Shown
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name
@@ -120,7 +120,7 @@ def _categories(engine: Engine, workspace: Workspace, clusters: Clusters, one: C
     return table
 
 
-def _order(engine: Engine, one: Coordinate) -> Markup:
+def _order(engine: Engine, one: Coordinate) -> Expression:
     """The key by which centres are ordered."""
     cell = Markup(cell_name(one.number))
     shows_values = one.scale in (Scale.ORDINAL, Scale.NOMINAL)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from markupsafe import Markup
-
 from sqlanon.encoding.fields import word_column
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
@@ -11,7 +9,7 @@ from sqlanon.measures.masking.categorical import greatest_dimension
 from sqlanon.measures.masking.compared import JoinedColumn, compare_grouped, compare_joined
 from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking
 from sqlanon.results.masking import Masking
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.staging.recode import Recoding, cell_name
 
 LEAST_SAMPLE = 50  # rows that are linked with groups, of a table however large
@@ -32,7 +30,7 @@ def measure_centres(engine: Engine, recoding: Recoding, witness: Relation) -> Ma
     return measure_masking(compared, dimension=greatest_dimension(categories, DIMENSION), has_unique_link=True)
 
 
-def _codes(recoding: Recoding) -> list[Markup]:
+def _codes(recoding: Recoding) -> list[Expression]:
     """Write the codes of all quasi-identifiers of a row `s`: a number for each of its words."""
     masks: dict[int, int] = {}
     for shown in recoding.shown:

@@ -11,7 +11,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.settling import settle_groups
 from sqlanon.releases.clustering import Points
-from sqlanon.sql import Relation
+from sqlanon.sql import Expression, Relation
 
 
 def create_classes(engine: Engine, points: Points, clustered: Relation, classes: Relation) -> None:
@@ -34,7 +34,7 @@ def render_measures(
     clustered: Relation,
     models: Sequence[PrivacyModel],
     sensitive: Sequence[Sensitive],
-) -> list[Markup]:
+) -> list[Expression]:
     """Write the statements of the models over the clusters."""
     named = {one.name: one for one in sensitive}
 
@@ -42,13 +42,13 @@ def render_measures(
         return _groups(engine, points, classes, clustered, named.get(model.attribute or ""))
 
     settled = settle_groups(engine, models, groups_of)
-    return [Markup(model.measure(engine.render, groups_of(model)).text) for model in settled]
+    return [model.measure(engine.render, groups_of(model)) for model in settled]
 
 
 def _groups(
     engine: Engine, points: Points, classes: Relation, clustered: Relation, sensitive: Sensitive | None
 ) -> Groups:
-    sizes = Markup(engine.render("methods/clustering/search/sizes_of_classes", classes=classes).text)
+    sizes = engine.render("methods/clustering/search/sizes_of_classes", classes=classes)
     if sensitive is None:
         return Groups(classes=sizes, avs=None, domain=None, rows=points.rows)
     values = engine.render(
@@ -58,4 +58,4 @@ def _groups(
         word=sensitive.word,
         mask=sensitive.mask,
     )
-    return Groups(sizes, Markup(values.text), Markup(sensitive.domain), points.rows, sensitive.height)
+    return Groups(sizes, values, Markup(sensitive.domain), points.rows, sensitive.height)

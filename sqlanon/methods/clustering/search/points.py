@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from markupsafe import Markup
-
 from sqlanon.algorithms.tree.partitioning import partition_at_medians
 from sqlanon.encoding.axes import Axis, measured_axes
 from sqlanon.encoding.coded_table import CodedTable
@@ -18,7 +16,7 @@ from sqlanon.methods.clustering.policy import Clustering
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.plan.clustered import small_strata_problem
 from sqlanon.releases.clustering import Points
-from sqlanon.sql import Identifier, RedactedValue, Relation
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation
 from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
@@ -85,7 +83,7 @@ class Blocked:
     blocks, largest: the number of blocks, and of the rows of the largest.
     """
 
-    rows: Relation | Markup
+    rows: Relation | Expression
     axes: tuple[Axis, ...]
     blocks: int
     largest: int
@@ -96,7 +94,7 @@ def _divide(
 ) -> Blocked:
     """Divide rows into blocks of at least `size`; None for one block."""
     if size is None:
-        rows = Markup(engine.render("methods/clustering/search/one_block", rows=coded.rows).text)
+        rows = engine.render("methods/clustering/search/one_block", rows=coded.rows)
         return Blocked(rows, measured_axes(engine, coded), 1, coded.source_rows)
     tree = partition_at_medians(engine, workspace, coded, None, (KAnonymity(size),), report)
     blocks, largest = map(int, engine.query_one("methods/clustering/search/measure_blocks", leaves=tree.leaves))
@@ -107,7 +105,7 @@ def divide_strata(
     engine: Engine,
     workspace: Workspace,
     coded: CodedTable,
-    code: Markup,
+    code: Expression,
     wanted: tuple[Clustering, int],
     report: Callable[[Progress], None],
 ) -> Blocked:
@@ -142,7 +140,7 @@ def divide_strata(
     united = engine.render(
         "methods/clustering/search/unite_strata", rows=coded.rows, code=code, divided=divided, words=coded.word_columns
     )
-    return Blocked(Markup(united.text), axes, blocks, largest)
+    return Blocked(united, axes, blocks, largest)
 
 
 def rows_of_block(algorithm: Clustering, rows: int, k: int) -> int | None:

@@ -15,7 +15,7 @@ from sqlanon.methods.differential_privacy.drawing.scoring import Counts
 from sqlanon.methods.differential_privacy.plan import PrivatePlan
 from sqlanon.methods.differential_privacy.public_domain import Node, NumberDomain, PublicDomain, TaxonomyDomain
 from sqlanon.methods.differential_privacy.release import Cut, strides_of
-from sqlanon.sql import Identifier, RedactedValue
+from sqlanon.sql import Expression, Identifier, RedactedValue
 from sqlanon.values.expressions import double_of, text_of
 from sqlanon.work.workspace import Workspace
 
@@ -49,7 +49,7 @@ class Places:
     engine: Engine
     workspace: Workspace
     plan: PrivatePlan
-    rows: Markup
+    rows: Expression
 
     @classmethod
     def of(cls, engine: Engine, workspace: Workspace, plan: PrivatePlan, key: RedactedValue) -> Places:
@@ -77,9 +77,9 @@ class Places:
         )
         if not engine.traits.has_snapshots:
             placed = workspace.table("placed")
-            engine.run("methods/differential_privacy/create_placed", placed=placed, rows=Markup(rows.text))
+            engine.run("methods/differential_privacy/create_placed", placed=placed, rows=rows)
             rows = engine.render("methods/differential_privacy/drawing/select_table", table=placed)
-        return cls(engine, workspace, plan, Markup(rows.text))
+        return cls(engine, workspace, plan, rows)
 
     def count_places(self) -> dict[tuple[int, int, int], int]:
         """Count rows by (attribute, place, class), of all attributes in one scan."""
@@ -107,7 +107,7 @@ class Places:
         )
         return CountedCells.of(self.engine.fetch_blocks(statement))
 
-    def _group(self, attribute: int, nodes: Sequence[Node]) -> Markup:
+    def _group(self, attribute: int, nodes: Sequence[Node]) -> Expression:
         """Write the number of the group that a row is in."""
         place = Identifier(f"a{attribute}")
         if all(node.high - node.low == 1 for node in nodes):
@@ -194,7 +194,7 @@ def _placed(engine: Engine, number: int, domain: PublicDomain) -> dict[str, Any]
     }
 
 
-def _text(engine: Engine, column: Column) -> Markup:
+def _text(engine: Engine, column: Column) -> Expression:
     value = Markup(Identifier(column.name))
     return (
         engine.render.macro("text", value)

@@ -19,11 +19,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from markupsafe import Markup
-
 from sqlanon.encoding.frequency.frequency_sets import sensitive_column
 from sqlanon.methods.intervals.search.cutting import Cut, CutProgress, CutRows
-from sqlanon.sql import RedactedValue, Relation, macro
+from sqlanon.sql import Expression, RedactedValue, Relation, macro
 
 NODES = 64  # of the tree that are expanded together
 CutSet = int  # bit i stands for the cut in place i
@@ -56,7 +54,7 @@ class ExactSearch:
         rows: CutRows,
         cuts: Sequence[Cut],
         quality: Literal["discernibility", "classification"],
-        target: Markup | None,
+        target: Expression | None,
         report: Callable[[CutProgress], None],
     ) -> None:
         self.rows, self.cuts, self.quality, self.report = rows, cuts, quality, report
@@ -116,7 +114,7 @@ class ExactSearch:
         )
         return {int(head): Figures(int(least), int(cost), int(bound)) for head, least, cost, bound in measured}
 
-    def _create_cells(self, target: Markup | None) -> Relation:
+    def _create_cells(self, target: Expression | None) -> Relation:
         """Create the table of the rows by the bits of the cuts, their target and their sensitive values."""
         cells, engine = self.rows.workspace.table("cut_cells"), self.rows.engine
         engine.run(

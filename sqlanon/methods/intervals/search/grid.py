@@ -13,13 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.distinct_tuples import Tuples, expand
 from sqlanon.methods.intervals.search.cutting import Cut, CutRows
 from sqlanon.results.facts import Facts
-from sqlanon.sql import Identifier, RedactedValue, Relation
+from sqlanon.sql import Expression, Identifier, RedactedValue, Relation
 from sqlanon.staging.classes import partition_of
 from sqlanon.staging.partition import Partition
 
@@ -47,7 +45,7 @@ def partition_by_cuts(rows: CutRows, tuples: Tuples | None, cuts: Sequence[Cut],
     engine.run("methods/intervals/create_tree", tree=tree, nodes=nodes, levels=levels)
     engine.analyze(tree)
     workspace.drop(rows.table, placed, nodes)
-    done: Relation | Markup = assigned if tuples is None else expand(rows.coded, tuples, assigned)
+    done: Relation | Expression = assigned if tuples is None else expand(rows.coded, tuples, assigned)
     partition = partition_of(engine, workspace, rows.coded, done, len(cuts))
     return replace(partition, tree=tree, has_empty_leaves=True, facts=facts)
 

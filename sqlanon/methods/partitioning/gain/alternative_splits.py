@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from markupsafe import Markup
-
 from sqlanon.algorithms.tree.allowable import list_violating_splits
 from sqlanon.algorithms.tree.thresholds import search_thresholds
 from sqlanon.methods.partitioning.gain.scanning import Scanned, Scanner
-from sqlanon.sql import Relation
+from sqlanon.sql import Expression, Relation
 
 
 def search_alternative_splits(
-    scanner: Scanner, rows: Relation | Markup, scanned: Scanned, candidates: Relation, violating_splits: Relation
+    scanner: Scanner, rows: Relation | Expression, scanned: Scanned, candidates: Relation, violating_splits: Relation
 ) -> Relation | None:
     """The splits of the nodes whose candidates have fallen, in the shape of candidates with a `threshold`.
 
@@ -65,14 +63,16 @@ def _rank(scanner: Scanner, scanned: Scanned, missed: Relation) -> tuple[Relatio
 
 
 def _search_thresholds(
-    scanner: Scanner, rows: Relation | Markup, alternative_splits: Relation, ranked: Relation
+    scanner: Scanner, rows: Relation | Expression, alternative_splits: Relation, ranked: Relation
 ) -> Relation:
     thresholds = search_thresholds(scanner.branch, rows, alternative_splits, ranked)
     scanner.tables |= {*thresholds.tables}
     return thresholds.table
 
 
-def _list_violating_nested(scanner: Scanner, rows: Relation | Markup, alternative_splits: Relation) -> Relation | None:
+def _list_violating_nested(
+    scanner: Scanner, rows: Relation | Expression, alternative_splits: Relation
+) -> Relation | None:
     """The splits by hierarchies that violate a model."""
     candidate_splits = scanner.table("nested_splits")
     scanner.branch.decide(

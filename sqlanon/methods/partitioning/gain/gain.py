@@ -14,8 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from markupsafe import Markup
-
 from sqlanon.algorithms.tree.allowable import EXACT, ModelsOfChildren, list_violating_splits
 from sqlanon.algorithms.tree.growth import Frontier, GrowthProgress
 from sqlanon.algorithms.tree.recording import ROOT, Numbers, remember_splits
@@ -24,7 +22,7 @@ from sqlanon.encoding.axes import carried, masked_value
 from sqlanon.methods.partitioning.gain.alternative_splits import search_alternative_splits
 from sqlanon.methods.partitioning.gain.criteria import Criterion
 from sqlanon.methods.partitioning.gain.scanning import Scanned, Scanner
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class GainGrowth:
         self.branch.workspace.drop(table, self.criterion.target.responses)
         return self.grow_on(level, report)
 
-    def resume(self, rows: Markup, ranges: Relation, median_only: Relation, parents: int) -> Level:
+    def resume(self, rows: Expression, ranges: Relation, median_only: Relation, parents: int) -> Level:
         """The first level of nodes that have grown before; those that are `median_only` are handed on to medians.
 
         rows: `(node, p0, …)`, also of nodes that are not in `ranges`; nodes have their numbers in the whole tree.
@@ -108,7 +106,7 @@ class GainGrowth:
             "methods/partitioning/gain/scan/create_deferred", deferred=self.deferred, columns=self.plain.word_columns
         )
 
-    def seed(self, table: Relation | Markup) -> Level:
+    def seed(self, table: Relation | Expression) -> Level:
         """The first level: rows `(node, p0, …)`, each with its target."""
         rows, target = self.branch.table("gained", 0), self.criterion.target
         self.branch.scan(
@@ -159,7 +157,7 @@ class GainGrowth:
     def _follow(self, level: Level, ranges: Relation, splits: Relation | None) -> None:
         """Take note of a round's nodes, and of the splits of some of them."""
 
-    def _choose_nodes(self, ranges: Relation | Markup) -> tuple[Relation, int]:
+    def _choose_nodes(self, ranges: Relation | Expression) -> tuple[Relation, int]:
         return self.scanner.choose_nodes(ranges)
 
     def _split(self, level: Level, nodes: Relation, active: int, splits: Relation) -> None:
@@ -213,7 +211,7 @@ class GainGrowth:
         )
 
     def _defer(
-        self, rows: Relation | Markup, at: tuple[int, int], ranges: Relation | Markup, splits: Relation | None
+        self, rows: Relation | Expression, at: tuple[int, int], ranges: Relation | Expression, splits: Relation | None
     ) -> None:
         """Defer what is not split; at: what makes its nodes those of the whole tree, how many were deferred before."""
         first_node, before = at

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from markupsafe import Markup
-
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.axes import Axis, carried
 from sqlanon.methods.partitioning.gain.criteria import Criterion, Scan
-from sqlanon.sql import Relation, macro
+from sqlanon.sql import Expression, Relation, macro
 
 FINE_BINS = ((65_536, 2048), (16_384, 1024), (4_096, 256), (1_024, 64), (0, 32))
 """From so many rows on, a node's ranges are divided into so many bins."""
@@ -82,7 +80,7 @@ class Scanner:
         most = max((bins - 1).bit_length() for _, bins in self.bins)
         return max([most, *(axis.fan_out_bits for axis in self.branch.task.axes if axis.dimension is not None)])
 
-    def choose_nodes(self, ranges: Relation | Markup) -> tuple[Relation, int]:
+    def choose_nodes(self, ranges: Relation | Expression) -> tuple[Relation, int]:
         """The nodes that can be split by gain, and how many they are."""
         nodes = self.table("gain_nodes")
         self.branch.decide(
@@ -98,7 +96,7 @@ class Scanner:
         (active,) = self.branch.ask("methods/partitioning/gain/decide/count_nodes", nodes=nodes)
         return nodes, active
 
-    def scan(self, rows: Relation | Markup, nodes: Relation, active: int) -> Scanned:
+    def scan(self, rows: Relation | Expression, nodes: Relation, active: int) -> Scanned:
         """All cuts that may be the best of their node, and what splits by hierarchies gain."""
         keyed = self._key_rows(rows, nodes, active)
         whole = self._new_scan("whole")
@@ -145,18 +143,18 @@ class Scanner:
         self.criterion.score(self.branch, inside, whole)
         return inside
 
-    def cuts(self, scanned: Scanned, inside: Scan | None) -> Markup:
+    def cuts(self, scanned: Scanned, inside: Scan | None) -> Expression:
         """A SELECT of the splits that gain enough: at borders, inside bins, and by hierarchies."""
         scans = [scan for scan in (scanned.whole, inside) if scan is not None]
         values = {"scans": scans, "children": scanned.children, **self.least.values}
-        return Markup(self.branch.engine.render("methods/partitioning/gain/decide/list_cuts", **values).text)
+        return self.branch.engine.render("methods/partitioning/gain/decide/list_cuts", **values)
 
     @property
     def chosen(self) -> dict[str, Any]:
         """Values by which statements that check and send rows look up a node's attribute."""
         return {"axes": self.branch.task.axes, "masks": self.plain.masks}
 
-    def _key_rows(self, rows: Relation | Markup, nodes: Relation, active: int) -> Relation:
+    def _key_rows(self, rows: Relation | Expression, nodes: Relation, active: int) -> Relation:
         keyed = self.table("keyed")
         self.branch.scan(
             "methods/partitioning/gain/scan/key_rows",

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.axes import carried
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 
 SURPLUS = 2.0  # candidates per row of a sample: equal rows have one ticket, so that few candidates would cluster
 _BITS = 31
@@ -28,8 +28,8 @@ _FINISH = (0x2C1B3C6D, 0x297A2D39, 0x1656667B)
 class Draw:
     """A draw of `size` rows of each of the nodes `(root, population, …)`, from the rows `(node, p0, …[, w])`."""
 
-    nodes: Relation | Markup
-    rows: Relation | Markup
+    nodes: Relation | Expression
+    rows: Relation | Expression
     size: int
     seed: str
 
@@ -91,12 +91,12 @@ def _draw_candidates(
     )
 
 
-def _pieces(word: Identifier) -> tuple[Markup, Markup]:
+def _pieces(word: Identifier) -> tuple[Expression, Expression]:
     """The upper and the lower half of a word."""
     return macro("sampling.upper_half", word, _BITS), macro("sampling.lower_half", word, _LAST)
 
 
-def _hash(branch: Branch, seed: str, pieces: Sequence[Markup]) -> Markup:
+def _hash(branch: Branch, seed: str, pieces: Sequence[Expression]) -> Expression:
     """31 bits that depend on the seed and on all pieces of 31 bits; no product overflows a BIGINT."""
     start = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big") & _LAST
     state = macro("sampling.start", start)

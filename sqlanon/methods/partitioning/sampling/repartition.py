@@ -17,7 +17,7 @@ from markupsafe import Markup
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.axes import NEVER, carried, masked_value
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Settled:
     scans: how many statements read all rows.
     """
 
-    rows: tuple[Relation | Markup, ...]
+    rows: tuple[Relation | Expression, ...]
     ranges: Relation
     leaf_of_row: Relation | None
     pruned: int
@@ -80,7 +80,7 @@ class Repartition:
     number: of the episode; it tells tables apart.
     """
 
-    def __init__(self, branch: Branch, tree: SampleTree, rows: Relation | Markup, number: int) -> None:
+    def __init__(self, branch: Branch, tree: SampleTree, rows: Relation | Expression, number: int) -> None:
         self.branch = branch
         self.task = branch.task
         self.tree = tree
@@ -136,7 +136,7 @@ class Repartition:
         self.branch.engine.analyze(rows)
         return rows
 
-    def _chain(self, node: Markup) -> tuple[list[dict[str, Any]], Markup]:
+    def _chain(self, node: Expression) -> tuple[list[dict[str, Any]], Expression]:
         """By level: the node that a row is in, as an expression of the level above; and the one that it ends in.
 
         A row in a group of a hierarchy that the sample did not show may be beyond the numbers of the children: it is
@@ -163,7 +163,7 @@ class Repartition:
             )
         return tables
 
-    def _record_violating(self, violating: Relation, classes: Markup, avs: Sequence[Markup]) -> int:
+    def _record_violating(self, violating: Relation, classes: Expression, avs: Sequence[Expression]) -> int:
         """Record the classes that violate a model; how many they are."""
         models = self.task.models
         measures = [self._render_measure(model, avs) for model in self.task.models_of_content]
@@ -177,12 +177,12 @@ class Repartition:
         )
         return self.branch.count(violating)
 
-    def _render_measure(self, model: PrivacyModel, avs: Sequence[Markup]) -> Markup:
+    def _render_measure(self, model: PrivacyModel, avs: Sequence[Expression]) -> Expression:
         pairs = zip(self.task.sensitive, avs, strict=True)
         sensitive, groups = next(pair for pair in pairs if pair[0].name == model.attribute)
         classes, domain = Markup(Identifier("classes")), Markup(sensitive.domain)
         judged = Groups(classes, groups, domain, self.task.table_rows, sensitive.height)
-        return Markup(model.measure(self.branch.engine.render, judged).text)
+        return model.measure(self.branch.engine.render, judged)
 
     def _find_leaf_of_row(self, violating: Relation, ranges: Relation, avs: Sequence[Relation]) -> tuple[Relation, int]:
         """Find the leaves that rows of pruned nodes go to, and count the pruned nodes."""
@@ -215,5 +215,5 @@ class Repartition:
         return leaf_of_row, pruned
 
 
-def _rolled_up(cover: Relation, avs: Relation) -> Markup:
+def _rolled_up(cover: Relation, avs: Relation) -> Expression:
     return macro("tree.groups_of_classes", cover, avs, Identifier("leaf"), Identifier("class"))

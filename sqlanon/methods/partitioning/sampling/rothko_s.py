@@ -33,7 +33,7 @@ from sqlanon.methods.partitioning.sampling.repartition import Repartition, Sampl
 from sqlanon.methods.partitioning.sampling.sampled import Care, Sample, SampledGrowth
 from sqlanon.models.base import PrivacyModel
 from sqlanon.results.facts import SampledTreeFacts, TreeFacts
-from sqlanon.sql import Relation, macro
+from sqlanon.sql import Expression, Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace
 
@@ -73,9 +73,9 @@ class Counters:
 class Nodes:
     """The nodes of an episode: `(root, population)`, how many, and their rows `(node, p0, …[, w])`, `total` of them."""
 
-    table: Relation | Markup
+    table: Relation | Expression
     count: int
-    rows: Relation | Markup
+    rows: Relation | Expression
     total: int
 
 
@@ -181,7 +181,7 @@ class Sampling:
         first_leaf = self.first << self.task.bits
         return Frontier(rows, splits, (*consumed, splits), self.first, 1, next_leaf=first_leaf, ranges=ranges)
 
-    def _consumed_rows(self) -> tuple[Markup, list[Relation]]:
+    def _consumed_rows(self) -> tuple[Expression, list[Relation]]:
         """The rows of all that is settled, and the tables that nobody needs once they have been sent on."""
         rows = [rows for part in self.parts for rows in part.settled.rows]
         tables = [table for table in rows if isinstance(table, Relation)]
@@ -286,7 +286,7 @@ class Sampling:
         engine.analyze(rows, roots)
         return Nodes(Markup(str(roots)), int(count), rows, int(total))
 
-    def _union(self, tables: Sequence[Relation | Markup]) -> Markup:
+    def _union(self, tables: Sequence[Relation | Expression]) -> Expression:
         return macro("tree.of_all", tables, carried("u", self.task.word_columns))
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from markupsafe import Markup
-
 from sqlanon.algorithms.tree.allowable import ModelsOfChildren
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.axes import carried
@@ -19,7 +17,7 @@ from sqlanon.methods.partitioning.gain.criteria import Criterion
 from sqlanon.methods.partitioning.gain.gain import GainGrowth, Level
 from sqlanon.methods.partitioning.gain.scanning import Least, Scanned
 from sqlanon.methods.partitioning.sampling.hypothesis import Confidence, Hypotheses
-from sqlanon.sql import Relation, macro
+from sqlanon.sql import Expression, Relation, macro
 
 
 class SampledGainGrowth(GainGrowth):
@@ -45,7 +43,7 @@ class SampledGainGrowth(GainGrowth):
         self.scanner.least = Least(self.scanner.least.fewest, min_counts)
 
     @property
-    def _halves(self) -> Markup:
+    def _halves(self) -> Expression:
         """The rows that two children must have, and the fewest sampled rows of a node that is checked by its gain."""
         return macro("sampling.halves", self.min_counts)
 
@@ -67,7 +65,7 @@ class SampledGainGrowth(GainGrowth):
         )
         return sample_nodes
 
-    def _choose_nodes(self, ranges: Relation | Markup) -> tuple[Relation, int]:
+    def _choose_nodes(self, ranges: Relation | Expression) -> tuple[Relation, int]:
         nodes = self.sample_nodes[-1]
         judged = macro("sampling.nodes_for_gain", ranges, nodes, self.plain.bits, self._halves)
         return super()._choose_nodes(judged)

@@ -27,7 +27,7 @@ from sqlanon.models.randomization.changes import (
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
 from sqlanon.policy import Policy, Recodes
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Expression, Identifier, Relation
 from sqlanon.support.suggest import did_you_mean
 from sqlanon.values.expressions import text_of
 from sqlanon.work.publish.companion import NOISE, companion_of
@@ -128,7 +128,9 @@ def read_released_changes(engine: Engine, release: Relation) -> dict[str, Random
     return read_changes([tuple(row) for row in engine.query("methods/randomization/list_changes", noise=noise)])
 
 
-def _group_of(engine: Engine, release: Relation, by: str | None, changes: Mapping[str, RandomChange]) -> Markup | None:
+def _group_of(
+    engine: Engine, release: Relation, by: str | None, changes: Mapping[str, RandomChange]
+) -> Expression | None:
     if by is None:
         return None
     if by in changes:

@@ -12,7 +12,7 @@ from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.methods.randomization.reconstruction.bins import Bins
 from sqlanon.methods.randomization.reconstruction.numbers import possible_number_of
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Expression, Identifier, Relation
 from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import text_of
 
@@ -33,15 +33,15 @@ def require_few(column: str, bins: int) -> None:
 class GroupedColumn:
     """A column of a release, in groups."""
 
-    def __init__(self, engine: Engine, release: Relation, column: Column, group: Markup | None) -> None:
+    def __init__(self, engine: Engine, release: Relation, column: Column, group: Expression | None) -> None:
         self.engine, self.release, self.column, self.group = engine, release, column, group
 
-    def number(self, unit: float) -> Markup:
+    def number(self, unit: float) -> Expression:
         """Write the value as a double; NULL for what no noise gives in multiples of this unit."""
         return possible_number_of(self.engine, self.column, unit)
 
     @property
-    def text(self) -> Markup:
+    def text(self) -> Expression:
         """The value as a text."""
         return text_of(self.engine.render, Markup(Identifier(self.column.name)), self.column.kind, self.column.type)
 

@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from markupsafe import Markup
-
 from sqlanon.encoding.frequency.frequency_sets import FrequencySet, FrequencySets, count_type, sensitive_column
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.encoding.frequency.task import ClassesOfSize, Verdict
-from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.sql import Expression, Identifier, Relation, macro
 
 T = TypeVar("T")
 
@@ -174,10 +172,8 @@ def checks_of_each(sets: FrequencySets, stacked: dict[str, Any]) -> dict[str, An
     )
 
 
-def _generalized(sets: FrequencySets, stacked: dict[str, Any]) -> Markup:
-    return macro(
-        "lattice.subquery", Markup(sets.engine.render("methods/generalization/lattice/generalized_each", **stacked))
-    )
+def _generalized(sets: FrequencySets, stacked: dict[str, Any]) -> Expression:
+    return macro("lattice.subquery", sets.engine.render("methods/generalization/lattice/generalized_each", **stacked))
 
 
 def _count_by_sizes(sets: FrequencySets, values_of_checks: dict[str, Any]) -> dict[int, Count]:

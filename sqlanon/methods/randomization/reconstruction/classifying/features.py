@@ -14,7 +14,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.methods.randomization.reconstruction.bins import Bins
 from sqlanon.methods.randomization.reconstruction.numbers import is_possible, number_of
 from sqlanon.models.randomization.changes import AddedNoise, CategoryChange, RandomChange
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Expression, Identifier, Relation
 from sqlanon.values.expressions import text_of
 
 MOST_CLASSES = 50
@@ -65,12 +65,12 @@ class PredictedColumn:
     column: Column
     values: tuple[str | None, ...]
 
-    def text(self, engine: Engine) -> Markup:
+    def text(self, engine: Engine) -> Expression:
         """The value as a text."""
         return text_of(engine.render, Markup(Identifier(self.column.name)), self.column.kind, self.column.type)
 
 
-def is_known(engine: Engine, column: Column, change: RandomChange | None) -> Markup:
+def is_known(engine: Engine, column: Column, change: RandomChange | None) -> Expression:
     """Write the condition that a number is finite, and one that its noise can give; of NULL it may hold too."""
     if isinstance(change, AddedNoise):
         return is_possible(engine, column, change.unit)
