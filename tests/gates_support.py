@@ -206,19 +206,19 @@ WAYS: dict[str, Way] = {
     ),
     "resume": Way(("runs.resuming.resume_run",), _resume),
     "condense update": Way(
-        ("runs.condensing.update_job",),
+        ("methods.clustering.streams.update_job",),
         partial(_stream, updates=True),
         {"republish": "nothing is published", "lock": "no release: the lock of the statistics is held"},
         phase="search",
     ),
-    "condense release": Way(("runs.condensing.release_job",), _stream),
+    "condense release": Way(("methods.clustering.streams.release_job",), _stream),
     "randomize": Way(("runs.runner.run",), _randomize),
     "hide": Way(("runs.runner.run",), _hide),
     **{
         f"private {name}": Way(("runs.runner.run",), partial(_private, **algorithm), shown="private")
         for name, algorithm in _PRIVATE.items()
     },
-    "federate serve": Way(("federation.serving.release_together",), _federate, engines=("duckdb",)),
-    "ask": Way(("runs.asking.answer",), _ask, _OF_ANSWERS),
-    "ask with noise": Way(("runs.asking_with_noise.ask_with_noise",), _ask_with_noise, _OF_ANSWERS),
+    "federate serve": Way(("methods.generalization.federation.serving.release_together",), _federate, engines=("duckdb",)),
+    "ask": Way(("inquiries.questions.ask.answer",), _ask, _OF_ANSWERS),
+    "ask with noise": Way(("inquiries.questions.ask_with_noise.ask_with_noise",), _ask_with_noise, _OF_ANSWERS),
 }

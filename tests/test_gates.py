@@ -306,10 +306,11 @@ def descendants(parent: type) -> set[str]:
 
 
 NO_WAYS = {
-    "runs.auditing.": "an audit releases a generated table, in memory",
+    "methods.differential_privacy.mechanism_audit.": "an audit releases a generated table, in memory",
     "runs.tradeoffs.": "a sweep measures releases, and makes none",
     "runs.dry_run.": "a dry run prints the statements, and sends those that only ask",
     "algorithms.": "parts of the ways",
+    "methods.differential_privacy.drawing.": "draws of a private run, which `runs.runner.run` begins",
 }
 ANSWERS = {"write_question", "add_noise"}
 
