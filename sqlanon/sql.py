@@ -15,7 +15,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib import resources
 from pathlib import Path
@@ -162,10 +162,15 @@ _WITHHELD_VALUE = re.compile(
 
 @dataclass(frozen=True)
 class Statement:
-    """One rendered SQL statement; `name` is the template it came from."""
+    """One rendered SQL statement.
+
+    name: the template it came from.
+    values: those that it was rendered with; empty where it was put together otherwise.
+    """
 
     name: str
     text: str
+    values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         return self.text
@@ -347,7 +352,7 @@ class Renderer:
 
     def __call__(self, template: str, **values: Any) -> Statement:
         """Render the template `template` (its name without the ending)."""
-        return Statement(template, fold(self.unfolded(template, values)))
+        return Statement(template, fold(self.unfolded(template, values)), values=values)
 
     def unfolded(self, template: str, values: Mapping[str, Any]) -> str:
         """Render a template, and leave lines as long as they come."""
@@ -364,6 +369,13 @@ class Renderer:
     def _aligned(self, text: str) -> str:
         lines = (line.rstrip(" \t\n") for line in lines_of(text))
         return self._spelling.apply("\n".join(align([line for line in lines if line])))
+
+    def source(self, template: str) -> str:
+        """Return the text of a template's file; raises TemplatesNotFound where the dialect has none."""
+        name = self._template(template).name
+        assert name is not None
+        assert self._environment.loader is not None
+        return self._environment.loader.get_source(self._environment, name)[0]
 
     def _template(self, name: str) -> Template:
         if name not in self._templates:

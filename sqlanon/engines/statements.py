@@ -6,17 +6,20 @@ import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from markupsafe import Markup
 
 from sqlanon.engines.dialects import Dialect
-from sqlanon.sql import Renderer, Statement
+from sqlanon.sql import Identifier, Relation, Renderer, Statement
 
 BLOCK = 100_000  # rows that are fetched at a time where there may be many
 
 StatementListener = Callable[[Statement, float, int], None]
 """Called after each statement with the statement, its seconds, and its row count (-1 where unknown)."""
+
+
+Boundary = Literal["begin", "commit", "rollback"]
 
 
 class Statements(ABC):
@@ -78,6 +81,14 @@ class Statements(ABC):
         """Render `template` and fetch its single row."""
         return self.fetch_one(self.render(template, **values))
 
+    def insertion(self, table: Relation, columns: Sequence[str]) -> Statement:
+        """Write the statement by which rows of the program, with these columns, are inserted into a table."""
+        return self.render("engine/insert_rows", table=table, columns=tuple(map(Identifier, columns)))
+
+    def boundary(self, of_transaction: Boundary) -> Statement:
+        """Write the statement that begins or ends a transaction."""
+        return self.render(f"engine/{of_transaction}")
+
     def text_for_others(self, statement: Statement) -> str:
         """Write a statement as a session that is not the program's takes it."""
         return self.traits.text_for_others(statement.text)
@@ -107,12 +118,16 @@ class Statements(ABC):
         return [rows for portion in portions for rows in self._ask_together(template, portion)]
 
     def _ask_together(self, template: str, questions: Sequence[Mapping[str, Any]]) -> list[list[tuple[Any, ...]]]:
-        """Ask questions by one statement, which goes by the name of the template of each."""
-        queries = [Markup(self.render(template, **values).text) for values in questions]
+        """Ask questions by one statement."""
         answers: list[list[tuple[Any, ...]]] = [[] for _ in questions]
-        for place, *row in self.fetch(Statement(template, self.render("engine/ask_together", queries=queries).text)):
+        for place, *row in self.fetch(self._together(template, questions)):
             answers[place].append(tuple(row))
         return answers
+
+    def _together(self, template: str, questions: Sequence[Mapping[str, Any]]) -> Statement:
+        """Write questions as one statement, which goes by the name of the template of each."""
+        queries = [Markup(self.render(template, **values).text) for values in questions]
+        return Statement(template, self.render("engine/ask_together", queries=queries).text)
 
     def _tell(self, statement: Statement, started: float, rows: int) -> None:
         if self.listener is not None:

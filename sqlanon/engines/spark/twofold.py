@@ -39,7 +39,7 @@ class TwofoldRenderer(Renderer):
         return self._renderers[place]
 
     def __call__(self, template: str, **values: Any) -> Statement:
-        return Statement(template, self.unfolded(template, values))
+        return Statement(template, self.unfolded(template, values), values=values)
 
     def unfolded(self, template: str, values: Mapping[str, Any]) -> str:
         return _both(*(self._half(place, template, values) for place in Place))
@@ -49,6 +49,12 @@ class TwofoldRenderer(Renderer):
             return half(self._renderers[place].rendered(template, values), place)
         except (UndefinedError, AttributeError, TemplatesNotFound):
             return _LACKING
+
+    def source(self, template: str) -> str:
+        try:
+            return self.of(Place.HOME).source(template)
+        except TemplatesNotFound:
+            return self.of(Place.SPARK).source(template)
 
     def finished(self, statement: Statement, place: Place) -> Statement | None:
         """Take one half of a statement, in the words of its dialect; None where a macro is lacking there."""
