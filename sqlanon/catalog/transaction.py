@@ -48,10 +48,14 @@ class Transaction:
 
     def insertion(self, table: Relation, columns: Sequence[str]) -> Statement:
         """Write the statement that inserts rows with these columns."""
-        return self._render("catalog/insert_rows", table=table, columns=[Identifier(name) for name in columns])
+        return self._statement("insert_rows", table=table, columns=[Identifier(name) for name in columns])
+
+    def _statement(self, template: str, **values: Any) -> Statement:
+        """Render a template of the catalog."""
+        return self._render(f"catalog/{template}", **values)
 
     def _send(self, template: str, bound: Mapping[str, Any], **values: Any) -> list[Row]:
-        statement = self._render(f"catalog/{template}", **values)
+        statement = self._statement(template, **values)
         written = {name: self._write(value) for name, value in bound.items()}
         rows = self._driver.execute(statement.text, written)
         return [{name: _read(value) for name, value in row.items()} for row in rows]

@@ -118,16 +118,12 @@ class Statements(ABC):
         return [rows for portion in portions for rows in self._ask_together(template, portion)]
 
     def _ask_together(self, template: str, questions: Sequence[Mapping[str, Any]]) -> list[list[tuple[Any, ...]]]:
-        """Ask questions by one statement."""
+        """Ask questions by one statement, which goes by the name of the template of each."""
+        queries = [Markup(self.render(template, **values).text) for values in questions]
         answers: list[list[tuple[Any, ...]]] = [[] for _ in questions]
-        for place, *row in self.fetch(self._together(template, questions)):
+        for place, *row in self.fetch(Statement(template, self.render("engine/ask_together", queries=queries).text)):
             answers[place].append(tuple(row))
         return answers
-
-    def _together(self, template: str, questions: Sequence[Mapping[str, Any]]) -> Statement:
-        """Write questions as one statement, which goes by the name of the template of each."""
-        queries = [Markup(self.render(template, **values).text) for values in questions]
-        return Statement(template, self.render("engine/ask_together", queries=queries).text)
 
     def _tell(self, statement: Statement, started: float, rows: int) -> None:
         if self.listener is not None:

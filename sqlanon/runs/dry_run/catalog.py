@@ -41,7 +41,7 @@ class RecordingTransaction(Transaction):
             self._note(self.insertion(table, list(rows[0])))
 
     def _send(self, template: str, bound: Mapping[str, Any], **values: Any) -> list[Row]:
-        statement = self._render(f"catalog/{template}", **values)
+        statement = self._statement(template, **values)
         if not statement.text.startswith(_READS):
             self._note(statement)
         elif self._there is not None:

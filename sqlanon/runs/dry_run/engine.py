@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +20,7 @@ from sqlanon.runs.dry_run.columns import columns_of
 from sqlanon.runs.dry_run.files import RecordingFiles
 from sqlanon.runs.dry_run.heads import Rows, head_of
 from sqlanon.runs.dry_run.relations import Relations
-from sqlanon.sql import Identifier, Relation, Renderer, Statement
+from sqlanon.sql import Relation, Renderer, Statement
 
 _T = TypeVar("_T")
 _WIDTH = 120
@@ -31,6 +30,11 @@ _LOCKS = ("catalog/lock", "catalog/unlock")  # of this process, which stand for 
 def _asked(name: str) -> Any:
     """A method that asks the database."""
     return lambda engine, *arguments: getattr(engine.inner, name)(*arguments)
+
+
+def _written(name: str) -> Any:
+    """A method that sends the statements of the database's own, which are written down."""
+    return lambda engine, *arguments, **named: getattr(type(engine.inner), name)(engine, *arguments, **named)
 
 
 class RecordingEngine(Engine):
@@ -93,14 +97,6 @@ class RecordingEngine(Engine):
             return [(True,)]
         return self.answers.answer(statement, unsent.statement.text, self.render, self._relations)
 
-    def _ask_together(self, template: str, questions: Sequence[Mapping[str, Any]]) -> list[Rows]:
-        """Write the one statement down, and answer each of the questions."""
-        if self._script.is_planning:
-            return super()._ask_together(template, questions)
-        self._note(self._dry.written(self._together(template, questions)))
-        asked = [self.render(template, **values) for values in questions]
-        return [self.answers.answer(one, one.text, self.render, self._relations) for one in asked]
-
     def _of_source(self, statement: Statement) -> Statement:
         """Ask the source what a run would ask a copy of it."""
         copies = [one for one in self._relations.made if one.name.endswith(f"_{SNAPSHOT}")]
@@ -140,27 +136,22 @@ class RecordingEngine(Engine):
         return self._is_open
 
     def begin(self) -> None:
-        if self._script.is_planning:
-            self.inner.begin()
-        self._is_open, self._made_before = True, dict(self._relations.made)
-        self._note_bound("begin")
+        self._made_before = dict(self._relations.made)
+        self._note_boundary("begin")
 
     def commit(self) -> None:
-        if self._script.is_planning:
-            self.inner.commit()
-        self._is_open = False
-        self._note_bound("commit")
+        self._note_boundary("commit")
 
     def rollback(self) -> None:
-        if self._script.is_planning:
-            self.inner.rollback()
-        self._is_open = False
         if self.traits.has_snapshots:
             self._relations.made = self._made_before
-        self._note_bound("rollback")
+        self._note_boundary("rollback")
 
-    def _note_bound(self, boundary: Boundary) -> None:
-        """Write down the beginning or the end of a transaction, where there are any."""
+    def _note_boundary(self, boundary: Boundary) -> None:
+        """Write down the beginning or the end of a transaction, where there are any; planning has one in fact."""
+        if self._script.is_planning:
+            getattr(self.inner, boundary)()
+        self._is_open = boundary == "begin"
         if self.traits.has_snapshots:
             statement = self.boundary(boundary)
             self._note(UnsentStatement(statement, statement))
@@ -170,13 +161,8 @@ class RecordingEngine(Engine):
             self.inner.hold(relation)
         type(self.inner).hold(self, relation)  # the same statements, written down
 
-    def analyze(self, *tables: Relation, columns: Sequence[Identifier] = ()) -> None:
-        type(self.inner).analyze(self, *tables, columns=columns)
-
-    @contextlib.contextmanager
-    def grouping_by_hash(self) -> Iterator[None]:
-        with type(self.inner).grouping_by_hash(self):
-            yield
+    analyze = _written("analyze")
+    grouping_by_hash = _written("grouping_by_hash")
 
     def lock_statement(self, name: str, key: int) -> Statement | None:
         return _named(f"lock {name}", self.inner.lock_statement(name, key), _LOCKS[0])
@@ -234,30 +220,7 @@ class RecordingEngine(Engine):
 
     # --- work that is carried out with the rows
 
-    def carry_out_with_rows(
-        self, tables: Sequence[Relation], rows: Sequence[Relation], work: Callable[[Engine], _T]
-    ) -> _T:
-        del tables, rows
-        return self._carry_out(work)
-
-    def measure_with_rows(
-        self,
-        tables: Sequence[Relation],
-        rows: Sequence[Relation],
-        columns: Sequence[Identifier],
-        count: int,
-        measure: Callable[[Engine], _T],
-    ) -> _T:
-        del tables, rows, columns
-        return measure(self) if self.tasks_for(count) else self._carry_out(measure)
-
-    def carry_out_in_parts(
-        self, tables: Sequence[Relation], rows: Relation, works: Sequence[Callable[[Engine], _T]]
-    ) -> list[_T]:
-        del tables, rows
-        return [self._carry_out(work) for work in works]
-
-    def _carry_out(self, work: Callable[[Engine], _T]) -> _T:
+    def _work_with_rows(self, work: Callable[[Engine], _T]) -> _T:
         """Carry work out dry, in a session such as it would get in a run."""
         session = self._dry.session_there()
         if session is None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,11 +45,14 @@ _expression = functools.cache(Environment().compile_expression)
 
 @dataclass(frozen=True)
 class RowsOfHead:
-    """Rows by a head: one, or one for `each` item of what the expression `among` gives."""
+    """Rows by a head: one, or one for `each` item of what the expression `among` gives.
+
+    values: an expression for each column, or series of columns, that is not 0.
+    """
 
     each: str | None
     among: str | None
-    values: Mapping[str, Callable[..., Any]]
+    values: Mapping[str, str]
 
     def given(self, columns: Sequence[str], known: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
         """Work out the rows of a statement with these columns; known: what expressions may name."""
@@ -61,7 +64,7 @@ class RowsOfHead:
         series = series_of(columns[number])
         value = self.values.get(columns[number]) or self.values.get(series) or self.values.get(_OTHERS)
         place = sum(series_of(one) == series for one in columns[:number])
-        return 0 if value is None else value({**known, "place": place})
+        return 0 if value is None else _expression(value)({**known, "place": place})
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class Head:
             raise EngineError(f"{template}: its head says what {', '.join(unknown)} is in a dry run, and gives none.")
 
 
-@functools.cache
+@functools.lru_cache(2_000)
 def head_of(render: Renderer, template: str) -> Head:
     """Read the sentences of a template's head about dry runs, or else of what it includes."""
     by_default = "no row" if template.rpartition("/")[2].startswith("list_") else f"{_OTHERS} = 0"
@@ -120,7 +123,7 @@ def _rows(text: str) -> RowsOfHead:
     row = _ROW.fullmatch(text)
     assert row is not None
     pairs = (pair.partition(" = ") for pair in _NEXT_COLUMN.split(row[3]))
-    return RowsOfHead(row[1], row[2], {name: _expression(value) for name, _, value in pairs})
+    return RowsOfHead(row[1], row[2], {name: value for name, _, value in pairs})
 
 
 def series_of(column: str) -> str:
