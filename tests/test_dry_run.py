@@ -16,6 +16,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.policy import Quality
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.dry_run import DryRun, run_dry
+from sqlanon.runs.dry_run.columns import columns_of_query
 from tests.drawn_policies import drawn_policy, write_costs
 from tests.random_cases import many, turn
 from tests.run_support import OPTIONS, Database, anonymize, open_database
@@ -130,10 +131,20 @@ def _wrong(dry: DryRun, dialect: str) -> list[str]:
 
 @functools.cache  # dry runs have most statements in common, and parsing is what takes the time
 def _is_understood(statement: str, dialect: str) -> bool:
-    """Tell whether the grammar knows the text as one statement, or as several that drop tables."""
+    """Tell whether the grammar knows the text as one statement, or as several that drop tables; and its columns."""
     parsed = sqlglot.parse(statement, read=dialect)
     known = all(isinstance(one, exp.Expression) and not isinstance(one, exp.Command) for one in parsed)
-    return known and (len(parsed) == 1 or all(isinstance(one, exp.Drop) for one in parsed))
+    if len(parsed) != 1:
+        return known and all(isinstance(one, exp.Drop) for one in parsed)
+    return known and _has_columns(parsed[0], columns_of_query(statement))
+
+
+def _has_columns(query: exp.Expression | None, names: list[str]) -> bool:
+    """Tell whether these are the columns of a query, as far as these have names; `*` may stand for any."""
+    if not isinstance(query, exp.Select | exp.SetOperation) or query.is_star:
+        return True
+    named = [one.alias_or_name if isinstance(one, exp.Alias | exp.Column) else None for one in query.selects]
+    return len(names) == len(named) and all(wanted in (None, name) for wanted, name in zip(named, names, strict=True))
 
 
 @pytest.mark.parametrize(

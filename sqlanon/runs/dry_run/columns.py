@@ -15,7 +15,7 @@ from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Show
 from sqlanon.staging.recode import cell_name
 
-_TOKEN = re.compile(r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\w+|[^\w\s]""", re.DOTALL)
+_TOKEN = re.compile(r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\w+|[^\w\s]""", re.DOTALL)
 _NAME = re.compile(r'[\w"`*]')
 _DEPTHS = {"(": 1, "[": 1, ")": -1, "]": -1}
 _ENDS = ("FROM", "UNION", "WHERE", "ORDER")
@@ -33,7 +33,8 @@ def _names(tokens: Sequence[str]) -> list[str]:
     depths = list(itertools.accumulate(_DEPTHS.get(token, 0) for token in tokens))
     outside = [place for place, depth in enumerate(depths) if depth == 0]
     selected = next((place for place in outside if tokens[place].upper() == "SELECT"), len(tokens))
-    end = next((place for place in outside if place > selected and tokens[place].upper() in _ENDS), len(tokens))
+    ends = (place for place in outside if place > selected and tokens[place].upper() in _ENDS)
+    end = next((place for place in ends if tokens[place - 1].upper() != "DISTINCT"), len(tokens))  # IS DISTINCT FROM
     commas = [place for place in outside if selected < place < end and tokens[place] == ","]
     names = [tokens[place - 1] for place in (*commas, end)] if tokens else [""]
     source = tokens[end + 2 :] if tokens[end + 1 : end + 2] == ["("] else None
@@ -53,7 +54,8 @@ def _until_closed(tokens: Sequence[str]) -> Iterator[str]:
 def _unquoted(name: str) -> str:
     if not _NAME.match(name):
         return ""
-    return name[1:-1].replace('""', '"') if name[0] in '"`' else name
+    quote = name[0]
+    return name[1:-1].replace(2 * quote, quote) if quote in '"`' else name
 
 
 def columns_of(
