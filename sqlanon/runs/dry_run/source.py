@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from sqlanon.algorithms import SearchRequest
-from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.lattice.options import SearchOptions, full_domain
 from sqlanon.algorithms.lattice.search import lattice_of
-from sqlanon.policy import FullDomain, Policy
+from sqlanon.policy import Policy, Recodes
 from sqlanon.runs.dry_run.answers import FakeAnswers
 from sqlanon.runs.execution import ClassRun, Encoded
 from sqlanon.runs.searching import Search
@@ -24,16 +24,17 @@ class ShortSearch(Search):
         self._answers = answers
 
     def _search(self, run: ClassRun, request: SearchRequest, encoded: Encoded) -> Any:
-        if isinstance(request.policy.algorithm, FullDomain):
-            request = self._of_top(request, request.policy.algorithm)
+        if request.policy.algorithm.recodes is Recodes.LEVELS:
+            request = self._of_top(request)
             self._answers.script.repeats = _REPEATS
         decision = super()._search(run, request, encoded)
         self._answers.script.repeats = None
         self._answers.omitted = decision.omitted
         return decision
 
-    def _of_top(self, request: SearchRequest, algorithm: FullDomain) -> SearchRequest:
+    def _of_top(self, request: SearchRequest) -> SearchRequest:
         """Ask for a search within limits, in place of those of the policy; of a node that is named, of the topmost."""
+        algorithm = full_domain(request.policy)
         lattice = lattice_of(request.coded, algorithm.model_copy(update={"limits": {}}))
         named, top = lattice.names, lattice.top
         self._answers.bottom = tuple(max(0, high - 1) if place < 2 else high for place, high in enumerate(top))
