@@ -200,6 +200,18 @@ def test_files_parse(tmp_path: Path, ending: str) -> None:
     assert not (tmp_path / f"released.{ending}").exists()
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_of_a_release_of_postgres_parses(postgres_url: str, tmp_path: Path, ending: str) -> None:
+    """It is written by another engine, whose tables have the columns that are carried over, each with its type."""
+    with open_database(postgres_url) as opened:
+        opened.create(frozen_releases.COLUMNS, frozen_releases.patients(100), name="patients")
+        release = {"release": {"file": str(tmp_path / f"released.{ending}")}}
+        steps = run_dry(opened.policy("patients", **frozen_releases.cases()["mondrian"], **release), OPTIONS).steps
+    names = [step.name for step in steps]
+    assert names.index("publish/create_table") < names.index(f"publish/write_{ending}") < names.index("files/publish")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_dry_run_has_the_statements_of_a_run(database: Database) -> None:
     table = database.create(
         {"q": "INTEGER", "p": "VARCHAR(3)", "s": "VARCHAR(3)"}, [(n, str(n), "ab"[n % 2]) for n in range(9)]

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from jinja2 import Environment, meta, nodes
 
+from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.errors import EngineError
 from sqlanon.runs import dry_run
 from sqlanon.runs.dry_run.answers import FakeAnswers
-from sqlanon.runs.dry_run.columns import columns_of_query
+from sqlanon.runs.dry_run.columns import columns_defined, columns_of_query
 from sqlanon.runs.dry_run.heads import Head, head_of
 from sqlanon.sql import Renderer
 from tests.template_heads import FOLDER, needs, template_files
@@ -158,3 +159,9 @@ def test_heads_name_what_there_is() -> None:
 )
 def test_columns_are_read_off_a_query(query: str, columns: list[str]) -> None:
     assert columns_of_query(query) == columns
+
+
+def test_columns_are_read_off_definitions() -> None:
+    text = 'CREATE TABLE "t" ("cost"\n    DECIMAL(9,2), "a, ""b""" TEXT, n INT, pairs DECIMAL(9,2)[], last BIGINT)'
+    assert [column.name for column in columns_defined(text, DuckDB)] == ["cost", 'a, "b"', "n", "pairs", "last"]
+    assert columns_defined("CREATE TABLE t AS SELECT (1) AS n", DuckDB) == []

@@ -19,36 +19,50 @@ _TOKEN = re.compile(r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`
 _NAME = re.compile(r'[\w"`*]')
 _DEPTHS = {"(": 1, "[": 1, ")": -1, "]": -1}
 _ENDS = ("FROM", "UNION", "WHERE", "ORDER")
-_DEFINITION = re.compile(r'\s*("(?:[^"]|"")*"|\w+) (\w[^,(]*(?:\([^)]*\))?)(?:,|\Z)')
 
 
 def columns_of_query(text: str) -> list[str]:
     """List the names of a query's columns, the last word of each; empty for a column without a name."""
-    return _names([token for token in _TOKEN.findall(text) if not token.startswith(("--", "/*"))])
+    return _names(_tokens(text))
+
+
+def _tokens(text: str) -> list[str]:
+    return [token for token in _TOKEN.findall(text) if not token.startswith(("--", "/*"))]
 
 
 def _names(tokens: Sequence[str]) -> list[str]:
     """The same of a query's tokens, with the columns of the query that `*` takes from, where it is in brackets."""
     tokens = list(_until_closed(tokens))
-    depths = list(itertools.accumulate(_DEPTHS.get(token, 0) for token in tokens))
-    outside = [place for place, depth in enumerate(depths) if depth == 0]
+    outside = [place for place, depth in enumerate(_depths(tokens)) if depth == 0]
     selected = next((place for place in outside if tokens[place].upper() == "SELECT"), len(tokens))
     ends = (place for place in outside if place > selected and tokens[place].upper() in _ENDS)
     end = next((place for place in ends if tokens[place - 1].upper() != "DISTINCT"), len(tokens))  # IS DISTINCT FROM
-    commas = [place for place in outside if selected < place < end and tokens[place] == ","]
-    names = [tokens[place - 1] for place in (*commas, end)] if tokens else [""]
+    names = [part[-1] if part else "" for part in _parts(tokens[selected + 1 : end])]
     source = tokens[end + 2 :] if tokens[end + 1 : end + 2] == ["("] else None
     return [part for name in names for part in (_names(source) if name == "*" and source else [_unquoted(name)])]
 
 
+def _depths(tokens: Sequence[str]) -> list[int]:
+    """Say of each token in how many brackets it is."""
+    return list(itertools.accumulate(_DEPTHS.get(token, 0) for token in tokens))
+
+
 def _until_closed(tokens: Sequence[str]) -> Iterator[str]:
     """Take tokens up to the bracket that closes what they are in."""
-    depth = 0
-    for token in tokens:
-        depth += _DEPTHS.get(token, 0)
-        if depth < 0:
-            return
-        yield token
+    return (
+        token for token, _ in itertools.takewhile(lambda one: one[1] >= 0, zip(tokens, _depths(tokens), strict=True))
+    )
+
+
+def _parts(tokens: Sequence[str]) -> list[list[str]]:
+    """Divide tokens by the commas that are in no bracket."""
+    parts: list[list[str]] = [[]]
+    for token, depth in zip(tokens, _depths(tokens), strict=True):
+        if token == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
 
 
 def _unquoted(name: str) -> str:
@@ -75,7 +89,7 @@ def columns_of(
     ]
     known = {one.name: one for one in (*(attribute.column for attribute in plan.attributes), *released)}
     known |= {cell_name(number).name: replace(one, name=cell_name(number).name) for number, one in enumerate(cells)}
-    if defined := _defined(made_by, dialect):
+    if defined := columns_defined(made_by, dialect):
         return [known.get(one.name, one) for one in defined]
     names = columns_of_query(made_by)
     if not {"", "*"}.isdisjoint(names):
@@ -87,14 +101,21 @@ def columns_of(
     return [known.get(name) or Column(name, dialect.types[type_], kind) for name, type_, kind in others]
 
 
-def _defined(made_by: str, dialect: type[Dialect]) -> list[Column]:
+def columns_defined(made_by: str, dialect: type[Dialect]) -> list[Column]:
     """List the columns that a statement defines by their types."""
-    _, bracket, definitions = made_by.partition(" (")
-    if not bracket or " AS" in made_by:
+    tokens = _tokens(made_by)
+    if "(" not in tokens or "AS" in tokens:
         return []
-    columns = _DEFINITION.findall(definitions.removesuffix(")"))
-    texts = ("TEXT", dialect.types["text"])
-    return [Column(_unquoted(name), type_, Kind.TEXT if type_ in texts else Kind.INTEGER) for name, type_ in columns]
+    kinds = {
+        dialect.types["text"]: Kind.TEXT,
+        "TEXT": Kind.TEXT,
+        dialect.types["float64"]: Kind.FLOAT,
+        "FLOAT8": Kind.FLOAT,
+    }
+    columns = (
+        (_unquoted(name), " ".join(type_)) for name, *type_ in _parts([*_until_closed(tokens[tokens.index("(") + 1 :])])
+    )
+    return [Column(name, type_, kinds.get(type_, Kind.INTEGER)) for name, type_ in columns]
 
 
 def _cells(attribute: Attribute, plan: Plan, dialect: type[Dialect]) -> Iterator[Column]:
