@@ -157,10 +157,15 @@ _WITHHELD_VALUE = re.compile(
 
 @dataclass(frozen=True)
 class Statement:
-    """One rendered SQL statement; `name` is the template it came from."""
+    """One rendered SQL statement.
+
+    name: the template it came from.
+    values: those that it was rendered with; empty where it was put together otherwise.
+    """
 
     name: str
     text: str
+    values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         return self.text
@@ -343,6 +348,10 @@ class Renderer(ABC):
         """Make a statement of the template `template` (its name without the ending)."""
 
     @abstractmethod
+    def source(self, template: str) -> str:
+        """Return the text of a template's file; raises TemplatesNotFound where the dialects have none."""
+
+    @abstractmethod
     def has_macro(self, name: str) -> bool:
         """Tell whether a macro is there: of the dialect, common to all, or `file.macro` of `macros/`."""
 
@@ -378,7 +387,8 @@ class DialectRenderer(Renderer):
             vars(self._dialect).update(vars(self._module(f"dialects/{dialect}")))
 
     def __call__(self, template: str, **values: Any) -> Statement:
-        return Statement(template, fold(self.unfolded(template, values)))
+        """Render the template `template` (its name without the ending)."""
+        return Statement(template, fold(self.unfolded(template, values)), values=values)
 
     def unfolded(self, template: str, values: Mapping[str, Any]) -> str:
         """Render a template, and leave lines as long as they come."""
@@ -403,6 +413,12 @@ class DialectRenderer(Renderer):
     def has_template(self, name: str) -> bool:
         """Tell whether the dialect has a template, of its own or one that others have, too."""
         return any(self._has_file(name + ending) for ending in self._endings)
+
+    def source(self, template: str) -> str:
+        name = self._template(template).name
+        assert name is not None
+        assert self._environment.loader is not None
+        return self._environment.loader.get_source(self._environment, name)[0]
 
     def _template(self, name: str) -> Template:
         if name not in self._templates:

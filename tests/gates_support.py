@@ -178,6 +178,7 @@ def _ask_with_noise(database: Database, _directory: Path, _patch: pytest.MonkeyP
     return Ready(policy, name, lambda _: ask_with_noise(policy, "count(*)", "0.1", OPTIONS).ledger)
 
 
+_FEDERATION = "methods.generalization.federation"
 _OF_ANSWERS = {
     "republish": "no recoding: answers are judged together, by the audit or the budget",
     "lock": "no release: the lock of the history, or of the ledger, is held",
@@ -218,7 +219,7 @@ WAYS: dict[str, Way] = {
         f"private {name}": Way(("runs.runner.run",), partial(_private, **algorithm), shown="private")
         for name, algorithm in _PRIVATE.items()
     },
-    "federate serve": Way(("methods.generalization.federation.serving.release_together",), _federate, engines=("duckdb",)),
+    "federate serve": Way((f"{_FEDERATION}.serving.release_together",), _federate, engines=("duckdb",)),
     "ask": Way(("inquiries.questions.ask.answer",), _ask, _OF_ANSWERS),
     "ask with noise": Way(("inquiries.questions.ask_with_noise.ask_with_noise",), _ask_with_noise, _OF_ANSWERS),
 }

@@ -28,6 +28,7 @@ _GLOBALS = {"d", "common", *_ENVIRONMENT.globals}
 _HEAD = re.compile(r"\A\{#(.*?)#\}\n?", re.DOTALL)
 _NEEDS = re.compile(r"\s*\bNeeds: ([\w\s,]+)\.")
 _GIVES = re.compile(r"\s*\b(Gives: [^.]*\.)")
+_DRY = re.compile(r"\s*\b((?:In a dry run|To readers of a dry run): .*?\.)(?=\s|\Z)", re.DOTALL)
 
 
 def template_files() -> list[str]:
@@ -80,20 +81,20 @@ def needs_of(template: str) -> frozenset[str]:
 
 
 def with_head(file: str) -> str:
-    """The text of a file, with a head that says what it needs; what it says that its statement gives stays."""
+    """The text of a file, with a head that says what it needs; what it says of its columns and of dry runs stays."""
     text = (FOLDER / file).read_text(encoding="utf-8")
     head = _HEAD.match(text)
     assert head, f"{file} opens with no comment"
     purpose = _NEEDS.sub("", head[1]).strip()
-    gives = [" ".join(found.split()) for found in _GIVES.findall(purpose)]
-    purpose = _GIVES.sub("", purpose).strip()
+    given = [" ".join(found.split()) for part in (_GIVES, _DRY) for found in part.findall(purpose)]
+    purpose = _DRY.sub("", _GIVES.sub("", purpose)).strip()
     if any(len(line) > WIDTH - 3 for line in purpose.split("\n")):
         purpose = textwrap.fill(" ".join(purpose.split()), WIDTH - 3, break_on_hyphens=False)
     closed = purpose if purpose.endswith((".", "!", "?", ".)")) else f"{purpose}."
     needed = f"Needs: {', '.join(sorted(needs(file))) or 'nothing'}."
     line = f"{{# {closed} {needed} #}}"
-    if gives or "\n" in closed or len(line) > WIDTH:
-        said = "\n".join(map(_wrapped, [*gives, needed]))
+    if given or "\n" in closed or len(line) > WIDTH:
+        said = "\n".join(map(_wrapped, [*given, needed]))
         purpose = "\n".join(f"   {part.strip()}" if part else "" for part in closed.split("\n"))
         line = f"{{# {purpose.strip()}\n{said} #}}"
         if len(line.rpartition("\n")[2]) > WIDTH:

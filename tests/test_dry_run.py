@@ -16,6 +16,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.methods.generalization.policy import Quality
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.dry_run import DryRun, run_dry
+from sqlanon.runs.dry_run.columns import columns_of_query
 from tests.drawn_policies import drawn_policy, write_costs
 from tests.random_cases import many, turn
 from tests.run_support import OPTIONS, Database, anonymize, open_database
@@ -130,10 +131,20 @@ def _wrong(dry: DryRun, dialect: str) -> list[str]:
 
 @functools.cache  # dry runs have most statements in common, and parsing is what takes the time
 def _is_understood(statement: str, dialect: str) -> bool:
-    """Tell whether the grammar knows the text as one statement, or as several that drop tables."""
+    """Tell whether the grammar knows the text as one statement, or as several that drop tables; and its columns."""
     parsed = sqlglot.parse(statement, read=dialect)
     known = all(isinstance(one, exp.Expression) and not isinstance(one, exp.Command) for one in parsed)
-    return known and (len(parsed) == 1 or all(isinstance(one, exp.Drop) for one in parsed))
+    if len(parsed) != 1:
+        return known and all(isinstance(one, exp.Drop) for one in parsed)
+    return known and _has_columns(parsed[0], columns_of_query(statement))
+
+
+def _has_columns(query: exp.Expression | None, names: list[str]) -> bool:
+    """Tell whether these are the columns of a query, as far as these have names; `*` may stand for any."""
+    if not isinstance(query, exp.Select | exp.SetOperation) or query.is_star:
+        return True
+    named = [one.alias_or_name if isinstance(one, exp.Alias | exp.Column) else None for one in query.selects]
+    return len(names) == len(named) and all(wanted in (None, name) for wanted, name in zip(named, names, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -187,6 +198,22 @@ def test_files_parse(tmp_path: Path, ending: str) -> None:
     assert names.index("staging/view_sorted_rows") < names.index(f"work/publish/write_{ending}")
     assert "staging/stage_sorted_rows" not in names  # a run makes no table for a file
     assert not (tmp_path / f"released.{ending}").exists()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_of_a_release_of_postgres_parses(postgres_url: str, tmp_path: Path, ending: str) -> None:
+    """It is written by another engine, whose tables have the columns that are carried over, each with its type."""
+    with open_database(postgres_url) as opened:
+        opened.create(frozen_releases.COLUMNS, frozen_releases.patients(100), name="patients")
+        release = {"release": {"file": str(tmp_path / f"released.{ending}")}}
+        steps = run_dry(opened.policy("patients", **frozen_releases.cases()["mondrian"], **release), OPTIONS).steps
+    names = [step.name for step in steps]
+    assert (
+        names.index("work/publish/create_table")
+        < names.index(f"work/publish/write_{ending}")
+        < names.index("files/publish")
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_dry_run_has_the_statements_of_a_run(database: Database) -> None:

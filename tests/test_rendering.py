@@ -25,7 +25,10 @@ def test_literals_and_names_are_what_they_were(database: Database, value: str) -
 
 def test_blank_lines_and_spaces_at_the_end_of_lines_go() -> None:
     rows = expression("t  \n\n\n  -- it's so  \n \nJOIN 'a \n\n b'  \n")
-    assert renderer("duckdb")("count_rows", table=rows).text == "SELECT count(*) FROM t\n  -- it's so\nJOIN 'a \n\n b'"
+    assert (
+        renderer("duckdb")("count_rows", table=rows).text
+        == "SELECT count(*) AS n FROM t\n  -- it's so\nJOIN 'a \n\n b'"
+    )
 
 
 @pytest.mark.parametrize("value", ODD)
@@ -85,7 +88,7 @@ def test_lines_move_in_within_the_bracket_that_they_stand_in() -> None:
     procedure = "BEGIN\n  IF (\na) THEN\nb;\n  END IF;\nEND"
     assert moved_in(procedure) == procedure
     assert renderer("duckdb")("count_rows", table=expression("(\nSELECT 1\n) AS x")).text == (
-        "SELECT count(*) FROM (\n    SELECT 1\n) AS x"
+        "SELECT count(*) AS n FROM (\n    SELECT 1\n) AS x"
     )
 
 

@@ -95,6 +95,10 @@ class Algorithm(ABC, Generic[Decision]):
         """
         raise PolicyError(f"The rules of {self.parameters.name} are applied to rows, and not searched by.")
 
+    def shortened(self, request: SearchRequest) -> SearchRequest | None:  # noqa: ARG002
+        """Ask for the part of a search that a dry run shows; None for all of it."""
+        return None
+
     @abstractmethod
     def search(self, request: SearchRequest) -> Decision:
         """Decide what becomes of the rows.

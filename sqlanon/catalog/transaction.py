@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlanon.catalog.tables import Tables
 from sqlanon.engines.driver import Driver, Row
-from sqlanon.sql import Identifier, Relation, Renderer
+from sqlanon.sql import Identifier, Relation, Renderer, Statement
 
 _CHUNK = 2_000  # bound values a statement
 
@@ -39,15 +39,23 @@ class Transaction:
         """Insert rows that all have the same columns."""
         if not rows:
             return
-        columns = [Identifier(name) for name in rows[0]]
-        statement = self._render("catalog/insert_rows", table=table, columns=columns)
+        columns = list(rows[0])
+        statement = self.insertion(table, columns)
         chunk = max(1, _CHUNK // len(columns))
         for start in range(0, len(rows), chunk):
             part = [[self._write(value) for value in row.values()] for row in rows[start : start + chunk]]
             self._driver.insert(statement.text, part)
 
+    def insertion(self, table: Relation, columns: Sequence[str]) -> Statement:
+        """Write the statement that inserts rows with these columns."""
+        return self._statement("insert_rows", table=table, columns=[Identifier(name) for name in columns])
+
+    def _statement(self, template: str, **values: Any) -> Statement:
+        """Render a template of the catalog."""
+        return self._render(f"catalog/{template}", **values)
+
     def _send(self, template: str, bound: Mapping[str, Any], **values: Any) -> list[Row]:
-        statement = self._render(f"catalog/{template}", **values)
+        statement = self._statement(template, **values)
         written = {name: self._write(value) for name, value in bound.items()}
         rows = self._driver.execute(statement.text, written)
         return [{name: _read(value) for name, value in row.items()} for row in rows]

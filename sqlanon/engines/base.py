@@ -297,6 +297,10 @@ class Engine(Statements):
 
         tables: small work tables that the work reads. rows: large ones, of which it may drop some.
         """
+        return self._work_with_rows(work)
+
+    def _work_with_rows(self, work: Callable[[Engine], _T]) -> _T:
+        """Carry out work in the session that holds the rows, where no table has to be brought there."""
         return work(self)
 
     def measure_with_rows(
@@ -304,7 +308,7 @@ class Engine(Statements):
         tables: Sequence[Relation],  # noqa: ARG002 - this session has them
         rows: Sequence[Relation],  # noqa: ARG002
         columns: Sequence[Identifier],  # noqa: ARG002
-        count: int,  # noqa: ARG002
+        count: int,
         measure: Callable[[Engine], _T],
     ) -> _T:
         """Measure rows in the session that holds them, as `carry_out_with_rows`; no table is left by that.
@@ -312,7 +316,7 @@ class Engine(Statements):
         columns: of the rows, those that are read.
         count: how many rows there are; too many to be carried are measured by statements of this session.
         """
-        return measure(self)
+        return measure(self) if self.tasks_for(count) else self._work_with_rows(measure)
 
     def tasks_for(self, rows: int) -> int:  # noqa: ARG002
         """Say into how many tasks elsewhere work on so many rows is to be divided; 0 where it is not carried out so."""
@@ -329,7 +333,7 @@ class Engine(Statements):
         rows: a work table whose column `part` says which part a row is for, from 0 on. A task need not hold the rows of
         the others: where this is not overridden, all parts are carried out here, one after the other.
         """
-        return [work(self) for work in works]
+        return [self._work_with_rows(work) for work in works]
 
     def dry_session(self) -> DrySession:
         """Begin a dry session, which tells what statements would do and sends none of them."""

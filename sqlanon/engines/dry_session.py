@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation, Statement
 
 if TYPE_CHECKING:
@@ -50,6 +51,13 @@ class DrySession:
         """
         del statement, made, columns
         return None
+
+    def view_files(self, view: Relation, path: str) -> UnsentStatement:
+        """Write the statement that makes a view of Parquet files which a run would have written.
+
+        Raises PolicyError where the engine writes no directories.
+        """
+        raise PolicyError(f"{path}: the engine writes no directories, of which {view} could be a view.")
 
     def prepare_work(self, schema: str) -> list[UnsentStatement]:
         """Note the schema of work tables, and write the statements by which a run has it there."""

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlanon.engines.dialects import Dialect, find_dialect
 from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.engines.duckdb.urls import MEMORY, url_of_file
 from sqlanon.errors import AccessError, PolicyError
+from sqlanon.sql import Relation
 
-__all__ = ["EMBEDDED", "MEMORY", "MEMORY_URL", "are_same_database", "database_file", "existing_file", "url_of_file"]
+if TYPE_CHECKING:
+    from sqlanon.engines.base import Engine
+    from sqlanon.engines.session_limits import EngineOptions
+
+__all__ = [
+    "EMBEDDED",
+    "MEMORY",
+    "MEMORY_URL",
+    "are_same_database",
+    "database_file",
+    "existing_file",
+    "open_in_place_of",
+    "url_of_file",
+]
 
 EMBEDDED: type[Dialect] = DuckDB
 """The dialect that reads and writes files, whatever database the source is in."""
@@ -20,6 +35,16 @@ def database_file(url: str) -> Path | None:
     """The file of the embedded database that a URL names; None for other databases."""
     dialect = find_dialect(url)
     return None if dialect is None else dialect.database_file(url)
+
+
+def open_in_place_of(file: Path, options: EngineOptions) -> Engine:
+    """Open an empty database in memory that has the name of a database in a file, which is not made."""
+    from sqlanon.engines import connect  # here, as only who opens a session takes a driver
+
+    engine = connect(MEMORY_URL, options)
+    engine.run("engines/attach_memory", name=Relation(file.stem))
+    engine.run("catalog/use_schema", schema=Relation(file.stem))
+    return engine
 
 
 def are_same_database(url: str, other: str) -> bool:

@@ -6,15 +6,18 @@ import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from sqlanon.engines.dialects import Dialect
-from sqlanon.sql import Renderer, Statement
+from sqlanon.sql import Identifier, Relation, Renderer, Statement
 
 BLOCK = 100_000  # rows that are fetched at a time where there may be many
 
 StatementListener = Callable[[Statement, float, int], None]
 """Called after each statement with the statement, its seconds, and its row count (-1 where unknown)."""
+
+
+Boundary = Literal["begin", "commit", "rollback"]
 
 
 class Statements(ABC):
@@ -75,6 +78,14 @@ class Statements(ABC):
     def query_one(self, template: str, **values: Any) -> tuple[Any, ...]:
         """Render `template` and fetch its single row."""
         return self.fetch_one(self.render(template, **values))
+
+    def insertion(self, table: Relation, columns: Sequence[str]) -> Statement:
+        """Write the statement by which rows of the program, with these columns, are inserted into a table."""
+        return self.render("engines/insert_rows", table=table, columns=tuple(map(Identifier, columns)))
+
+    def boundary(self, of_transaction: Boundary) -> Statement:
+        """Write the statement that begins or ends a transaction."""
+        return self.render(f"engines/{of_transaction}")
 
     def text_for_others(self, statement: Statement) -> str:
         """Write a statement as a session that is not the program's takes it."""

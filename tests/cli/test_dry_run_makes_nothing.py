@@ -32,7 +32,7 @@ def test_a_missing_release_database_is_not_made(tmp_path: Path) -> None:
         "work/publish/rename_table",
         "engines/commit",
         "work/publish/checkpoint",
-        "catalog/give_lock_back",
+        "catalog/unlock",
     ]
     assert all('"sqlanon_staging' not in step.statement for step in here if not step.statement.startswith("-- "))
     assert not target.exists()

@@ -16,11 +16,12 @@ from sqlanon.methods.generalization.lattice.quality.quality import Quality
 from sqlanon.methods.generalization.policy import WEIGHTED, Optimal
 from sqlanon.report.queries import run_report
 from sqlanon.results.facts import LatticeFacts
+from sqlanon.runs.dry_run import run_dry
 from tests.lattice_support import build_problem
 from tests.oracle.lattice import Case, Node, cases
 from tests.plugins.support import COLUMNS, K2, ROLES, ROWS, SORTED_RUNS, WIDEST, policy_with
 from tests.random_cases import for_random, random_cases
-from tests.run_support import Database, Row, anonymize
+from tests.run_support import OPTIONS, Database, Row, anonymize
 
 pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
 
@@ -44,6 +45,15 @@ def test_an_algorithm_of_a_package_is_searched_verified_and_reported(database: D
     sizes = Counter((age, job) for age, job, _ in rows).values()
     assert (len(rows), min(sizes), len(sizes)) == (60, 7, 8)
     assert "The table was sorted, and rows that were neighbours became a class." in run_report(run, policy=policy)
+
+
+@pytest.mark.usefixtures("example")
+def test_a_dry_run_shows_the_statements_of_a_package(database: Database) -> None:
+    """By the heads of its templates: nothing of the program knows their names."""
+    policy = database.policy(database.create(COLUMNS, ROWS), PLAIN, privacy=[K2], algorithm=SORTED_RUNS)
+    names = [step.name for step in run_dry(policy, OPTIONS).steps if step.phase == "search"]
+    assert "sqlanon_example:cut_sorted_rows" in names
+    assert database.leftovers() == []
 
 
 @pytest.mark.usefixtures("example")

@@ -298,7 +298,7 @@ class FrequencySets:
             "sensitive": list(named.values()),
             "excluded": excluded or Markup(""),
             "bucket": None,
-            "several": False,
+            "several": (),
             **changed,
         }
         compared = rows or self.task.compared or self.task.rows

@@ -280,7 +280,7 @@ class DuckDBEngine(Engine):
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert rows as bound lists, one a column: values that are bound one by one take twenty times as long."""
-        statement = self.render("engines/insert_rows", table=table, columns=tuple(map(Identifier, columns)))
+        statement = self.insertion(table, columns)
         pending = iter(rows)
         per_statement = max(1, _LOAD_CHUNK // len(columns))
         while chunk := list(islice(pending, per_statement)):

@@ -21,10 +21,12 @@ from psycopg.pq import TransactionStatus
 from sqlanon.engines.base import Engine, RelationType
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.postgres.dialect import PostgreSQL
+from sqlanon.engines.postgres.dry_session import PostgresDrySession
 from sqlanon.engines.postgres.errors import connection_error, lock_error, read_only_error, statement_error
 from sqlanon.engines.postgres.private_values import Private
 from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM, session_settings
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.engines.statements import Boundary
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError, SqlanonError
 from sqlanon.sql import Identifier, Relation, Statement, Text, Unquoted, macro
@@ -193,8 +195,7 @@ class PostgresEngine(Engine):
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert rows through COPY."""
-        names = tuple(Identifier(column) for column in columns)
-        statement = self.render("engines/insert_rows", table=table, columns=names)
+        statement = self.insertion(table, columns)
         copying = self._connection.cursor().copy(statement.text.encode())
         with self._guarded(statement.name, statement.text), copying as copy:
             for row in rows:
@@ -271,21 +272,21 @@ class PostgresEngine(Engine):
 
     def begin(self) -> None:
         """Start a transaction; its snapshot is that of the first statement inside."""
-        self._control("engines/begin")
+        self._control("begin")
 
     def commit(self) -> None:
-        self._control("engines/commit")
+        self._control("commit")
 
     def rollback(self) -> None:
         if self._connection.closed:  # the server has rolled back when it lost us
             return
         self._private.forget()
-        self._control("engines/rollback")
+        self._control("rollback")
 
-    def _control(self, template: str) -> None:
+    def _control(self, boundary: Boundary) -> None:
         """Begin or end a transaction, which is no statement of the run's own."""
-        with self._guarded(template.removeprefix("engines/")):
-            self._connection.execute(self.render(template).text.encode())
+        with self._guarded(boundary):
+            self._connection.execute(self.boundary(boundary).text.encode())
 
     def lock_statement(self, name: str, key: int) -> Statement | None:  # noqa: ARG002 - its key stands for it
         return self.render("catalog/take_lock", key=key)
@@ -385,6 +386,9 @@ class PostgresEngine(Engine):
     def parent_of(self, relation: Relation) -> Relation | None:
         parents = self.query("engines/show_parent", table=Text(str(relation)))
         return next((Relation(name, schema) for schema, name in parents), None)
+
+    def dry_session(self) -> PostgresDrySession:
+        return PostgresDrySession(self)
 
     def hold(self, relation: Relation) -> None:
         """Lock it as a query does while it is parsed: LOCK TABLE would take a privilege on the whole table."""

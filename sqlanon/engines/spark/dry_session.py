@@ -17,7 +17,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.unplaced import Place, PlacesRenderer
 from sqlanon.engines.spark.work_tables import COMES_HOME, WorkTables, creates, named_in, written_by
-from sqlanon.sql import Relation, Statement
+from sqlanon.sql import Identifier, Relation, Statement, Text
 
 if TYPE_CHECKING:
     from sqlanon.engines.base import Engine
@@ -77,6 +77,10 @@ class SparkDrySession(DrySession):
             return None
         known = next((one for one in made if str(one) in statement.text), None)
         return None if known is None else [(json.dumps(_described(known, columns(known))),)]
+
+    def view_files(self, view: Relation, path: str) -> UnsentStatement:
+        form, options = Identifier("parquet"), [(Text("path"), Text(path))]
+        return self.written_there(SparkSQL.renderer()("engines/view_files", view=view, format=form, options=options))
 
     def prepare_work(self, schema: str) -> list[UnsentStatement]:
         if self._is_local:

@@ -44,7 +44,11 @@ class PlacesRenderer(Renderer):
         return self._renderers[place]
 
     def __call__(self, template: str, **values: Any) -> Statement:
-        return UnplacedStatement(template, template, values)
+        return UnplacedStatement(name=template, template=template, values=values)
+
+    def source(self, template: str) -> str:
+        place = Place.HOME if self.of(Place.HOME).has_template(template) else Place.SPARK
+        return self.of(place).source(template)
 
     def has_macro(self, name: str) -> bool:
         return any(one.has_macro(name) for one in self._renderers)

@@ -26,6 +26,18 @@ class FullDomainGeneralization(Algorithm[Generalization]):
     def by_rules(self, stored: StoredRules) -> StoredLevels:
         return StoredLevels(self.parameters, stored)
 
+    def shortened(self, request: SearchRequest) -> SearchRequest:
+        """Look at the four most general nodes alone, in place of those that the policy allows or names."""
+        algorithm = full_domain(request.policy)
+        lattice = lattice_search.lattice_of(request.coded, algorithm.model_copy(update={"limits": {}}))
+        names, top = lattice.names, lattice.top
+        bottom = tuple(max(0, high - 1) if place < 2 else high for place, high in enumerate(top))
+        limits = dict(zip(names, zip(bottom, top, strict=True), strict=True))
+        levels = None if request.options.levels is None else dict(zip(names, top, strict=True))
+        policy = request.policy.model_copy(update={"algorithm": algorithm.model_copy(update={"limits": limits})})
+        options = replace(request.options, levels=levels, any_size=True)
+        return replace(request, policy=policy, options=options)
+
     def search(self, request: SearchRequest) -> Generalization:
         return lattice_search.search(lattice_search.lattice_problem(request), request.policy, request.options)
 

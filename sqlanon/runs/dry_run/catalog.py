@@ -16,10 +16,10 @@ from sqlanon.catalog.transaction import Transaction
 from sqlanon.engines.base import Engine
 from sqlanon.engines.driver import Row
 from sqlanon.runs.dry_run.script import Script
-from sqlanon.sql import Identifier, Relation, Renderer
+from sqlanon.sql import Relation, Renderer, Statement
 
 _RUN = "dry-run"  # as the id of the run, which names its work tables
-_READ = ("select_", "list_")
+_READS = ("SELECT", "WITH")  # as statements begin that only read
 
 Result = TypeVar("Result")
 
@@ -38,18 +38,18 @@ class RecordingTransaction(Transaction):
 
     def insert(self, table: Relation, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:
-            self._note("insert_rows", table=table, columns=[Identifier(name) for name in rows[0]])
+            self._note(self.insertion(table, list(rows[0])))
 
     def _send(self, template: str, bound: Mapping[str, Any], **values: Any) -> list[Row]:
-        if not template.startswith(_READ):
-            self._note(template, **values)
+        statement = self._statement(template, **values)
+        if not statement.text.startswith(_READS):
+            self._note(statement)
         elif self._there is not None:
             others = {name: value for name, value in values.items() if name != "tables"}  # those that are there
             return self._there.do(self._what, lambda transaction: transaction.rows(template, bound, **others))
         return []
 
-    def _note(self, template: str, **values: Any) -> None:
-        statement = self._render(f"catalog/{template}", **values)
+    def _note(self, statement: Statement) -> None:
         self._script.remark(statement.name, f"In the catalog: {self._what}.\n{' '.join(statement.record.split())}")
 
 
@@ -102,5 +102,5 @@ class RecordingCatalog(Catalog):
 
     def channel(self, run: str) -> Channel | None:  # noqa: ARG002 - nobody can follow it
         """Say that a run tells others how far it is."""
-        self._script.remark("catalog/tell_progress", "From now on, say in the catalog every half second how far it is.")
+        self._script.remark("catalog/progress", "From now on, say in the catalog every half second how far it is.")
         return None

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlanon.encoding.source_copy import SNAPSHOT
-from sqlanon.engines.base import Engine, RelationType
+from sqlanon.engines.base import Engine, MadeRelation
 from sqlanon.engines.columns import Column
+from sqlanon.engines.dry_session import UnsentStatement
 from sqlanon.engines.read_options import FileReading, ReadOptions
-from sqlanon.runs.dry_run.answers import VALUES, FakeAnswers, stacked
+from sqlanon.engines.statements import Boundary
+from sqlanon.runs.dry_run.answers import VALUES, FakeAnswers
 from sqlanon.runs.dry_run.columns import columns_of
 from sqlanon.runs.dry_run.files import RecordingFiles
+from sqlanon.runs.dry_run.heads import Rows, head_of
 from sqlanon.runs.dry_run.relations import Relations
-from sqlanon.sql import Identifier, Relation, Renderer, Statement, Text
+from sqlanon.sql import Relation, Renderer, Statement
 
 _T = TypeVar("_T")
-_SENT = ("measure_source", "encoding/measure_fractions")  # what is really asked of the data
-_QUESTIONS = (
-    "engines/",
-    "catalog/show_",
-    "catalog/list_",
-    "work/publish/describe_",
-    "work/publish/find_",
-    "work/publish/list_",
-)
-_OF_CATALOG = ("catalog/keep_table",)  # what is written in the catalog with the release
-_REMARKS = {
-    "methods/generalization/lattice/create_base": "-- One of two forms: where many sampled rows are alike, the run counts"
-    " distinct tuples\n"
-    "-- before (SELECT the same codes, count(*) ... GROUP BY each of them), and reads these here.\n",
-    "measures/estimate_classes": "-- Only where some sampled rows are alike, or the statement before finds a large"
-    " class.\n",
-}
-"""Notes for readers about statements that a run may send in another form."""
+_WIDTH = 120
+_LOCKS = ("catalog/lock", "catalog/unlock")  # of this process, which stand for statements
+
+
+def _asked(name: str) -> Any:
+    """A method that asks the database."""
+    return lambda engine, *arguments: getattr(engine.inner, name)(*arguments)
+
+
+def _written(name: str) -> Any:
+    """A method that sends the statements of the database's own, which are written down."""
+    return lambda engine, *arguments, **named: getattr(type(engine.inner), name)(engine, *arguments, **named)
 
 
 class RecordingEngine(Engine):
@@ -59,7 +57,7 @@ class RecordingEngine(Engine):
         self._is_open, self._made_before = False, self._relations.made
         self.files = RecordingFiles(self._script)
         for statement in inner.opening():
-            self._note(statement)
+            self._note(UnsentStatement(statement, statement))
 
     # --- statements
 
@@ -67,39 +65,37 @@ class RecordingEngine(Engine):
     def render(self) -> Renderer:
         return self.inner.render
 
-    def _note(self, statement: Statement, place: str = "") -> None:
-        where = self._where + (f"-- {place}\n" if place else "")
-        self._script.note(statement.name, where + _REMARKS.get(statement.name, "") + statement.record)
+    def _note(self, unsent: UnsentStatement) -> None:
+        where = self._where + (f"-- {unsent.place}\n" if unsent.place else "")
+        remark = head_of(self.render, unsent.sent.name).remark
+        lines = [f"-- {line}\n" for line in textwrap.wrap(remark or "", _WIDTH - 3)]
+        self._script.note(unsent.sent.name, where + "".join(lines) + unsent.sent.record)
 
     def _remark(self, name: str, text: str) -> None:
         self._script.remark(name, self._where.removeprefix("-- ") + text)
 
     def _execute(self, statement: Statement) -> int:
         unsent = self._dry.written(statement)
-        statement = unsent.statement
-        self._relations.record_changes(statement)
-        if statement.name in _OF_CATALOG:
-            self._remark(statement.name, "In the catalog:\n" + statement.record)
+        self._relations.record_changes(unsent.statement, statement.values)
+        if any(table in unsent.statement.text for table in self.answers.of_catalog):
+            self._remark(statement.name, "In the catalog:\n" + unsent.statement.record)
         else:
-            self._note(unsent.sent, unsent.place)
-        if statement.name == "methods/generalization/lattice/roll_up_each":
-            self.answers.stacked = stacked(statement)
+            self._note(unsent)
         return VALUES
 
-    def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
-        if statement.name == "catalog/show_database" and self._stands_for is not None:
-            return [(self._stands_for.stem, str(self._stands_for), False)]
+    def _fetch(self, statement: Statement) -> Rows:
         unsent = self._dry.written(statement)
-        if (known := self._relations.answer(unsent.statement)) is not None:
+        known = self._dry.describe(unsent.statement, self._relations.made, self.columns)
+        if known is not None:
             return known
-        is_question = _is_question(statement.name)
-        if not is_question:
-            self._note(unsent.sent, unsent.place)
-        if is_question or self._script.is_planning or statement.name.startswith(_SENT):
+        head = head_of(self.render, statement.name)
+        if not head.asks:
+            self._note(unsent)
+        if head.asks or head.of_source or self._script.is_planning:
             return self.inner.fetch(self._of_source(statement, unsent.statement.text))
-        if statement.name == "work/publish/list_transactions":  # those that go on now are not waited for
-            return []
-        return self.answers.answer(unsent.statement)
+        if statement.name in _LOCKS:
+            return [(True,)]
+        return self.answers.answer(statement, unsent.statement.text, self.render, self._relations)
 
     def _of_source(self, statement: Statement, written: str) -> Statement:
         """Ask the source what a run would ask a copy of it."""
@@ -110,9 +106,12 @@ class RecordingEngine(Engine):
         return statement if text == written else Statement(statement.name, text)
 
     def run_there(self, template: str, **values: Any) -> None:
-        unsent = self._dry.written_there(self.inner.traits.renderer()(template, **values))
-        self._relations.record_changes(unsent.statement)
-        self._note(unsent.sent, unsent.place)
+        statement = self.inner.traits.renderer()(template, **values)
+        self._written_there(self._dry.written_there(statement), statement.values)
+
+    def _written_there(self, unsent: UnsentStatement, values: Mapping[str, Any]) -> None:
+        self._relations.record_changes(unsent.statement, values)
+        self._note(unsent)
 
     def query_there(self, template: str, **values: Any) -> list[tuple[Any, ...]]:
         unsent = self._dry.written_there(self.inner.traits.renderer()(template, **values))
@@ -120,8 +119,7 @@ class RecordingEngine(Engine):
         return self.inner.query_there(template, **values) if known is None else known
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:  # noqa: ARG002
-        names = tuple(Identifier(column) for column in columns)
-        statement = self._dry.written(self.render("engines/insert_rows", table=table, columns=names)).sent
+        statement = self.insertion(table, columns)
         self._remark(statement.name, "With rows of the program:\n" + " ".join(statement.record.split()))
 
     def copy_to(self, path: Path, statement: Statement) -> None:
@@ -138,95 +136,52 @@ class RecordingEngine(Engine):
         return self._is_open
 
     def begin(self) -> None:
-        if self._script.is_planning:
-            self.inner.begin()
-        self._is_open, self._made_before = True, dict(self._relations.made)
-        self._note_bound("engines/begin")
+        self._made_before = dict(self._relations.made)
+        self._note_boundary("begin")
 
     def commit(self) -> None:
-        if self._script.is_planning:
-            self.inner.commit()
-        self._is_open = False
-        self._note_bound("engines/commit")
+        self._note_boundary("commit")
 
     def rollback(self) -> None:
-        if self._script.is_planning:
-            self.inner.rollback()
-        self._is_open = False
         if self.traits.has_snapshots:
             self._relations.made = self._made_before
-        self._note_bound("engines/rollback")
+        self._note_boundary("rollback")
 
-    def _note_bound(self, template: str) -> None:
-        """Write down the beginning or the end of a transaction, where there are any."""
+    def _note_boundary(self, boundary: Boundary) -> None:
+        """Write down the beginning or the end of a transaction, where there are any; planning has one in fact."""
+        if self._script.is_planning:
+            getattr(self.inner, boundary)()
+        self._is_open = boundary == "begin"
         if self.traits.has_snapshots:
-            self._note(self.render(template))
+            statement = self.boundary(boundary)
+            self._note(UnsentStatement(statement, statement))
 
     def hold(self, relation: Relation) -> None:
         if self._script.is_planning:
             self.inner.hold(relation)
         type(self.inner).hold(self, relation)  # the same statements, written down
 
-    def analyze(self, *tables: Relation, columns: Sequence[Identifier] = ()) -> None:
-        type(self.inner).analyze(self, *tables, columns=columns)
-
-    @contextlib.contextmanager
-    def grouping_by_hash(self) -> Iterator[None]:
-        with type(self.inner).grouping_by_hash(self):
-            yield
+    analyze = _written("analyze")
+    grouping_by_hash = _written("grouping_by_hash")
 
     def lock_statement(self, name: str, key: int) -> Statement | None:
-        return _named("catalog/take_lock", f"lock {name}", self.inner.lock_statement(name, key))
+        return _named(f"lock {name}", self.inner.lock_statement(name, key), _LOCKS[0])
 
     def unlock_statement(self, name: str, key: int) -> Statement | None:
-        return _named("catalog/give_lock_back", f"unlock {name}", self.inner.unlock_statement(name, key))
+        return _named(f"unlock {name}", self.inner.unlock_statement(name, key), _LOCKS[1])
 
     # --- what is there
 
-    def resolve(self, relation: Relation) -> Relation | None:
-        return self._relations.resolve(relation)
-
-    def columns(self, relation: Relation) -> list[Column]:
-        if self._script.is_planning or relation in (self.answers.plan.source, self.answers.plan.population):
-            return self.inner.columns(relation)
-        return columns_of(relation, self.answers.plan, self.traits)
-
-    def file_version(self, path: str | None) -> tuple[int, ...] | None:
-        return self.inner.file_version(path)
-
-    def read_file(self, relation: Relation, path: str, options: ReadOptions | None = None) -> FileReading:
-        if self._script.is_planning:
-            return self.inner.read_file(relation, path, options)
-        options_of_view = [(Text("path"), Text(path))]  # of a release, which is not written
-        self.run_there("engines/view_files", view=relation, format=Identifier("parquet"), options=options_of_view)
-        return FileReading(relation, "parquet")
-
-    def home(self) -> Relation:
-        return self.inner.home()
-
-    def relations(self) -> list[Relation]:
-        return self.inner.relations()
-
-    def relation_type(self, relation: Relation) -> RelationType:
-        return self.inner.relation_type(relation)
-
-    def unique_columns(self, relation: Relation) -> frozenset[str]:
-        return self.inner.unique_columns(relation)
-
-    def unreadable_columns(self, relation: Relation) -> frozenset[str]:
-        return self.inner.unreadable_columns(relation)
-
-    def code_of_others(self, relation: Relation) -> list[str]:
-        return self.inner.code_of_others(relation)
-
-    def owner_of(self, relation: Relation) -> str | None:
-        return self.inner.owner_of(relation)
-
-    def reads(self, relation: Relation, table: Relation) -> bool:
-        return self.inner.reads(relation, table)
-
-    def identity(self) -> str | None:
-        return super().identity() if self._stands_for is not None else self.inner.identity()
+    home = _asked("home")
+    relations = _asked("relations")
+    relation_type = _asked("relation_type")
+    unique_columns = _asked("unique_columns")
+    unreadable_columns = _asked("unreadable_columns")
+    code_of_others = _asked("code_of_others")
+    owner_of = _asked("owner_of")
+    reads = _asked("reads")
+    file_version = _asked("file_version")
+    tasks_for = _asked("tasks_for")
 
     @property
     def memory_name(self) -> str:
@@ -236,40 +191,36 @@ class RecordingEngine(Engine):
     def version(self) -> str:
         return self.inner.version
 
+    def resolve(self, relation: Relation) -> Relation | None:
+        return self._relations.resolve(relation)
+
+    def list_made(self, prefix: Relation) -> list[MadeRelation]:
+        return self._relations.named(prefix)
+
+    def columns(self, relation: Relation) -> list[Column]:
+        if self._script.is_planning or relation in (self.answers.plan.source, self.answers.plan.population):
+            return self.inner.columns(relation)
+        made_by = self._relations.made_by.get(relation) or Statement("", "")
+        row = functools.partial(self.answers.row, made_by, self.render)
+        return columns_of(made_by.text, row, self.answers.plan, self.traits)
+
+    def read_file(self, relation: Relation, path: str, options: ReadOptions | None = None) -> FileReading:
+        if self._script.is_planning:
+            return self.inner.read_file(relation, path, options)
+        self._written_there(self._dry.view_files(relation, path), {})  # of a release, which is not written
+        return FileReading(relation, "parquet")
+
+    def identity(self) -> str | None:
+        return str(self._stands_for) if self._stands_for is not None else self.inner.identity()
+
     def prepare_work(self, schema: str) -> tuple[Path, ...]:
         for unsent in self._dry.prepare_work(schema):
-            self._note(unsent.sent, unsent.place)
+            self._note(unsent)
         return self._dry.work_directories
 
     # --- work that is carried out with the rows
 
-    def carry_out_with_rows(
-        self, tables: Sequence[Relation], rows: Sequence[Relation], work: Callable[[Engine], _T]
-    ) -> _T:
-        del tables, rows
-        return self._carry_out(work)
-
-    def measure_with_rows(
-        self,
-        tables: Sequence[Relation],
-        rows: Sequence[Relation],
-        columns: Sequence[Identifier],
-        count: int,
-        measure: Callable[[Engine], _T],
-    ) -> _T:
-        del tables, rows, columns
-        return measure(self) if self.tasks_for(count) else self._carry_out(measure)
-
-    def tasks_for(self, rows: int) -> int:
-        return self.inner.tasks_for(rows)
-
-    def carry_out_in_parts(
-        self, tables: Sequence[Relation], rows: Relation, works: Sequence[Callable[[Engine], _T]]
-    ) -> list[_T]:
-        del tables, rows
-        return [self._carry_out(work) for work in works]
-
-    def _carry_out(self, work: Callable[[Engine], _T]) -> _T:
+    def _work_with_rows(self, work: Callable[[Engine], _T]) -> _T:
         """Carry work out dry, in a session such as it would get in a run."""
         session = self._dry.session_there()
         if session is None:
@@ -300,12 +251,9 @@ class RecordingEngine(Engine):
         """The inner engine is its owner's."""
 
 
-def _is_question(name: str) -> bool:
-    """Tell whether a statement asks about names, types and privileges alone."""
-    return name.startswith(_QUESTIONS) and name != "work/publish/list_transactions"
-
-
-def _named(template: str, what: str, statement: Statement | None) -> Statement:
+def _named(what: str, statement: Statement | None, in_process: str) -> Statement:
     """A statement about a lock under a comment that names it, or the comment alone of a lock of the process."""
     comment = " ".join(f"-- In this {'process' if statement is None else 'session'}, {what}.".split())
-    return Statement(template, comment if statement is None else f"{comment}\n{statement.text}")
+    if statement is None:
+        return Statement(in_process, comment)
+    return dataclasses.replace(statement, text=f"{comment}\n{statement.text}")

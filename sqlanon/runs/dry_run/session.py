@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from sqlanon.catalog.tables import Tables
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.engines.embedded import MEMORY_URL, database_file
+from sqlanon.engines.embedded import database_file, open_in_place_of
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError
 from sqlanon.policy import Policy
 from sqlanon.runs.dry_run.answers import FakeAnswers
 from sqlanon.runs.dry_run.catalog import RecordingCatalog
 from sqlanon.runs.dry_run.engine import RecordingEngine
-from sqlanon.sql import Relation
 from sqlanon.work.session import (
     Session,
     catalog_at,
@@ -47,6 +47,7 @@ def open_dry_session(policy: Policy, options: EngineOptions, answers: FakeAnswer
         if place.is_named and there.current() is None:
             require_first(there, policy)
         with RecordingCatalog(engine, store, answers.script, there) as catalog:
+            answers.of_catalog = tuple(str(there.location.relation(name)) for name in Tables.names())
             catalog.upgrade()
             yield Session(engine, target, catalog, own_catalog=has_own_catalog(policy))
 
@@ -61,7 +62,5 @@ def _open_recording(
         file = database_file(url)
         if not create or file is None or file.exists():
             raise
-    inner = stack.enter_context(connect(MEMORY_URL, options))
-    inner.run("engines/attach_memory", name=Relation(file.stem))
-    inner.run("catalog/use_schema", schema=Relation(file.stem))
+    inner = stack.enter_context(open_in_place_of(file, options))
     return RecordingEngine(inner, answers, where, file.absolute())

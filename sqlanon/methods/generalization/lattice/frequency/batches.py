@@ -168,7 +168,7 @@ def checks_of_each(sets: FrequencySets, stacked: dict[str, Any]) -> dict[str, An
         sets.task.sensitive,
         population=population,
         keys=[Identifier("node"), *(word["column"] for word in stacked["words"])],
-        several=True,
+        several=[place for place, *_ in stacked["generalizations"]],
     )
 
 
