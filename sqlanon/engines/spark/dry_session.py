@@ -50,9 +50,12 @@ class SparkDrySession(DrySession):
             dropped = Statement(statement.name, self._renderer.text_at(Place.SPARK, statement))
             for name in named_in(dropped.text):
                 self._tables.forget(name)
-            return UnsentStatement(dropped, dropped, _DROPPED)
+            return UnsentStatement(dropped.name, dropped.text, dropped, _DROPPED)
         place = self._tables.place_of(statement.name, text)
-        finished = self._renderer.finished(statement, place)
+        if self._renderer.lacks(statement, place):  # a question that a dry run answers by itself
+            finished = Statement(statement.name, text)
+        else:
+            finished = self._renderer.finished(statement, place)
         made = written_by(text)
         comes_home = (
             made is not None and creates(text) and place is Place.SPARK and statement.name.startswith(COMES_HOME)
@@ -60,7 +63,7 @@ class SparkDrySession(DrySession):
         if made is not None:
             self._tables.note_written(made, Place.HOME if comes_home else place)
         if place is Place.HOME:
-            return UnsentStatement(finished, finished, _AT_HOME)
+            return UnsentStatement(finished.name, finished.text, finished, _AT_HOME)
         return self._sent(finished, _COMES_HOME if comes_home else _BY_SPARK)
 
     def written_there(self, statement: Statement) -> UnsentStatement:
@@ -68,7 +71,7 @@ class SparkDrySession(DrySession):
 
     def _sent(self, statement: Statement, place: str) -> UnsentStatement:
         sent = Statement(statement.name, self._tables.text_for_spark(statement.text))
-        return UnsentStatement(statement, sent, place)
+        return UnsentStatement(statement.name, statement.text, sent, place)
 
     def describe(
         self, statement: Statement, made: Iterable[Relation], columns: Columns

@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 from sqlanon.encoding.source_copy import SNAPSHOT
 from sqlanon.engines.base import Engine, RelationType
 from sqlanon.engines.columns import Column
+from sqlanon.engines.dry_session import UnsentStatement
 from sqlanon.engines.read_options import FileReading, ReadOptions
+from sqlanon.engines.statements import BLOCK
 from sqlanon.runs.dry_run.answers import VALUES, FakeAnswers, stacked
 from sqlanon.runs.dry_run.columns import columns_of
 from sqlanon.runs.dry_run.files import RecordingFiles
@@ -66,14 +68,22 @@ class RecordingEngine(Engine):
     def _remark(self, name: str, text: str) -> None:
         self._script.remark(name, self._where.removeprefix("-- ") + text)
 
+    def execute(self, statement: Statement) -> int:
+        return super().execute(self._dry.written(statement))
+
+    def fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
+        return super().fetch(self._dry.written(statement))
+
+    def fetch_blocks(self, statement: Statement, size: int = BLOCK) -> Iterator[list[tuple[Any, ...]]]:
+        return super().fetch_blocks(self._dry.written(statement), size)
+
     def _execute(self, statement: Statement) -> int:
-        unsent = self._dry.written(statement)
-        statement = unsent.statement
+        assert isinstance(statement, UnsentStatement)
         self._relations.record_changes(statement)
         if statement.name in _OF_CATALOG:
             self._remark(statement.name, "In the catalog:\n" + statement.record)
         else:
-            self._note(unsent.sent, unsent.place)
+            self._note(statement.sent, statement.place)
         if statement.name == "lattice/roll_up_each":
             self.answers.stacked = stacked(statement)
         return VALUES
@@ -81,34 +91,34 @@ class RecordingEngine(Engine):
     def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
         if statement.name == "catalog/show_database" and self._stands_for is not None:
             return [(self._stands_for.stem, str(self._stands_for), False)]
-        unsent = self._dry.written(statement)
-        if (known := self._relations.answer(unsent.statement)) is not None:
+        assert isinstance(statement, UnsentStatement)
+        if (known := self._relations.answer(statement)) is not None:
             return known
         is_question = _is_question(statement.name)
         if not is_question:
-            self._note(unsent.sent, unsent.place)
+            self._note(statement.sent, statement.place)
         if is_question or self._script.is_planning or statement.name.startswith(_SENT):
-            return self.inner.fetch(self._of_source(statement, unsent.statement.text))
+            return self.inner.fetch(self._of_source(statement))
         if statement.name == "publish/list_transactions":  # those that go on now are not waited for
             return []
-        return self.answers.answer(unsent.statement)
+        return self.answers.answer(statement)
 
-    def _of_source(self, statement: Statement, written: str) -> Statement:
+    def _of_source(self, statement: Statement) -> Statement:
         """Ask the source what a run would ask a copy of it."""
         copies = [one for one in self._relations.made if one.name.endswith(f"_{SNAPSHOT}")]
         text = functools.reduce(
-            lambda text, copy: text.replace(str(copy), str(self.answers.plan.source)), copies, written
+            lambda text, copy: text.replace(str(copy), str(self.answers.plan.source)), copies, statement.text
         )
-        return statement if text == written else Statement(statement.name, text)
+        return Statement(statement.name, text)
 
     def run_there(self, template: str, **values: Any) -> None:
         unsent = self._dry.written_there(self.inner.traits.renderer()(template, **values))
-        self._relations.record_changes(unsent.statement)
+        self._relations.record_changes(unsent)
         self._note(unsent.sent, unsent.place)
 
     def query_there(self, template: str, **values: Any) -> list[tuple[Any, ...]]:
         unsent = self._dry.written_there(self.inner.traits.renderer()(template, **values))
-        known = self._dry.describe(unsent.statement, self._relations.made, self.columns)
+        known = self._dry.describe(unsent, self._relations.made, self.columns)
         return self.inner.query_there(template, **values) if known is None else known
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:  # noqa: ARG002
@@ -117,10 +127,10 @@ class RecordingEngine(Engine):
         self._remark(statement.name, "With rows of the program:\n" + " ".join(statement.record.split()))
 
     def copy_to(self, path: Path, statement: Statement) -> None:
-        self._remark(statement.name, f"To {path}:\n{statement.record}")
+        self._remark(statement.name, f"To {path}:\n{self._dry.written(statement).sent.record}")
 
     def copy_from(self, path: Path, statement: Statement) -> None:
-        self._remark(statement.name, f"From {path}:\n{statement.record}")
+        self._remark(statement.name, f"From {path}:\n{self._dry.written(statement).sent.record}")
 
     def write_directory(self, relation: Relation, path: Path) -> None:
         self._remark("files/write_directory", f"Write the rows of {relation} as Parquet files of the directory {path}.")
