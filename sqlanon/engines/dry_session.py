@@ -18,15 +18,13 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class UnsentStatement:
-    """A statement as it would be sent.
+class UnsentStatement(Statement):
+    """A statement as it would be sent, with the names by which the program knows its tables.
 
-    statement: with the names by which the program knows its tables.
     sent: with the names by which its database knows them.
     place: the place where it would be carried out, as a sentence; empty where there is one place only.
     """
 
-    statement: Statement
     sent: Statement
     place: str = ""
 
@@ -36,7 +34,7 @@ class DrySession:
 
     def written(self, statement: Statement) -> UnsentStatement:
         """Write a statement as it would be sent, and note what it would make."""
-        return UnsentStatement(statement, statement)
+        return UnsentStatement(statement.name, statement.text, statement, values=statement.values)
 
     def written_there(self, statement: Statement) -> UnsentStatement:
         """Write a statement that goes to the database of the rows, whatever tables it names (`Engine.run_there`)."""

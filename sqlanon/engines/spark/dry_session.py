@@ -7,6 +7,7 @@ import pickle
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,9 +51,12 @@ class SparkDrySession(DrySession):
             dropped = Statement(statement.name, self._renderer.text_at(Place.SPARK, statement))
             for name in named_in(dropped.text):
                 self._tables.forget(name)
-            return UnsentStatement(dropped, dropped, _DROPPED)
+            return UnsentStatement(dropped.name, dropped.text, dropped, _DROPPED, values=statement.values)
         place = self._tables.place_of(statement.name, text)
-        finished = self._renderer.finished(statement, place)
+        if self._renderer.lacks(statement, place):  # a question that a dry run answers by itself
+            finished = Statement(statement.name, text)
+        else:
+            finished = self._renderer.finished(statement, place)
         made = written_by(text)
         comes_home = (
             made is not None and creates(text) and place is Place.SPARK and statement.name.startswith(COMES_HOME)
@@ -60,15 +64,15 @@ class SparkDrySession(DrySession):
         if made is not None:
             self._tables.note_written(made, Place.HOME if comes_home else place)
         if place is Place.HOME:
-            return UnsentStatement(finished, finished, _AT_HOME)
-        return self._sent(finished, _COMES_HOME if comes_home else _BY_SPARK)
+            return UnsentStatement(finished.name, finished.text, finished, _AT_HOME, values=statement.values)
+        return self._sent(replace(finished, values=statement.values), _COMES_HOME if comes_home else _BY_SPARK)
 
     def written_there(self, statement: Statement) -> UnsentStatement:
         return self._sent(statement, _BY_SPARK)
 
     def _sent(self, statement: Statement, place: str) -> UnsentStatement:
         sent = Statement(statement.name, self._tables.text_for_spark(statement.text))
-        return UnsentStatement(statement, sent, place)
+        return UnsentStatement(statement.name, statement.text, sent, place, values=statement.values)
 
     def describe(
         self, statement: Statement, made: Iterable[Relation], columns: Columns

@@ -57,13 +57,16 @@ class PlacesRenderer(Renderer):
         """Write a statement as it stands: neither aligned nor in the words of the place's dialect."""
         return self.of(place).written(statement)
 
+    def lacks(self, statement: Statement, place: Place) -> bool:
+        """Tell whether a place lacks the template of a statement."""
+        return isinstance(statement, UnplacedStatement) and not self.of(place).has_template(statement.template)
+
     def names_in(self, statement: Statement) -> str:
         """Write a statement for its tables' names, which are the same in every place that has its template."""
-        at_home = not isinstance(statement, UnplacedStatement) or self.of(Place.HOME).has_template(statement.template)
-        return self.text_at(Place.HOME if at_home else Place.SPARK, statement)
+        return self.text_at(Place.SPARK if self.lacks(statement, Place.HOME) else Place.HOME, statement)
 
     def finished(self, statement: Statement, place: Place) -> Statement:
         """Write a statement for its place; raises EngineError where the place lacks its template or a macro."""
-        if isinstance(statement, UnplacedStatement) and not self.of(place).has_template(statement.template):
+        if self.lacks(statement, place):
             raise EngineError(f"{statement.name}: {place.name.title()} lacks this statement.")
         return Statement(statement.name, self.of(place).laid_out(self.text_at(place, statement)))

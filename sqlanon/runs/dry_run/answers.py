@@ -43,9 +43,9 @@ class FakeAnswers:
     values = VALUES
     _turns: Counter[str] = field(default_factory=Counter)
 
-    def answer(self, statement: Statement, text: str, render: Renderer, relations: Relations) -> Rows:
-        """Make up the rows of a query; `text`: as its database gets it."""
-        head, columns = head_of(render, statement.name), columns_of_query(text)
+    def answer(self, statement: Statement, render: Renderer, relations: Relations) -> Rows:
+        """Make up the rows of a query."""
+        head, columns = head_of(render, statement.name), columns_of_query(statement.text)
         head.require_columns(statement.name, columns)
         turn = self._turns[statement.name]
         self._turns[statement.name] += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from sqlanon.engines.base import Engine, MadeRelation
 from sqlanon.engines.columns import Column
 from sqlanon.engines.dry_session import UnsentStatement
 from sqlanon.engines.read_options import FileReading, ReadOptions
-from sqlanon.engines.statements import Boundary
+from sqlanon.engines.statements import BLOCK, Boundary
 from sqlanon.runs.dry_run.answers import VALUES, FakeAnswers
 from sqlanon.runs.dry_run.columns import columns_of
 from sqlanon.runs.dry_run.files import RecordingFiles
@@ -57,7 +57,7 @@ class RecordingEngine(Engine):
         self._is_open, self._made_before = False, self._relations.made
         self.files = RecordingFiles(self._script)
         for statement in inner.opening():
-            self._note(UnsentStatement(statement, statement))
+            self._note(UnsentStatement(statement.name, statement.text, statement))
 
     # --- statements
 
@@ -74,48 +74,56 @@ class RecordingEngine(Engine):
     def _remark(self, name: str, text: str) -> None:
         self._script.remark(name, self._where.removeprefix("-- ") + text)
 
+    def execute(self, statement: Statement) -> int:
+        return super().execute(self._dry.written(statement))
+
+    def fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
+        return super().fetch(self._dry.written(statement))
+
+    def fetch_blocks(self, statement: Statement, size: int = BLOCK) -> Iterator[list[tuple[Any, ...]]]:
+        return super().fetch_blocks(self._dry.written(statement), size)
+
     def _execute(self, statement: Statement) -> int:
-        unsent = self._dry.written(statement)
-        self._relations.record_changes(unsent.statement, statement.values)
-        if any(table in unsent.statement.text for table in self.answers.of_catalog):
-            self._remark(statement.name, "In the catalog:\n" + unsent.statement.record)
+        assert isinstance(statement, UnsentStatement)
+        self._relations.record_changes(statement)
+        if any(table in statement.text for table in self.answers.of_catalog):
+            self._remark(statement.name, "In the catalog:\n" + statement.record)
         else:
-            self._note(unsent)
+            self._note(statement)
         return VALUES
 
     def _fetch(self, statement: Statement) -> Rows:
-        unsent = self._dry.written(statement)
-        known = self._dry.describe(unsent.statement, self._relations.made, self.columns)
+        assert isinstance(statement, UnsentStatement)
+        known = self._dry.describe(statement, self._relations.made, self.columns)
         if known is not None:
             return known
         head = head_of(self.render, statement.name)
         if not head.asks:
-            self._note(unsent)
+            self._note(statement)
         if head.asks or head.of_source or self._script.is_planning:
-            return self.inner.fetch(self._of_source(statement, unsent.statement.text))
+            return self.inner.fetch(self._of_source(statement))
         if statement.name in _LOCKS:
             return [(True,)]
-        return self.answers.answer(statement, unsent.statement.text, self.render, self._relations)
+        return self.answers.answer(statement, self.render, self._relations)
 
-    def _of_source(self, statement: Statement, written: str) -> Statement:
+    def _of_source(self, statement: Statement) -> Statement:
         """Ask the source what a run would ask a copy of it."""
         copies = [one for one in self._relations.made if one.name.endswith(f"_{SNAPSHOT}")]
         text = functools.reduce(
-            lambda text, copy: text.replace(str(copy), str(self.answers.plan.source)), copies, written
+            lambda text, copy: text.replace(str(copy), str(self.answers.plan.source)), copies, statement.text
         )
-        return statement if text == written else Statement(statement.name, text)
+        return Statement(statement.name, text)
 
     def run_there(self, template: str, **values: Any) -> None:
-        statement = self.inner.traits.renderer()(template, **values)
-        self._written_there(self._dry.written_there(statement), statement.values)
+        self._written_there(self._dry.written_there(self.inner.traits.renderer()(template, **values)))
 
-    def _written_there(self, unsent: UnsentStatement, values: Mapping[str, Any]) -> None:
-        self._relations.record_changes(unsent.statement, values)
+    def _written_there(self, unsent: UnsentStatement) -> None:
+        self._relations.record_changes(unsent)
         self._note(unsent)
 
     def query_there(self, template: str, **values: Any) -> list[tuple[Any, ...]]:
         unsent = self._dry.written_there(self.inner.traits.renderer()(template, **values))
-        known = self._dry.describe(unsent.statement, self._relations.made, self.columns)
+        known = self._dry.describe(unsent, self._relations.made, self.columns)
         return self.inner.query_there(template, **values) if known is None else known
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:  # noqa: ARG002
@@ -123,10 +131,10 @@ class RecordingEngine(Engine):
         self._remark(statement.name, "With rows of the program:\n" + " ".join(statement.record.split()))
 
     def copy_to(self, path: Path, statement: Statement) -> None:
-        self._remark(statement.name, f"To {path}:\n{statement.record}")
+        self._remark(statement.name, f"To {path}:\n{self._dry.written(statement).sent.record}")
 
     def copy_from(self, path: Path, statement: Statement) -> None:
-        self._remark(statement.name, f"From {path}:\n{statement.record}")
+        self._remark(statement.name, f"From {path}:\n{self._dry.written(statement).sent.record}")
 
     def write_directory(self, relation: Relation, path: Path) -> None:
         self._remark("files/write_directory", f"Write the rows of {relation} as Parquet files of the directory {path}.")
@@ -154,7 +162,7 @@ class RecordingEngine(Engine):
         self._is_open = boundary == "begin"
         if self.traits.has_snapshots:
             statement = self.boundary(boundary)
-            self._note(UnsentStatement(statement, statement))
+            self._note(UnsentStatement(statement.name, statement.text, statement))
 
     def hold(self, relation: Relation) -> None:
         if self._script.is_planning:
@@ -207,7 +215,7 @@ class RecordingEngine(Engine):
     def read_file(self, relation: Relation, path: str, options: ReadOptions | None = None) -> FileReading:
         if self._script.is_planning:
             return self.inner.read_file(relation, path, options)
-        self._written_there(self._dry.view_files(relation, path), {})  # of a release, which is not written
+        self._written_there(self._dry.view_files(relation, path))  # of a release, which is not written
         return FileReading(relation, "parquet")
 
     def identity(self) -> str | None:

@@ -28,12 +28,12 @@ class Relations:
         self.made: dict[Relation, bool] = {}
         self.made_by: dict[Relation, Statement] = {}
 
-    def record_changes(self, statement: Statement, values: Mapping[str, Any]) -> None:
-        """Learn what a statement would make, rename and drop; values: those that it was rendered with."""
+    def record_changes(self, statement: Statement) -> None:
+        """Learn what a statement would make, rename and drop."""
         if (created := _CREATED.search(statement.text)) is not None:
             relation = Relation.parse(created[2])
             self.made[relation] = created[1] == "VIEW"
-            self.made_by[relation] = Statement(statement.name, statement.text, values=values)
+            self.made_by[relation] = Statement(statement.name, statement.text, values=statement.values)
         if (renamed := _RENAMED.search(statement.text)) is not None:
             table, name = Relation.parse(renamed[1]), Relation.parse(renamed[2])
             self.made[table.sibling(name.name)] = self.made.pop(table, False)
