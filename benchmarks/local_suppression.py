@@ -27,7 +27,7 @@ from adult import DATA
 from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy.loading import build_policy
-from sqlanon.results.facts import CellFacts
+from sqlanon.results.search_facts import CellFacts
 from sqlanon.sql import Statement
 from sqlanon.work.journal import Silent
 from tests.run_support import run

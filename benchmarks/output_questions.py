@@ -18,9 +18,9 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.engines import connect
-from sqlanon.inquiries.questions.auditing import AskedTable, audit
 from sqlanon.inquiries.questions.axes import spans_of
 from sqlanon.inquiries.questions.question import Condition, parse_question
+from sqlanon.inquiries.questions.question_audit import AskedTable, audit
 from sqlanon.inquiries.questions.row_space import SumVerdict
 from sqlanon.sql import Identifier, Relation, Statement
 

@@ -21,7 +21,7 @@ from sqlanon.errors import PolicyError as PolicyError
 from sqlanon.errors import ProtectionError as ProtectionError
 from sqlanon.errors import SqlanonError as SqlanonError
 from sqlanon.errors import VerificationError as VerificationError
-from sqlanon.inquiries.profile.facts import Profile as Profile
+from sqlanon.inquiries.profile.column_facts import Profile as Profile
 from sqlanon.measures.workload.utility import Utility as Utility
 from sqlanon.measures.workload.utility import release_utility as release_utility
 from sqlanon.methods.differential_privacy.check import PrivateCheck as PrivateCheck
@@ -65,13 +65,13 @@ from sqlanon.policy import Policy as Policy
 from sqlanon.policy.loading import build_policy as build_policy
 from sqlanon.policy.loading import load_policy as load_policy
 from sqlanon.policy.loading import parse_policy as parse_policy
-from sqlanon.report.audit.auditing import Audit as Audit
-from sqlanon.report.audit.audits import audit_release as audit_release
-from sqlanon.report.audit.recorded_audit import RecordedAudit as RecordedAudit
 from sqlanon.report.difference import Difference as Difference
 from sqlanon.report.queries import diff_runs as diff_runs
 from sqlanon.report.queries import run_record as run_record
 from sqlanon.report.queries import run_report as run_report
+from sqlanon.report.release_audit.auditing import Audit as Audit
+from sqlanon.report.release_audit.audits import audit_release as audit_release
+from sqlanon.report.release_audit.recorded_audit import RecordedAudit as RecordedAudit
 from sqlanon.report.risk_page import render_risk as render_risk
 from sqlanon.report.run_record.check import RecordCheck as RecordCheck
 from sqlanon.report.run_record.check import check_record as check_record

@@ -12,7 +12,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.encoding import coded_table
 from sqlanon.engines import connect
 from sqlanon.policy import Policy
-from sqlanon.report.audit.auditing import Audit, audit_classes
+from sqlanon.report.release_audit.auditing import Audit, audit_classes
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
 from tests.random_cases import everything, turn

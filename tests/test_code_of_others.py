@@ -30,7 +30,7 @@ from sqlanon.plan.opening import open_table
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_policy
-from sqlanon.report.audit.auditing import audit_classes
+from sqlanon.report.release_audit.auditing import audit_classes
 from sqlanon.sql import Relation, Statement, Text
 from sqlanon.verification.release import verify_release
 from tests.jobs_support import carry_out, frozen, runs

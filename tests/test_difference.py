@@ -10,7 +10,7 @@ import pytest
 
 from sqlanon import build_policy, diff_runs
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.policy.facts import flattened
+from sqlanon.policy.shown_policy import flattened
 from sqlanon.report.difference import RecodingDifference
 from sqlanon.runs.tradeoffs.sweeping import with_k
 from tests.cli.support import call, only_object

@@ -18,7 +18,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.models import PrivacyModel
 from sqlanon.models.closeness import GivenTCloseness
 from sqlanon.models.costs import read_costs
-from sqlanon.models.settling import settle
+from sqlanon.models.solver import settle
 from sqlanon.models.transport import TransportProblem, least_costs
 from sqlanon.policy import Policy
 from sqlanon.sql import Relation, Statement

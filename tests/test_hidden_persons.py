@@ -17,7 +17,7 @@ from sqlanon.encoding import coded_table
 from sqlanon.encoding.distinct_tuples import count_tuples
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.models import models_of
-from sqlanon.report.audit.auditing import audit_classes
+from sqlanon.report.release_audit.auditing import audit_classes
 from sqlanon.runs import searching
 from sqlanon.sql import renderer
 from sqlanon.staging import rows as staged_rows

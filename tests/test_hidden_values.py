@@ -11,8 +11,8 @@ import pytest
 from sqlanon import policy
 from sqlanon.errors import ProtectionError
 from sqlanon.models import OWN, AlphaK
-from sqlanon.policy.facts import flattened_both, without_values
 from sqlanon.policy.privacy import k_asked, models_with_k, parameters_of_model
+from sqlanon.policy.shown_policy import flattened_both, without_values
 from tests.cli.support import call, make_patients, write_policy
 from tests.run_support import Database, anonymize
 

@@ -29,7 +29,7 @@ from sqlanon.models import (
     from_spec,
 )
 from sqlanon.models.closeness import DISTANCES
-from sqlanon.models.numbers import ratio_of_counts, threshold_of_ratios
+from sqlanon.models.thresholds import ratio_of_counts, threshold_of_ratios
 
 
 @given(ratio=st.fractions(0, 9, max_denominator=99), value=st.floats(1e-30, 1e30), rows=st.integers(1, 99))

@@ -24,7 +24,7 @@ from sqlanon.measures.coded_figures import CodedMeasurement
 from sqlanon.measures.witness_columns import ColumnCount, witness_columns
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy.loading import build_policy
-from sqlanon.report.audit.holding import Held, Known, hold_against_source
+from sqlanon.report.release_audit.holding import Held, Known, hold_against_source
 from sqlanon.sql import Identifier, Relation, Statement, macro, renderer
 from sqlanon.work.workspace import TemporaryWorkspace
 from tests.carried_searches import PEOPLE, SEARCHES, DividingEngine, facts_of, request_of, tables_of
@@ -223,7 +223,7 @@ def plan_of_placing(url: str, rounds: int) -> str:
         "ordered": True,
     }
     statement = renderer("postgres")(
-        "report/audit/place_tuples",
+        "report/release_audit/place_tuples",
         placed=Relation("placed"),
         tuples=Relation("tuples"),
         boxes=Relation("boxes"),

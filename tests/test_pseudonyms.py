@@ -21,7 +21,7 @@ from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.policy.loading import build_policy, parse_stored
 from sqlanon.policy.writer import policy_text
 from sqlanon.releases.rules.export_sql import sayable_rules
-from sqlanon.report.audit.auditing import audit_classes
+from sqlanon.report.release_audit.auditing import audit_classes
 from sqlanon.runs.dry_run import run_dry
 from sqlanon.sql import Relation, Text, renderer
 from sqlanon.values.digest import table_digest

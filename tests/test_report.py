@@ -16,7 +16,7 @@ from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy import Policy
 from sqlanon.report.drawing.tree import DrawnNode
 from sqlanon.report.material import Material, collect
-from sqlanon.report.numbers import percent, share_above
+from sqlanon.report.number_text import percent, share_above
 from sqlanon.report.page import render
 from sqlanon.results.measures import SizeBucket
 from sqlanon.results.records import read_record

@@ -17,7 +17,7 @@ from sqlanon.errors import ConflictError, PolicyError, VerificationError
 from sqlanon.plan.plan import resolve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import load_policy
-from sqlanon.report.audit.auditing import audit_classes
+from sqlanon.report.release_audit.auditing import audit_classes
 from sqlanon.results.run_result import Resumed, RunResult
 from sqlanon.runs.checkpoints import basis_of, looked_at
 from sqlanon.runs.fingerprint import digest_rows

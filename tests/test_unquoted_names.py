@@ -12,7 +12,7 @@ import yaml
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.policy.grants import grant_script
-from sqlanon.report.audit.auditing import audit_classes
+from sqlanon.report.release_audit.auditing import audit_classes
 from sqlanon.support.roles import Roles
 from tests.cli.support import call
 from tests.run_support import Database, anonymize, duckdb_url, open_database

@@ -16,7 +16,7 @@ from sqlanon.catalog import Catalog, LedgerEntry, ReleaseKind, ReleaseRecord, Ru
 from sqlanon.catalog.live import FileChannel
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.engines.private import private_directory
+from sqlanon.engines.private_files import private_directory
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 from sqlanon.support import process

@@ -16,9 +16,9 @@ from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, SqlanonError
 from sqlanon.inquiries.profile.acceptance import find_refusals
+from sqlanon.inquiries.profile.column_facts import Profile
 from sqlanon.inquiries.profile.costs import DraftCosts
 from sqlanon.inquiries.profile.draft import Draft, propose_policy, shown_by_file
-from sqlanon.inquiries.profile.facts import Profile
 from sqlanon.inquiries.profile.profiling import profile
 from sqlanon.inquiries.profile.tryout import try_draft
 from sqlanon.measures.masking.compared import compare

@@ -12,7 +12,7 @@ import typer
 from sqlanon.cli.call import INTERRUPTED
 from sqlanon.cli.commands import program
 from sqlanon.cli.streams import open_streams
-from sqlanon.engines.private import umask_guard
+from sqlanon.engines.private_files import umask_guard
 from sqlanon.engines.urls import scrubbed
 from sqlanon.support.documents import is_text
 

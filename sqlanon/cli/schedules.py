@@ -14,7 +14,7 @@ from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
 from sqlanon.cli.deferred import cron, dialects, loading, location, pg_cron, schedulers
 from sqlanon.cli.deferred import environment as environments
 from sqlanon.cli.jobs import JobName
-from sqlanon.engines.private import umask_guard
+from sqlanon.engines.private_files import umask_guard
 from sqlanon.errors import PolicyError, SqlanonError
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.plans import listed, release_text, source_text, spec_text
 from sqlanon.policy import Policy
-from sqlanon.results.facts import CellFacts, GatheredFacts, LatticeFacts, SampledTreeFacts
 from sqlanon.results.measures import THRESHOLDS, Check, Disclosure, ModelResult
 from sqlanon.results.run_result import ReleaseResult, RunResult
+from sqlanon.results.search_facts import CellFacts, GatheredFacts, LatticeFacts, SampledTreeFacts
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from sqlanon.errors import ProtectionError
 
 if TYPE_CHECKING:
     from sqlanon.plan.repeating import Repetition
-    from sqlanon.report.audit.auditing import Audit
+    from sqlanon.report.release_audit.auditing import Audit
     from sqlanon.results.measures import Check
 
 _OUTCOMES = {

@@ -39,8 +39,8 @@ from sqlanon.errors import PolicyError, ProtectionError
 if TYPE_CHECKING:
     from sqlanon.models import PrivacyModel
     from sqlanon.plan.repeating import Repetition
-    from sqlanon.report.audit.auditing import Audit
-    from sqlanon.report.audit.recorded_audit import RecordedAudit
+    from sqlanon.report.release_audit.auditing import Audit
+    from sqlanon.report.release_audit.recorded_audit import RecordedAudit
     from sqlanon.verification.verdict import Verification
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from sqlanon.cli.call import Call
-from sqlanon.engines.private import owners_alone
+from sqlanon.engines.private_files import owners_alone
 from sqlanon.errors import AccessError, PolicyError
 
 STDOUT = "-"

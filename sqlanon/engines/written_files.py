@@ -14,7 +14,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from sqlanon.engines.private import private_directory
+from sqlanon.engines.private_files import private_directory
 
 _PRIVATE = 0o600
 _FOR_FILES = 0o666  # of the mode of a directory, what its files have

@@ -33,9 +33,9 @@ from sqlanon.models import PrivacyModel, largest_k
 from sqlanon.plan.trust import refusal as refusal_of_source
 from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, UnmatchedValue, ending, row_filter_of
 from sqlanon.releases.rules.two_step import ByRuleId
-from sqlanon.results.facts import AppliedFacts
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import NULL_CHOICE
+from sqlanon.results.search_facts import AppliedFacts
 from sqlanon.results.upcasters import VERSION
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning, private_warning

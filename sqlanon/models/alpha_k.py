@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
-from sqlanon.models.numbers import (
+from sqlanon.models.thresholds import (
     RUNNING_TOLERANCE,
     integer_type,
     ratio_of_counts,

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from sqlanon.models.numbers import ratio_of_counts, rounded_up
 from sqlanon.models.table_model import Sizes, SmallestClasses, TableModel
+from sqlanon.models.thresholds import ratio_of_counts, rounded_up
 
 
 @dataclass(frozen=True)

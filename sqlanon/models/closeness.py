@@ -25,7 +25,7 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
 from sqlanon.models.costs import Costs, read_costs
-from sqlanon.models.numbers import (
+from sqlanon.models.thresholds import (
     INFORMATION_SCALE,
     RELATIVE_TOLERANCE,
     RUNNING_TOLERANCE,

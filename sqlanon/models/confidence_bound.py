@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from sqlanon.models.alpha_k import AlphaK
-from sqlanon.models.numbers import rounded_up
+from sqlanon.models.thresholds import rounded_up
 from sqlanon.policy import ModelParameters
 
 

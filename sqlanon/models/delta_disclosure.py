@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sqlanon.models.base import Groups, PrivacyModel, Runs, relation
-from sqlanon.models.numbers import RELATIVE_TOLERANCE, RUNNING_TOLERANCE, integer_type, rounded_up
+from sqlanon.models.thresholds import RELATIVE_TOLERANCE, RUNNING_TOLERANCE, integer_type, rounded_up
 from sqlanon.sql import Expression, Renderer, Statement, macro
 
 

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from sqlanon.engines.columns import Column
 from sqlanon.models.base import Groups, PrivacyModel, relation
-from sqlanon.models.numbers import rounded_down, rounded_up, threshold_of_ratios
+from sqlanon.models.thresholds import rounded_down, rounded_up, threshold_of_ratios
 from sqlanon.policy import AttributeSection
 from sqlanon.sql import Expression, Renderer, Statement, macro
 

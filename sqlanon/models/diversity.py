@@ -26,7 +26,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
-from sqlanon.models.numbers import (
+from sqlanon.models.thresholds import (
     INFORMATION_SCALE,
     RELATIVE_TOLERANCE,
     RUNNING_TOLERANCE,

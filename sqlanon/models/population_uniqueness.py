@@ -17,8 +17,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from sqlanon.models.numbers import rounded_up
 from sqlanon.models.table_model import Sizes, SmallestClasses, TableModel
+from sqlanon.models.thresholds import rounded_up
 
 
 @dataclass(frozen=True)

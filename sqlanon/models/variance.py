@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from sqlanon.engines.columns import Column
 from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
-from sqlanon.models.numbers import RELATIVE_TOLERANCE, rounded_down
+from sqlanon.models.thresholds import RELATIVE_TOLERANCE, rounded_down
 from sqlanon.policy import AttributeSection
 from sqlanon.sql import Renderer, Statement
 

@@ -12,7 +12,7 @@ from sqlanon.engines.star import CLASS_NUMBER
 from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.hierarchies.limits import limit_problem, limits_of
 from sqlanon.models import largest_k, models_of
-from sqlanon.plan.clustered import cluster_problems, cluster_warnings
+from sqlanon.plan.cluster_checks import cluster_problems, cluster_warnings
 from sqlanon.plan.persons import person_notes, person_problems, person_warnings
 from sqlanon.plan.population_checks import covering_problems, population_problems
 from sqlanon.plan.pseudonyms import key_problems, pseudonym_problems, pseudonym_warnings

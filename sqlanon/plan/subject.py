@@ -13,7 +13,7 @@ from sqlanon.engines.dialects import Dialect, find_dialect
 from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.engines.files import takes_types
 from sqlanon.models import models_of
-from sqlanon.plan.clustered import Strata, Uncountable, measure_strata, measure_uncountable
+from sqlanon.plan.cluster_checks import Strata, Uncountable, measure_strata, measure_uncountable
 from sqlanon.plan.column_names import names_a_person
 from sqlanon.plan.measuring import Measured, countable, in_part, measure_source, portions
 from sqlanon.plan.population import Population, find_population

@@ -20,9 +20,9 @@ from sqlanon.measures.loss import Loss
 from sqlanon.measures.workload.measures import Measures
 from sqlanon.plan.plan import Plan
 from sqlanon.releases.rules.store_rules import StoredRules
-from sqlanon.results.facts import Facts
 from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check, Distributions
+from sqlanon.results.search_facts import Facts
 from sqlanon.sql import Relation
 from sqlanon.staging.staging import Staged
 from sqlanon.verification.verdict import Verification

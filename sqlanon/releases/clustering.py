@@ -12,7 +12,7 @@ from sqlanon.catalog import RECODING
 from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.coordinates import Coordinate
 from sqlanon.engines.base import Engine
-from sqlanon.results.facts import ClusterFacts
+from sqlanon.results.search_facts import ClusterFacts
 from sqlanon.sql import Relation
 from sqlanon.values.digest import table_digest
 

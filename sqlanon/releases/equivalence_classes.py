@@ -11,8 +11,8 @@ from sqlanon.engines.base import Engine
 from sqlanon.measures.before import count_labels
 from sqlanon.plan.plan import Plan
 from sqlanon.releases.base import Judged, Release
-from sqlanon.results.facts import Facts
 from sqlanon.results.measures import Check
+from sqlanon.results.search_facts import Facts
 from sqlanon.sql import Relation
 from sqlanon.staging.labels import EVERYTHING
 from sqlanon.staging.partition import Partition

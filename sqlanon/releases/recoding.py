@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sqlanon.encoding.axes import Axis, carried
 from sqlanon.encoding.frequency.keys import Dimension
 from sqlanon.encoding.frequency.lattice import Node
-from sqlanon.results.facts import Facts
+from sqlanon.results.search_facts import Facts
 from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.staging.partition import Partition
 

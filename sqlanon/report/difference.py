@@ -11,8 +11,8 @@ from typing import Any
 from sqlanon.catalog import Catalog, RulesKind, Run, same_recoding
 from sqlanon.catalog.sources import SourceIdentity, identify_recorded
 from sqlanon.errors import PolicyError
-from sqlanon.policy.facts import flattened_both
 from sqlanon.policy.loading import parse_stored
+from sqlanon.policy.shown_policy import flattened_both
 from sqlanon.results.codec import to_json
 
 

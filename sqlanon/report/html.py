@@ -10,7 +10,7 @@ from importlib.resources.abc import Traversable
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from sqlanon.report import numbers
+from sqlanon.report import number_text as numbers
 
 
 @functools.cache

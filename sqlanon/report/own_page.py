@@ -10,7 +10,7 @@ from typing import Any
 from sqlanon import __version__
 from sqlanon.catalog import Run
 from sqlanon.policy.algorithms import parameters_of_algorithm
-from sqlanon.policy.facts import without_values
+from sqlanon.policy.shown_policy import without_values
 from sqlanon.report.html import template
 from sqlanon.results.method_result import MethodResult
 

@@ -13,14 +13,15 @@ from sqlanon import __version__
 from sqlanon.catalog import NO_RELEASE, Run
 from sqlanon.errors import PolicyError
 from sqlanon.measures.population import journalist_risk
-from sqlanon.policy.facts import without_values
-from sqlanon.report import numbers, pictures, wording
+from sqlanon.policy.shown_policy import without_values
+from sqlanon.report import number_text as numbers
+from sqlanon.report import pictures, wording
 from sqlanon.report.first_levels import DEPTH
 from sqlanon.report.html import template
 from sqlanon.report.material import Material
-from sqlanon.results.facts import ClusterFacts
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import PHASES, RunResult
+from sqlanon.results.search_facts import ClusterFacts
 from sqlanon.support.methods import method_of
 
 _Row = dict[str, Any]

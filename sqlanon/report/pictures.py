@@ -11,7 +11,7 @@ from sqlanon.report.drawing.bars import DrawnBar, draw_bars
 from sqlanon.report.drawing.tradeoff import draw_tradeoff
 from sqlanon.report.drawing.tree import draw_tree
 from sqlanon.report.material import Material
-from sqlanon.report.numbers import bucket_label, percent, share_above
+from sqlanon.report.number_text import bucket_label, percent, share_above
 from sqlanon.results.measures import Distribution, SizeBucket
 from sqlanon.results.run_result import RunResult
 from sqlanon.support.methods import method_of

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from sqlanon import __version__
 from sqlanon.report.drawing.bars import DrawnBar, draw_bars
 from sqlanon.report.html import template
-from sqlanon.report.numbers import bucket_label, percent
+from sqlanon.report.number_text import bucket_label, percent
 from sqlanon.results.risk import PolicyRisk, TableRisk
 from sqlanon.results.singling import most_distinct
 

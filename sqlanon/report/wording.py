@@ -9,7 +9,7 @@ from sqlanon.catalog import Run
 from sqlanon.models import from_spec
 from sqlanon.policy.algorithms import parameters_of_algorithm
 from sqlanon.policy.privacy import parameters_of_model
-from sqlanon.report import numbers
+from sqlanon.report import number_text as numbers
 from sqlanon.results.measures import Distribution
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.choices import Choices

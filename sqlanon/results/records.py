@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlanon.errors import SqlanonError
 from sqlanon.results.codec import from_json
-from sqlanon.results.facts import AlgorithmResult, facts_of
 from sqlanon.results.method_result import MethodResult
 from sqlanon.results.run_result import RunResult
+from sqlanon.results.search_facts import AlgorithmResult, facts_of
 from sqlanon.results.upcasters import VERSION, upcast
 from sqlanon.support.methods import method_of, methods
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlanon.results.codec import JsonObject, hidden, inline, optional, to_json
-from sqlanon.results.facts import AlgorithmResult
 from sqlanon.results.masking import Masking
 from sqlanon.results.measures import (
     Check,
@@ -21,6 +20,7 @@ from sqlanon.results.measures import (
     StarredRows,
     UtilityMeasures,
 )
+from sqlanon.results.search_facts import AlgorithmResult
 from sqlanon.results.source import Origin, RepeatingColumn, SourceColumn
 
 PHASES = ("plan", "encode", "search", "recode", "verify", "publish")

@@ -22,7 +22,7 @@ from sqlanon.models import models_of
 from sqlanon.plan.plan import Plan
 from sqlanon.policy.writer import policy_text
 from sqlanon.results.codec import to_json
-from sqlanon.results.facts import Facts, facts_of, kind_of
+from sqlanon.results.search_facts import Facts, facts_of, kind_of
 from sqlanon.runs.result_builder import ResultBuilder
 
 

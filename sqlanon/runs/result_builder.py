@@ -11,7 +11,6 @@ from sqlanon.measures.workload.measures import Measures
 from sqlanon.models import PrivacyModel, largest_k
 from sqlanon.plan.repeating import NO_REPETITION, Repetition
 from sqlanon.results.codec import from_json
-from sqlanon.results.facts import AlgorithmResult, Facts, TreeFacts
 from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check, Combinations, Distributions, StarredRows, UtilityMeasures
 from sqlanon.results.run_result import (
@@ -29,6 +28,7 @@ from sqlanon.results.run_result import (
     SourceResult,
     Subject,
 )
+from sqlanon.results.search_facts import AlgorithmResult, Facts, TreeFacts
 from sqlanon.results.source import Origin, SourceColumn
 from sqlanon.runs.columns import Columns
 from sqlanon.verification.persons import note_of_persons

@@ -22,7 +22,7 @@ from sqlanon.releases.generalized import Reapplied
 from sqlanon.releases.rules.classify_rows import Applied, Suppression, classify_rows, complete
 from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, find_row_filter
 from sqlanon.releases.rules.store_rules import StoredRules, fetch_tables
-from sqlanon.results.facts import AppliedFacts
+from sqlanon.results.search_facts import AppliedFacts
 from sqlanon.runs import OnViolation
 from sqlanon.runs.class_source import ClassSource
 from sqlanon.runs.columns import (

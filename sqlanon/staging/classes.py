@@ -11,7 +11,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.models.settling import settle_groups
+from sqlanon.models.solver import settle_groups
 from sqlanon.sql import Expression, Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.distinct_tuples import TupleLeaves
-from sqlanon.results.facts import Facts, TreeFacts
+from sqlanon.results.search_facts import Facts, TreeFacts
 from sqlanon.sql import Expression, Relation
 
 

@@ -16,7 +16,7 @@ from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.measures.disclosure import measure_disclosure
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.models.settling import settle
+from sqlanon.models.solver import settle
 from sqlanon.results.measures import Disclosure, ModelResult
 from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, macro
 from sqlanon.values.expressions import as_sensitive, double_of, shown, text_of_sensitive

@@ -22,7 +22,7 @@ from sqlanon.catalog import Catalog, LedgerEntry, locks
 from sqlanon.catalog.live import NoProgressError, orphans, progress_files, read_file, remove_files
 from sqlanon.catalog.location import database_of, identity_of
 from sqlanon.engines.base import Engine, MadeRelation
-from sqlanon.engines.private import remove_dead_directories, remove_dead_directory
+from sqlanon.engines.private_files import remove_dead_directories, remove_dead_directory
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import Cancelled, ConflictError, SqlanonError
 from sqlanon.sql import Relation, checked_name, short_hash

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.engines.private import make_private_directory
+from sqlanon.engines.private_files import make_private_directory
 from sqlanon.support.process import this_process
 from tests.cli.support import call, execute, make_patients, query, write_policy
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from sqlanon.catalog import Catalog
-from sqlanon.engines import connect, private
-from sqlanon.engines.private import UmaskGuard, make_private_directory, remove_dead_directories
+from sqlanon.engines import connect
+from sqlanon.engines import private_files as private
+from sqlanon.engines.private_files import UmaskGuard, make_private_directory, remove_dead_directories
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.work.session import local_catalog

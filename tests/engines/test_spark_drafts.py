@@ -14,7 +14,7 @@ from sqlanon.engines.columns import Kind
 from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.engine import SparkEngine
-from sqlanon.inquiries.profile.facts import ColumnFacts, Profile
+from sqlanon.inquiries.profile.column_facts import ColumnFacts, Profile
 from sqlanon.inquiries.profile.profiling import profile
 from sqlanon.policy import Role
 from sqlanon.policy.loading import parse_policy

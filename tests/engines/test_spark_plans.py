@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.report.audit.auditing import audit_classes
+from sqlanon.report.release_audit.auditing import audit_classes
 from tests.private_support import draw
 from tests.run_support import duckdb_url, open_database, run
 from tests.spark_support import Sent, SparkTables, growing_plans, needs_spark, watched
@@ -89,7 +89,9 @@ def test_a_release_of_many_classes_is_held_against_its_source(spark: SparkTables
     assert audit.unchecked == {}
     assert audit.checks["classes_equal"].rows == len(ROWS)
     assert max(lines for one in sent for lines in one.plans) <= MOST_LINES
-    assert max(Counter(one.name for one in sent if one.name.startswith("report/audit/")).values()) <= len(NUMBERS)
+    assert max(Counter(one.name for one in sent if one.name.startswith("report/release_audit/")).values()) <= len(
+        NUMBERS
+    )
 
 
 def test_a_tree_that_is_divided_among_tasks(spark: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from sqlanon.methods.generalization.lattice.quality.qualities import QUALITIES
 from sqlanon.methods.generalization.lattice.quality.quality import Quality
 from sqlanon.methods.generalization.policy import WEIGHTED, Optimal
 from sqlanon.report.queries import run_report
-from sqlanon.results.facts import LatticeFacts
+from sqlanon.results.search_facts import LatticeFacts
 from sqlanon.runs.dry_run import run_dry
 from tests.lattice_support import build_problem
 from tests.oracle.lattice import Case, Node, cases

@@ -18,7 +18,7 @@ from sqlanon.algorithms.tree.thresholds import OpenThresholds, search_thresholds
 from sqlanon.encoding.axes import NEVER, carried, masked_value
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.models.settling import settle
+from sqlanon.models.solver import settle
 from sqlanon.sql import Expression, Identifier, Relation, Statement, macro
 
 

@@ -16,7 +16,7 @@ from sqlanon.encoding.distinct_tuples import WEIGHT, Tuples, leaves_of
 from sqlanon.encoding.domains import create_domains, create_domains_of_persons, require_attainable
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
-from sqlanon.results.facts import TreeFacts
+from sqlanon.results.search_facts import TreeFacts
 from sqlanon.sql import macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace

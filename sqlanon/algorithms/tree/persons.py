@@ -15,7 +15,7 @@ from sqlanon.encoding.axes import masked_value
 from sqlanon.encoding.distinct_tuples import WEIGHT, Persons
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.models.settling import settle_groups
+from sqlanon.models.solver import settle_groups
 from sqlanon.sql import Expression, Identifier, Relation, macro
 
 CLASS, VALUE = Identifier("class"), Identifier("s")

@@ -18,7 +18,7 @@ from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.axes import masked_value
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.models.base import Groups, PrivacyModel, Runs
-from sqlanon.models.settling import settle_groups
+from sqlanon.models.solver import settle_groups
 from sqlanon.sql import Expression, Identifier, Relation, macro
 
 BATCH_ROWS = 2_000_000  # that the children of one batch have together, at most

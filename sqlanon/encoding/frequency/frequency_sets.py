@@ -23,7 +23,7 @@ from sqlanon.encoding.frequency.stars import complete_stars
 from sqlanon.encoding.frequency.task import ClassesOfSize, LatticeTask, Verdict
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.models.settling import settle
+from sqlanon.models.solver import settle
 from sqlanon.sql import Expression, Identifier, Relation, Statement, macro
 from sqlanon.work.workspace import Workspace
 

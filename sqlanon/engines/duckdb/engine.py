@@ -24,7 +24,7 @@ from sqlanon.engines.duckdb.files import FileReader
 from sqlanon.engines.duckdb.lending import session_of
 from sqlanon.engines.duckdb.urls import MEMORY, path_of
 from sqlanon.engines.files import source_file
-from sqlanon.engines.private import make_private_directory, remove_directory, umask_guard
+from sqlanon.engines.private_files import make_private_directory, remove_directory, umask_guard
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.statements import BLOCK

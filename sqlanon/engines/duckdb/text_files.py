@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 
 from sqlanon.engines.duckdb.sheets import inspect_sheet
 from sqlanon.engines.files import STANDARD_INPUT, SourceFile
-from sqlanon.engines.private import spool_standard_input
+from sqlanon.engines.private_files import spool_standard_input
 from sqlanon.engines.read_options import UTF_8, ReadOptions
 from sqlanon.errors import AccessError, PolicyError
 

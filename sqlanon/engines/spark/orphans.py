@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlanon.engines.private import is_own_directory
+from sqlanon.engines.private_files import is_own_directory
 from sqlanon.engines.spark.metastore import Metastore
 from sqlanon.engines.spark.session import warehouse_of
 from sqlanon.sql import Relation

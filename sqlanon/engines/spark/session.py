@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.embedded import MEMORY_URL
-from sqlanon.engines.private import make_private_directory, remove_dead_directories, remove_directory
+from sqlanon.engines.private_files import make_private_directory, remove_dead_directories, remove_directory
 from sqlanon.engines.session_limits import kilobytes
 from sqlanon.engines.spark.connect import limit_retries, require_server
 from sqlanon.engines.spark.errors import opening_error, unless_disconnected

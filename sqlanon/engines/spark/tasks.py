@@ -18,7 +18,7 @@ import sqlanon
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.duckdb.exchange import RECEIVED, column_types, create_table, read_table, received
 from sqlanon.engines.embedded import MEMORY_URL
-from sqlanon.engines.private import remove_dead_directories
+from sqlanon.engines.private_files import remove_dead_directories
 from sqlanon.engines.session_limits import EngineOptions, kilobytes
 from sqlanon.engines.spark.records import Delivery, RecordLayout, RowTable, from_bytes, to_bytes
 from sqlanon.errors import EngineError, SqlanonError

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.duckdb.exchange import create_table
 from sqlanon.engines.embedded import MEMORY_URL
-from sqlanon.engines.private import remove_directory
+from sqlanon.engines.private_files import remove_directory
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import unless_disconnected
@@ -50,8 +50,8 @@ AT_HOME = (
 WITH_ROWS = ("algorithms/tree/scan/create_", "methods/partitioning/gain/scan/create_")
 """Templates of empty tables that Spark makes although they read nothing that is there."""
 COMES_HOME = (
-    "report/audit/create_classes",
-    "report/audit/list_values",
+    "report/release_audit/create_classes",
+    "report/release_audit/list_values",
     "encoding/create_values",
     "encoding/create_keyed_",
     "encoding/create_domain",

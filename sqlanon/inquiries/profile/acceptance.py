@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError
-from sqlanon.inquiries.profile.facts import Profile
+from sqlanon.inquiries.profile.column_facts import Profile
 from sqlanon.plan.checks import problems, subject_problems
 from sqlanon.plan.plan import find_release
 from sqlanon.plan.subject import PlanSubject

@@ -6,7 +6,7 @@ import math
 
 from sqlanon.engines.columns import Kind
 from sqlanon.hierarchies.intervals import interval_problems
-from sqlanon.inquiries.profile.facts import ColumnFacts
+from sqlanon.inquiries.profile.column_facts import ColumnFacts
 from sqlanon.inquiries.profile.proposal import is_postal
 from sqlanon.plan.column_names import words_of
 from sqlanon.policy import Hierarchy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sqlanon.inquiries.profile.facts import ColumnFacts, Combination, Dependence
+from sqlanon.inquiries.profile.column_facts import ColumnFacts, Combination, Dependence
 
 ROWS_A_VALUE = 10  # of a column with fewer, that each value goes with one value of another may be chance
 

@@ -15,8 +15,8 @@ from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.urls import holds_secret
 from sqlanon.inquiries.profile import remarks
+from sqlanon.inquiries.profile.column_facts import RARE, Basis, ColumnFacts, Profile
 from sqlanon.inquiries.profile.costs import DraftCosts
-from sqlanon.inquiries.profile.facts import RARE, Basis, ColumnFacts, Profile
 from sqlanon.inquiries.profile.hierarchy import draft_hierarchy, other_forms
 from sqlanon.inquiries.profile.protection import draft_models
 from sqlanon.inquiries.profile.writing import comment, percent, quoted

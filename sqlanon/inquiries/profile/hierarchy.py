@@ -6,7 +6,7 @@ import textwrap
 
 from sqlanon.engines.columns import Kind
 from sqlanon.inquiries.profile.bands import band_widths
-from sqlanon.inquiries.profile.facts import ColumnFacts
+from sqlanon.inquiries.profile.column_facts import ColumnFacts
 from sqlanon.inquiries.profile.proposal import is_postal
 from sqlanon.inquiries.profile.writing import quoted
 from sqlanon.plan.column_names import words_of

@@ -18,8 +18,8 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
+from sqlanon.inquiries.profile.column_facts import RARE, ColumnFacts, Combination, Profile
 from sqlanon.inquiries.profile.dependences import find_dependences
-from sqlanon.inquiries.profile.facts import RARE, ColumnFacts, Combination, Profile
 from sqlanon.inquiries.profile.proposal import propose_roles
 from sqlanon.inquiries.profile.vocabulary import FOREIGN, Vocabulary, vocabularies
 from sqlanon.inquiries.risk.identifiers import kind_by_values, measure_patterns

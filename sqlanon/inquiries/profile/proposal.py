@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlanon.engines.columns import Kind
-from sqlanon.inquiries.profile.facts import Basis, ColumnFacts, Proposal
+from sqlanon.inquiries.profile.column_facts import Basis, ColumnFacts, Proposal
 from sqlanon.inquiries.profile.writing import percent
 from sqlanon.inquiries.risk.identifier_kinds import DIRECT, IDENTIFYING, KIND_WORDS
 from sqlanon.inquiries.risk.identifiers import NAMES

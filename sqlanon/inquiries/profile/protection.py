@@ -6,8 +6,8 @@ Beside each stands why, and what it costs where the draft was tried.
 from __future__ import annotations
 
 from sqlanon.engines.columns import Kind
+from sqlanon.inquiries.profile.column_facts import ColumnFacts, Profile
 from sqlanon.inquiries.profile.costs import Attempt, DraftCosts
-from sqlanon.inquiries.profile.facts import ColumnFacts, Profile
 from sqlanon.inquiries.profile.writing import comment, percent, quoted
 from sqlanon.policy import Role
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from sqlanon.inquiries.profile.column_facts import ColumnFacts, Dependence, Profile
 from sqlanon.inquiries.profile.costs import DraftCosts
-from sqlanon.inquiries.profile.facts import ColumnFacts, Dependence, Profile
 from sqlanon.inquiries.profile.writing import comment, percent
 from sqlanon.policy import Role
 

@@ -20,8 +20,8 @@ from sqlanon.encoding.distinct_tuples import count_tuples
 from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.errors import PolicyError
+from sqlanon.inquiries.profile.column_facts import Profile
 from sqlanon.inquiries.profile.costs import Attempt, DraftCosts
-from sqlanon.inquiries.profile.facts import Profile
 from sqlanon.measures.loss import measure_loss
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.measuring import in_part

@@ -21,10 +21,10 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import dialect_of_url
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError, ProtectionError, QuestionError
-from sqlanon.inquiries.questions.auditing import AskedTable, audit
 from sqlanon.inquiries.questions.axes import TypedCondition, key_of, spans_of
 from sqlanon.inquiries.questions.dependence import related_columns
 from sqlanon.inquiries.questions.question import Aggregate, Question, parse_question
+from sqlanon.inquiries.questions.question_audit import AskedTable, audit
 from sqlanon.inquiries.questions.row_space import SumVerdict
 from sqlanon.models import models_of
 from sqlanon.models.k_anonymity import largest_k

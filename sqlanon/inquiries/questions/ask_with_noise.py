@@ -18,10 +18,10 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import dialect_of_url
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError, QuestionError
-from sqlanon.inquiries.questions.auditing import AskedTable
 from sqlanon.inquiries.questions.axes import TypedCondition, spans_of
 from sqlanon.inquiries.questions.noisy_sums import BoundedColumn, bounded_column
 from sqlanon.inquiries.questions.question import Aggregate, Question, parse_question
+from sqlanon.inquiries.questions.question_audit import AskedTable
 from sqlanon.mechanisms.charges import NOISE, likely_noise
 from sqlanon.mechanisms.mechanisms import Mechanisms, OpenDP
 from sqlanon.plan.opening import open_source_table

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.inquiries.questions.auditing import AskedTable
+from sqlanon.inquiries.questions.question_audit import AskedTable
 from sqlanon.inquiries.questions.row_space import PRIME, reduce_rows
 from sqlanon.sql import Identifier
 from sqlanon.values.expressions import hashable, text_of

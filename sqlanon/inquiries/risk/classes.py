@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlanon.errors import PolicyError
-from sqlanon.inquiries.risk.individual import individual_risk, individual_values, require_weights
+from sqlanon.inquiries.risk.individual_risk import individual_risk, individual_values, require_weights
 from sqlanon.inquiries.risk.source import RiskSource
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.results.risk import IndividualRisk

@@ -8,7 +8,7 @@ from typing import Any
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.inquiries.risk.classes import require_subject
-from sqlanon.inquiries.risk.individual import at_risk
+from sqlanon.inquiries.risk.individual_risk import at_risk
 from sqlanon.inquiries.risk.source import RiskSource
 from sqlanon.results.risk import Journalist
 from sqlanon.sql import Identifier

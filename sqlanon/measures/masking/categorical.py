@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from sqlanon.errors import PolicyError
 from sqlanon.measures.masking.compared import Compared, ComparedColumn
 from sqlanon.measures.masking.scaling import rounded
-from sqlanon.models.numbers import logarithm_scale
+from sqlanon.models.thresholds import logarithm_scale
 from sqlanon.plan.measuring import portions
 from sqlanon.results.masking import CategoriesLoss, CategoryLoss
 

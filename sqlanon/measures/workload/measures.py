@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError
-from sqlanon.models.numbers import logarithm_scale
+from sqlanon.models.thresholds import logarithm_scale
 from sqlanon.sql import Expression, Relation
 
 _BITS = 43  # of the numbers: squares of 2^33 of them fit into 128 bits

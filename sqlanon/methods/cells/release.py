@@ -14,7 +14,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.measures.loss import measure_loss
 from sqlanon.releases.clustering import digest_clusters
 from sqlanon.releases.generalized import Generalized
-from sqlanon.results.facts import CellFacts
+from sqlanon.results.search_facts import CellFacts
 from sqlanon.sql import Relation
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import create_regions

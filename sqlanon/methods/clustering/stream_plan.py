@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from sqlanon.catalog import JOB_NAME, JOB_NAME_PROBLEM
 from sqlanon.engines.columns import Column
 from sqlanon.models import models_of
-from sqlanon.plan.clustered import column_problems, condensation_problems
+from sqlanon.plan.cluster_checks import column_problems, condensation_problems
 from sqlanon.plan.pseudonyms import pseudonymous
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.document import path_text

@@ -24,7 +24,7 @@ from sqlanon.methods.clustering.releases.streamed import GroupSizes, StreamedRow
 from sqlanon.methods.clustering.search.streaming import add_rows, start_group
 from sqlanon.methods.clustering.stream_plan import stream_problems, table_problems
 from sqlanon.models import models_of
-from sqlanon.plan.clustered import LARGEST_STREAMED, measure_uncountable, value_problems
+from sqlanon.plan.cluster_checks import LARGEST_STREAMED, measure_uncountable, value_problems
 from sqlanon.plan.drawn_plan import DrawnPlan
 from sqlanon.plan.plan import find_release
 from sqlanon.plan.trust import hold_trusted

@@ -29,8 +29,8 @@ from sqlanon.encoding.frequency.task import LatticeTask
 from sqlanon.engines.base import Engine
 from sqlanon.methods.generalization.policy import TopDown
 from sqlanon.models.base import PrivacyModel
-from sqlanon.models.numbers import logarithm_scale
-from sqlanon.results.facts import TopDownFacts
+from sqlanon.models.thresholds import logarithm_scale
+from sqlanon.results.search_facts import TopDownFacts
 from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace

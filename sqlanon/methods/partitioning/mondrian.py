@@ -21,7 +21,7 @@ from sqlanon.methods.partitioning.gain.targets import number_classes, scale_numb
 from sqlanon.methods.partitioning.policy import Mondrian, RothkoS, Splits, Tree
 from sqlanon.methods.partitioning.relaxing import Relaxing
 from sqlanon.models.base import PrivacyModel
-from sqlanon.results.facts import TreeFacts
+from sqlanon.results.search_facts import TreeFacts
 from sqlanon.sql import Relation
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace

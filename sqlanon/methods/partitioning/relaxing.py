@@ -18,8 +18,8 @@ from sqlanon.encoding.domains import Sensitive
 from sqlanon.encoding.row_order import canonical_order
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.models.settling import settle_groups
-from sqlanon.results.facts import TreeFacts
+from sqlanon.models.solver import settle_groups
+from sqlanon.results.search_facts import TreeFacts
 from sqlanon.sql import Expression, Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlanon.catalog import Run
 from sqlanon.methods.rule_hiding.result import HidingResult, OtherRules
-from sqlanon.report.numbers import UNKNOWN, percent, whole
+from sqlanon.report.number_text import UNKNOWN, percent, whole
 from sqlanon.report.own_page import render_own
 from sqlanon.support.quantities import quantity
 

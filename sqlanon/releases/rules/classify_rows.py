@@ -22,7 +22,7 @@ from sqlanon.encoding.frequency.stars import complete_stars
 from sqlanon.encoding.frequency.task import LatticeTask
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.models.settling import settle_groups
+from sqlanon.models.solver import settle_groups
 from sqlanon.policy import Show
 from sqlanon.releases.rules.box_labels import create_all_box_labels, order_of
 from sqlanon.releases.rules.route_rows import Routed, route

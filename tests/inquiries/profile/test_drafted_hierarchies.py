@@ -7,7 +7,7 @@ import pytest
 from sqlanon.api.calls import draft_policy
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.inquiries.profile.bands import band_widths
-from sqlanon.inquiries.profile.facts import ColumnFacts
+from sqlanon.inquiries.profile.column_facts import ColumnFacts
 from sqlanon.inquiries.profile.vocabulary import vocabularies
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_policy

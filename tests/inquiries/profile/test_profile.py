@@ -19,8 +19,8 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import dialect_of_url
 from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.errors import PolicyError
+from sqlanon.inquiries.profile.column_facts import ColumnFacts, Profile
 from sqlanon.inquiries.profile.draft import propose_policy
-from sqlanon.inquiries.profile.facts import ColumnFacts, Profile
 from sqlanon.inquiries.profile.profiling import profile
 from sqlanon.inquiries.profile.proposal import propose, propose_roles
 from sqlanon.plan.column_names import words_of

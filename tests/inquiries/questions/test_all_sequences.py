@@ -9,10 +9,10 @@ import pytest
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.inquiries.questions import auditing
-from sqlanon.inquiries.questions.auditing import AskedTable
+from sqlanon.inquiries.questions import question_audit as auditing
 from sqlanon.inquiries.questions.axes import TypedCondition, spans_of
 from sqlanon.inquiries.questions.question import parse_question
+from sqlanon.inquiries.questions.question_audit import AskedTable
 from sqlanon.inquiries.questions.row_space import SumVerdict
 from tests.inquiries.questions.linear import learns, tells_of_few
 from tests.inquiries.questions.sum_spaces import Sums, canonical, extend, persons_of

@@ -18,11 +18,11 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
 from sqlanon.inquiries.questions import ask as asking
-from sqlanon.inquiries.questions import auditing
+from sqlanon.inquiries.questions import question_audit as auditing
 from sqlanon.inquiries.questions.ask import ask
-from sqlanon.inquiries.questions.auditing import AskedTable
 from sqlanon.inquiries.questions.axes import TypedCondition, spans_of
 from sqlanon.inquiries.questions.question import parse_question
+from sqlanon.inquiries.questions.question_audit import AskedTable
 from sqlanon.inquiries.questions.row_space import SumVerdict
 from sqlanon.policy import Policy
 from sqlanon.sql import Relation, Statement
@@ -316,7 +316,7 @@ def test_sums_on_the_columns_of_a_question_decide_rightly(
         return
     assert set(following) == {SumVerdict.FOLLOWS}
     trusted = "verdict in (SumVerdict.FOLLOWS, SumVerdict.DENIED)"
-    with mutated("sqlanon.inquiries.questions.auditing:audit", trusted, "verdict"), pytest.raises(AssertionError):
+    with mutated("sqlanon.inquiries.questions.question_audit:audit", trusted, "verdict"), pytest.raises(AssertionError):
         check()
 
 

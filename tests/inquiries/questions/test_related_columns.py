@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
 from sqlanon.inquiries.questions.ask import ask
-from sqlanon.inquiries.questions.auditing import AskedTable
 from sqlanon.inquiries.questions.dependence import dependent_columns, related_columns
+from sqlanon.inquiries.questions.question_audit import AskedTable
 from sqlanon.inquiries.questions.row_space import SumVerdict, audit_sum
 from sqlanon.policy import Policy
 from sqlanon.sql import Relation, Statement

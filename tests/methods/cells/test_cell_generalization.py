@@ -19,8 +19,8 @@ from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.methods.cells.search import suppressing
 from sqlanon.models import models_of
 from sqlanon.policy import Policy
-from sqlanon.results.facts import CellFacts
 from sqlanon.results.run_result import RunResult
+from sqlanon.results.search_facts import CellFacts
 from sqlanon.sql import Relation, Statement
 from sqlanon.verification.release import verify_release, verify_rows
 from sqlanon.verification.verdict import Verification

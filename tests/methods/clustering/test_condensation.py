@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.results.facts import CondensedFacts
+from sqlanon.results.search_facts import CondensedFacts
 from sqlanon.sql import Identifier, Relation, Statement
 from tests.cli.support import call_main
 from tests.random_cases import many

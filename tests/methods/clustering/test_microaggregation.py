@@ -20,7 +20,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.methods.clustering.policy import Microaggregation
 from sqlanon.methods.clustering.search import methods
 from sqlanon.methods.clustering.search.methods import gather
-from sqlanon.results.facts import ClusterFacts
+from sqlanon.results.search_facts import ClusterFacts
 from tests.adult import DATA
 from tests.methods.clustering.point_support import clusters_of, load_points
 from tests.oracle import clusters as oracle

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlanon.engines.base import Engine
 from sqlanon.methods.clustering.policy import Condensation
 from sqlanon.methods.clustering.search.methods import gather
-from sqlanon.results.facts import CondensedFacts
+from sqlanon.results.search_facts import CondensedFacts
 from tests.methods.clustering.point_support import clusters_of, load_points
 from tests.oracle import clusters as oracle
 from tests.random_cases import many

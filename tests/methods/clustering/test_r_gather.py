@@ -20,10 +20,10 @@ from sqlanon import run_record
 from sqlanon.cli.record import record_text
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError, VerificationError
-from sqlanon.report.audit.auditing import audit_classes
+from sqlanon.report.release_audit.auditing import audit_classes
 from sqlanon.report.run_record.check import RecordCheck, check_record
 from sqlanon.report.run_record.record import document_digest, sealed
-from sqlanon.results.facts import GatheredFacts
+from sqlanon.results.search_facts import GatheredFacts
 from sqlanon.runs.tradeoffs.sweeping import sweep
 from sqlanon.sql import Statement
 from sqlanon.values.digest import digests_of

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sqlanon import run_report
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
-from sqlanon.results.facts import ClusterFacts
+from sqlanon.results.search_facts import ClusterFacts
 from tests.methods.clustering.test_microaggregation import COLUMNS, QUASI, ROLES, anonymity, numbers, plain
 from tests.random_cases import many
 from tests.run_support import Database, anonymize, duckdb_url, open_database

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.results.facts import CondensedFacts
+from sqlanon.results.search_facts import CondensedFacts
 from tests.methods.clustering.test_condensation import anonymity, covariance
 from tests.run_support import Database, Row, anonymize
 

@@ -18,8 +18,8 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.releases.rules.export_sql import rules_select
 from sqlanon.releases.rules.store_rules import read_rules
-from sqlanon.results.facts import IntervalFacts
 from sqlanon.results.run_result import RunResult
+from sqlanon.results.search_facts import IntervalFacts
 from sqlanon.verification.release import verify_release
 from tests.rules_support import apply, listed
 from tests.run_support import Database, Row, anonymize, open_database

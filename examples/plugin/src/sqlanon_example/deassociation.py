@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from sqlanon.models.base import Groups, PrivacyModel, relation
-from sqlanon.models.numbers import rounded_up
+from sqlanon.models.thresholds import rounded_up
 from sqlanon.policy import ModelParameters
 from sqlanon.sql import Renderer, Statement
 

@@ -14,8 +14,8 @@ from sqlanon.methods.clustering.verify_gathered import GatheredClaims, check_gat
 from sqlanon.plan.plan import Plan
 from sqlanon.releases.base import Judged, Release
 from sqlanon.releases.clustering import Gathered, digest_clusters
-from sqlanon.results.facts import GatheredFacts
 from sqlanon.results.measures import Check
+from sqlanon.results.search_facts import GatheredFacts
 from sqlanon.sql import Relation
 from sqlanon.staging.gathered import expand_clusters, stage_clusters
 from sqlanon.staging.pair import StagedPair

@@ -14,7 +14,7 @@ from sqlanon.mechanisms.keys import secret_key
 from sqlanon.methods.clustering.releases.centres import Centre
 from sqlanon.methods.clustering.verify_condensed import CondensedRows, DrawnNumber
 from sqlanon.releases.clustering import Clusters
-from sqlanon.results.facts import CondensedFacts
+from sqlanon.results.search_facts import CondensedFacts
 from sqlanon.sql import Identifier, RedactedValue, Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name

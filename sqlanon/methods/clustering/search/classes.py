@@ -9,7 +9,7 @@ from markupsafe import Markup
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.models.settling import settle_groups
+from sqlanon.models.solver import settle_groups
 from sqlanon.releases.clustering import Points
 from sqlanon.sql import Expression, Relation
 

@@ -14,7 +14,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
 from sqlanon.methods.clustering.policy import Clustering
 from sqlanon.models.k_anonymity import KAnonymity
-from sqlanon.plan.clustered import small_strata_problem
+from sqlanon.plan.cluster_checks import small_strata_problem
 from sqlanon.releases.clustering import Points
 from sqlanon.sql import Expression, Identifier, RedactedValue, Relation
 from sqlanon.work.journal import Progress

@@ -16,7 +16,7 @@ from sqlanon.methods.clustering.search.suppressing import suppress_violating
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import Policy
 from sqlanon.releases.clustering import Clusters, Points
-from sqlanon.results.facts import ClusterFacts
+from sqlanon.results.search_facts import ClusterFacts
 from sqlanon.sql import Relation
 from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace

@@ -11,8 +11,8 @@ from sqlanon.methods.generalization.explore.frontier import draw_frontier
 from sqlanon.methods.generalization.explore.hasse import draw_lattice
 from sqlanon.methods.generalization.lattice.record import RecordedChart, lattice_from
 from sqlanon.report.pictures import SearchPicture
-from sqlanon.results.facts import LatticeFacts
 from sqlanon.results.run_result import LatticeResult, RunResult
+from sqlanon.results.search_facts import LatticeFacts
 
 ROWS = 25  # of the minimal generalizations of a large lattice
 

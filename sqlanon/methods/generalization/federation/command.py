@@ -82,7 +82,8 @@ def union_command(
 
     All sites run the command at the same time. Nobody learns which site has a value, or how many have it.
     """
-    from sqlanon.methods.generalization.federation import federation_plan, lacking
+    from sqlanon.methods.generalization.federation import federation_plan
+    from sqlanon.methods.generalization.federation import unite_values as lacking
 
     read, loaded = federation_plan.load_plan(plan), loading.load_policy(policy)
     values = lacking.unite_lacking(read, loaded, site, key, column, call.options)

@@ -25,7 +25,7 @@ from sqlanon.methods.generalization.lattice.refusal import refusal
 from sqlanon.methods.generalization.lattice.search import solve
 from sqlanon.models import PrivacyModel
 from sqlanon.policy import Policy, Role, Source
-from sqlanon.results.facts import LatticeFacts
+from sqlanon.results.search_facts import LatticeFacts
 from sqlanon.sql import Identifier, Relation
 from sqlanon.verification.verdict import Verification
 from sqlanon.verification.verify import verify_table

@@ -19,7 +19,7 @@ from sqlanon.methods.generalization.federation.party import Counts, Party
 from sqlanon.methods.generalization.lattice.options import full_domain
 from sqlanon.methods.generalization.lattice.problem import Problem
 from sqlanon.policy import Policy
-from sqlanon.results.facts import LatticeFacts
+from sqlanon.results.search_facts import LatticeFacts
 from sqlanon.runs.execution import ClassRun
 from sqlanon.staging.staging import Staged
 from sqlanon.verification.verdict import Verification

@@ -21,9 +21,9 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
-from sqlanon.inquiries.questions.auditing import AskedTable
 from sqlanon.inquiries.questions.axes import TypedCondition, spans_of
 from sqlanon.inquiries.questions.question import Aggregate, parse_question
+from sqlanon.inquiries.questions.question_audit import AskedTable
 from sqlanon.methods.generalization.federation.agreement import describe_plan, require_same_parts
 from sqlanon.methods.generalization.federation.federation_plan import FederationPlan
 from sqlanon.methods.generalization.federation.party import Party

@@ -11,7 +11,7 @@ from sqlanon.encoding.frequency.lattice import Lattice, Node, minimal
 from sqlanon.encoding.frequency.task import Verdict
 from sqlanon.methods.generalization.lattice.progress import LatticeProgress
 from sqlanon.methods.generalization.lattice.quality.quality import Quality, is_better
-from sqlanon.results.facts import LatticeFacts
+from sqlanon.results.search_facts import LatticeFacts
 
 
 @dataclass(frozen=True)

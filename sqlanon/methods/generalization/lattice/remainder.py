@@ -25,7 +25,7 @@ from sqlanon.methods.generalization.lattice.problem import Problem
 from sqlanon.methods.generalization.lattice.quality.qualities import quality_of
 from sqlanon.methods.generalization.policy import FullDomain, Optimal
 from sqlanon.releases.recoding import Generalization, RecodingPass, create_pass, recode_node, release_of
-from sqlanon.results.facts import Pass as PassFacts
+from sqlanon.results.search_facts import Pass as PassFacts
 from sqlanon.sql import Relation
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.distinct_tuples import Tuples, expand
 from sqlanon.methods.intervals.search.cutting import Cut, CutRows
-from sqlanon.results.facts import Facts
+from sqlanon.results.search_facts import Facts
 from sqlanon.sql import Expression, Identifier, RedactedValue, Relation
 from sqlanon.staging.classes import partition_of
 from sqlanon.staging.partition import Partition

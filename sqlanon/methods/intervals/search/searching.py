@@ -21,7 +21,7 @@ from sqlanon.methods.intervals.search.exact import ExactSearch
 from sqlanon.methods.intervals.search.greedy import cut_greedily
 from sqlanon.methods.intervals.search.grid import partition_by_cuts
 from sqlanon.models.base import PrivacyModel
-from sqlanon.results.facts import IntervalFacts
+from sqlanon.results.search_facts import IntervalFacts
 from sqlanon.sql import Identifier
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace

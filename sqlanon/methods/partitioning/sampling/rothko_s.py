@@ -32,7 +32,7 @@ from sqlanon.methods.partitioning.sampling.hypothesis import Confidence
 from sqlanon.methods.partitioning.sampling.repartition import Repartition, SampleTree, Settled, build_tree
 from sqlanon.methods.partitioning.sampling.sampled import Care, Sample, SampledGrowth
 from sqlanon.models.base import PrivacyModel
-from sqlanon.results.facts import SampledTreeFacts, TreeFacts
+from sqlanon.results.search_facts import SampledTreeFacts, TreeFacts
 from sqlanon.sql import Expression, Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace

@@ -16,7 +16,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.methods.randomization.columns.numbers import UncertainColumn
 from sqlanon.methods.randomization.reconstruction.filtering import filter_noise
 from sqlanon.methods.randomization.reconstruction.noise_filter import FilteredColumn, NoiseFilter
-from sqlanon.methods.randomization.reconstruction.numbers import possible_number_of
+from sqlanon.methods.randomization.reconstruction.numeric_column import possible_number_of
 from sqlanon.methods.randomization.reconstruction.reconstruct import read_released_changes
 from sqlanon.methods.randomization.reconstruction.uncertain import require_sizes
 from sqlanon.methods.randomization.verify_uncertain import count_released

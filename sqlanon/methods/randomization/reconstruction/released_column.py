@@ -11,7 +11,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.methods.randomization.reconstruction.bins import Bins
-from sqlanon.methods.randomization.reconstruction.numbers import possible_number_of
+from sqlanon.methods.randomization.reconstruction.numeric_column import possible_number_of
 from sqlanon.sql import Expression, Identifier, Relation
 from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import text_of

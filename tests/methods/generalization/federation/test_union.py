@@ -15,11 +15,11 @@ from ruamel.yaml import YAML
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.methods.generalization.federation import union
-from sqlanon.methods.generalization.federation.lacking import list_lacking, unite
 from sqlanon.methods.generalization.federation.party import Party
 from sqlanon.methods.generalization.federation.shares import Sharing
 from sqlanon.methods.generalization.federation.thresholds import Threshold
 from sqlanon.methods.generalization.federation.union import Union, require_fit
+from sqlanon.methods.generalization.federation.unite_values import list_lacking, unite
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Relation
 from tests.methods.generalization.federation.sites import Sites, attributes, random_rows

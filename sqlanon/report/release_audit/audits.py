@@ -10,8 +10,8 @@ from sqlanon.policy import Policy
 from sqlanon.support.methods import method_of
 
 if TYPE_CHECKING:
-    from sqlanon.report.audit.auditing import Audit
-    from sqlanon.report.audit.recorded_audit import RecordedAudit
+    from sqlanon.report.release_audit.auditing import Audit
+    from sqlanon.report.release_audit.recorded_audit import RecordedAudit
 
 
 def audit_release(
@@ -32,7 +32,7 @@ def audit_release(
     """
     method = method_of(policy.algorithm.name)
     if method is None or method.audit is None:
-        from sqlanon.report.audit.auditing import audit_classes
+        from sqlanon.report.release_audit.auditing import audit_classes
 
         return audit_classes(policy, table, options, with_source=with_source, whole=whole)
     kind = "differential privacy" if policy.is_private else policy.algorithm.name

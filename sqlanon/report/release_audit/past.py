@@ -16,7 +16,7 @@ from sqlanon.errors import AccessError, Cancelled, PolicyError, SqlanonError
 from sqlanon.hierarchies.digests import changed_costs
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
-from sqlanon.report.audit.holding import Known
+from sqlanon.report.release_audit.holding import Known
 from sqlanon.report.run_record.release import place_of_release
 from sqlanon.results.method_result import MethodResult
 from sqlanon.runs.choices import choices_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlanon.engines.base import Engine
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.policy import Policy, Recodes, Show
-from sqlanon.report.audit.reach import ShownField
+from sqlanon.report.release_audit.reach import ShownField
 from sqlanon.sql import Text
 from sqlanon.staging.labels import EVERYTHING, NULL
 from sqlanon.verification.release_checks import Claims
@@ -48,14 +48,14 @@ def _count(
         if policy.remainder == "recode":
             return 0
         levels = range(hierarchy.height + 1)
-        return int(min(engine.query_one("report/audit/count_off_level", **named, **texts, levels=levels)))
+        return int(min(engine.query_one("report/release_audit/count_off_level", **named, **texts, levels=levels)))
     if boxed:
         return 0
-    return int(*engine.query_one("report/audit/count_wide_groups", **named, **texts, shifts=hierarchy.shifts))
+    return int(*engine.query_one("report/release_audit/count_wide_groups", **named, **texts, shifts=hierarchy.shifts))
 
 
 def _count_several(engine: Engine, shown: ShownField, claims: Claims) -> int:
     """The rows with values that are shown in more than one way."""
     (cell,) = shown.cells
     named = {"witness": claims.witness, "cell": cell, "x": shown.x, "suppressed_leaf": claims.starred}
-    return int(*engine.query_one("report/audit/count_several_labels", **named))
+    return int(*engine.query_one("report/release_audit/count_several_labels", **named))

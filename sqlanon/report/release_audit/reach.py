@@ -72,7 +72,7 @@ class ShownField:
         if hierarchy is None or self.show is not Show.LABEL:
             return False
         named = {"everything": Text(EVERYTHING), "null": Text(NULL), "levels": range(hierarchy.height)}
-        (count,) = engine.query_one("report/audit/count_odd_labels", dictionary=hierarchy.table, **named)
+        (count,) = engine.query_one("report/release_audit/count_odd_labels", dictionary=hierarchy.table, **named)
         return bool(count)
 
 
@@ -97,7 +97,7 @@ def create_reaches(
         holds_unknown = one.show is Show.BOUNDS and one.column.name in coded.with_nulls
         if one.is_vague or holds_unknown:
             vague.append(one.column.name)
-            engine.run("report/audit/reach_all", reach=reach, key=one.key, last=one.last, classes=classes)
+            engine.run("report/release_audit/reach_all", reach=reach, key=one.key, last=one.last, classes=classes)
         else:
             _create_reach(engine, workspace, coded, one, classes, reach, boxed)
             vague += [one.column.name] if one.reads_oddly(engine) else []
@@ -118,7 +118,7 @@ def _create_reach(
     hierarchy = shown.field.coding.hierarchy
     if hierarchy is not None:
         engine.run(
-            "report/audit/reach_groups",
+            "report/release_audit/reach_groups",
             dictionary=hierarchy.table,
             shifts=hierarchy.shifts,
             reach=reach,
@@ -131,7 +131,7 @@ def _create_reach(
         text = text_of(engine.render, Markup(Identifier("value")), shown.column.kind, shown.column.type)
         grammar = set_grammar(shown.column)
         engine.run(
-            "report/audit/reach_members",
+            "report/release_audit/reach_members",
             text=engine.render.macro("collate", text),
             values=values,
             interval=grammar["interval"],
@@ -146,12 +146,20 @@ def _create_reach(
     if shown.show is Show.BOUNDS:
         low, high = shown.cells
         engine.run(
-            "report/audit/read_bounds", spans=spans, classes=classes, key=shown.key, low=low, high=high, boxed=boxed
+            "report/release_audit/read_bounds",
+            spans=spans,
+            classes=classes,
+            key=shown.key,
+            low=low,
+            high=high,
+            boxed=boxed,
         )
     else:
         grammar = interval_grammar(shown.column)
-        engine.run("report/audit/read_intervals", spans=spans, classes=classes, **grammar, **_named(shown, last=False))
-    engine.run("report/audit/reach_spans", reach=reach, spans=spans, values=values, last=shown.last)
+        engine.run(
+            "report/release_audit/read_intervals", spans=spans, classes=classes, **grammar, **_named(shown, last=False)
+        )
+    engine.run("report/release_audit/reach_spans", reach=reach, spans=spans, values=values, last=shown.last)
     workspace.drop(spans)
 
 
@@ -169,7 +177,7 @@ def _values(engine: Engine, workspace: Workspace, coded: CodedTable, shown: Show
     values = workspace.table("values", shown.number)
     code = shown.field.code(Identifier("r"))
     value = coding.value_of(Markup(Identifier("code")))
-    engine.run("report/audit/list_values", values=values, rows=coded.rows, code=code, value=value)
+    engine.run("report/release_audit/list_values", values=values, rows=coded.rows, code=code, value=value)
     return values
 
 
@@ -180,5 +188,5 @@ def open_ends(engine: Engine, classes: Relation, shown: ShownField) -> bool:
         return False
     (cell,) = shown.cells
     pattern = Text(r"^[\[{](NULL, )?[*]-|-[*][\]}]$")
-    (count,) = engine.query_one("report/audit/count_open_ends", classes=classes, cell=cell, pattern=pattern)
+    (count,) = engine.query_one("report/release_audit/count_open_ends", classes=classes, cell=cell, pattern=pattern)
     return bool(count)

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.report.audit.reach import Reaches, ShownField
+from sqlanon.report.release_audit.reach import Reaches, ShownField
 from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace, carry_out_keeping
 
@@ -46,10 +46,12 @@ def place_rows(
     axes = tuple(_axis(one, reach) for one, reach in zip(shown, reaches.tables, strict=True))
     boxes, tuples = workspace.table("boxes"), workspace.table("tuples")
     tasks = engine.tasks_for(coded.source_rows)
-    engine.run("report/audit/create_boxes", boxes=boxes, classes=classes, axes=axes)
+    engine.run("report/release_audit/create_boxes", boxes=boxes, classes=classes, axes=axes)
     words = coded.word_columns
     codes = [axis["code"] for axis in axes]
-    engine.run("report/audit/create_tuples", tuples=tuples, rows=coded.rows, codes=codes, words=words, tasks=tasks)
+    engine.run(
+        "report/release_audit/create_tuples", tuples=tuples, rows=coded.rows, codes=codes, words=words, tasks=tasks
+    )
     works = [
         Placing(axes, words, boxes, tuples, bool(reaches.vague), workspace.prefix, number)
         for number in range(max(tasks, 1))
@@ -87,11 +89,11 @@ class Placing:
     def _place(self, engine: Engine, workspace: Workspace) -> tuple[Relation, int]:
         boxes, cuts = self._divide(engine, workspace)
         marked, placed = workspace.table("contested", self.number), workspace.table("placed", self.number)
-        engine.run("report/audit/mark_contested", marked=marked, boxes=boxes, axes=self.axes)
+        engine.run("report/release_audit/mark_contested", marked=marked, boxes=boxes, axes=self.axes)
         engine.analyze(marked, self.tuples)
-        (contested,) = engine.query_one("report/audit/count_contested", boxes=marked)
+        (contested,) = engine.query_one("report/release_audit/count_contested", boxes=marked)
         engine.run(
-            "report/audit/place_tuples",
+            "report/release_audit/place_tuples",
             placed=placed,
             tuples=self.tuples,
             boxes=marked,
@@ -101,7 +103,7 @@ class Placing:
             contested=contested,
         )
         engine.analyze(placed)
-        (undecided,) = engine.query_one("report/audit/count_undecided", placed=placed, vague=self.vague)
+        (undecided,) = engine.query_one("report/release_audit/count_undecided", placed=placed, vague=self.vague)
         return placed, int(undecided)
 
     def _divide(self, engine: Engine, workspace: Workspace) -> tuple[Relation, list[Relation]]:
@@ -111,14 +113,14 @@ class Placing:
         for number in range(MOST_ROUNDS if axes else 0):
             engine.analyze(boxes)
             cuts = workspace.table("cuts", number)
-            engine.run("report/audit/choose_cuts", cuts=cuts, boxes=boxes, axes=axes, few=FEW)
+            engine.run("report/release_audit/choose_cuts", cuts=cuts, boxes=boxes, axes=axes, few=FEW)
             (cut_count,) = engine.query_one("count_rows", table=cuts)
             if not cut_count:
                 break
             engine.analyze(cuts)
             rounds.append(cuts)
             parts = workspace.table("boxes", number)
-            engine.run("report/audit/split_boxes", parts=parts, boxes=boxes, cuts=cuts, axes=axes)
+            engine.run("report/release_audit/split_boxes", parts=parts, boxes=boxes, cuts=cuts, axes=axes)
             if number:
                 workspace.drop(boxes)
             boxes = parts

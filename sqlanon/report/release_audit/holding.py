@@ -16,9 +16,9 @@ from sqlanon.hierarchies.limits import Limits
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Recodes
-from sqlanon.report.audit.placing import place_rows
-from sqlanon.report.audit.reach import ShownField, create_reaches, open_ends
-from sqlanon.report.audit.shapes import count_misshapen, shows_on_rows
+from sqlanon.report.release_audit.placing import place_rows
+from sqlanon.report.release_audit.reach import ShownField, create_reaches, open_ends
+from sqlanon.report.release_audit.shapes import count_misshapen, shows_on_rows
 from sqlanon.results.measures import Check
 from sqlanon.sql import Expression, Identifier, Relation, Text, free_name, macro
 from sqlanon.staging.labels import EVERYTHING
@@ -173,7 +173,7 @@ class _Holding:
         classes = self.workspace.table("classes")
         pairs = [pair for one in shown for pair in zip(one.cells, one.released, strict=True)]
         self.engine.run(
-            "report/audit/create_classes",
+            "report/release_audit/create_classes",
             classes=classes,
             release=self.release,
             cells=[{"name": name, "value": self._published(column)} for name, column in pairs],
@@ -191,7 +191,11 @@ class _Holding:
         ]
         others = [cell for one in shown for cell in one.cells if cell not in texts]
         (leaf,) = self.engine.query_one(
-            "report/audit/find_starred", classes=classes, texts=texts, others=others, everything=Text(EVERYTHING)
+            "report/release_audit/find_starred",
+            classes=classes,
+            texts=texts,
+            others=others,
+            everything=Text(EVERYTHING),
         )
         return None if leaf is None or not texts else int(leaf)
 
@@ -202,7 +206,7 @@ class _Holding:
             *(Identifier(f"v{number}") for number in range(len(self.coded.kept))),
         ]
         self.engine.run(
-            "report/audit/create_witness",
+            "report/release_audit/create_witness",
             witnessed=witness,
             witness=self.coded.witness,
             placed=placed,
@@ -267,7 +271,7 @@ class _Holding:
             return classes_equal(self.engine, claims.witness, self.release, keys)
         names = [Identifier(f"x{number}") for number in range(len(keys))]
         (lacking,) = self.engine.query_one(
-            "report/audit/count_lacking", witness=claims.witness, release=self.release, keys=keys, names=names
+            "report/release_audit/count_lacking", witness=claims.witness, release=self.release, keys=keys, names=names
         )
         return int(lacking)
 

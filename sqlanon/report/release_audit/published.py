@@ -138,7 +138,7 @@ def _cast(engine: Engine, brought: Relation, expected: Sequence[Column]) -> Rela
         return brought
     typed = engine.temporary("audited_types")
     listed = [{"name": Identifier(one.name), "type": Markup(type_ or one.type)} for one, type_ in columns]
-    engine.run("report/audit/cast_release", typed=typed, release=brought, columns=listed)
+    engine.run("report/release_audit/cast_release", typed=typed, release=brought, columns=listed)
     engine.run("engines/drop_table", table=brought)
     return engine.resolve(typed) or typed
 

@@ -23,9 +23,9 @@ from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.plan.trust import reading
 from sqlanon.policy import Policy
 from sqlanon.policy.privacy import costs_of
-from sqlanon.report.audit.holding import LINKED, Held, hold_against_source
-from sqlanon.report.audit.past import Past, find_past_run
-from sqlanon.report.audit.published import (
+from sqlanon.report.release_audit.holding import LINKED, Held, hold_against_source
+from sqlanon.report.release_audit.past import Past, find_past_run
+from sqlanon.report.release_audit.published import (
     bring_published,
     expected_columns,
     expected_names,
