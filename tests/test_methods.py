@@ -8,9 +8,9 @@ from sqlanon.algorithms.base import Algorithm
 from sqlanon.policy import AlgorithmParameters, ModelParameters
 from sqlanon.results.method_result import MethodResult
 from sqlanon.runs.source import ReleaseSource
-from sqlanon.support.methods import Method, methods
+from sqlanon.support.methods import Method, own_methods
 
-METHODS = {method.package: method for method in methods()}
+METHODS = {method.package: method for method in own_methods()}
 FUNCTIONS = ("rules", "check", "audit", "page", "search_picture")
 
 

@@ -17,10 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from sqlanon.support.methods import methods
+from sqlanon.support.methods import own_methods
 
 ROOT = Path(__file__).parent.parent
-NAMES = [method.package.rpartition(".")[2] for method in methods() if method.is_own]
+NAMES = [method.package.rpartition(".")[2] for method in own_methods()]
 FOLDERS = ("sqlanon/methods", "sql_templates/methods", "tests/methods")
 
 

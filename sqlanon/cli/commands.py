@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
 from sqlanon import __version__
-from sqlanon.support.methods import methods
+from sqlanon.errors import PolicyError
+from sqlanon.support.methods import Method, added_methods, own_methods
 
 COMMANDS = {
     "policy": ("init", "check", "run"),
@@ -52,18 +55,32 @@ def program(word: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
-    modules = commands()
-    for module in [module for module, names in modules.items() if word in names] or modules:
+    modules = own_commands()
+    wanted = [module for module, names in modules.items() if word in names]
+    if not wanted:
+        modules |= _added_commands()
+        wanted = [module for module, names in modules.items() if word in names]
+    for module in wanted or modules:
         importlib.import_module(module).register(app)
     return app
 
 
-def commands() -> dict[str, tuple[str, ...]]:
-    """List the commands by the modules that have them: the program's, and those of methods."""
-    own = {f"sqlanon.cli.{module}": names for module, names in COMMANDS.items()}
-    return own | {
-        f"{method.package}.{module}": names for method in methods() for module, names in method.commands.items()
-    }
+def own_commands() -> dict[str, tuple[str, ...]]:
+    """List the program's own commands by the modules that have them, those of its methods last."""
+    return {f"sqlanon.cli.{module}": names for module, names in COMMANDS.items()} | _commands_of(own_methods())
+
+
+def _added_commands() -> dict[str, tuple[str, ...]]:
+    """List the commands of installed packages, by module; a package that can't be loaded is told, and has none."""
+    try:
+        return _commands_of(added_methods())
+    except PolicyError as error:
+        print(f"Warning: {error}", file=sys.stderr)
+        return {}
+
+
+def _commands_of(methods: Iterable[Method]) -> dict[str, tuple[str, ...]]:
+    return {f"{method.package}.{module}": names for method in methods for module, names in method.commands.items()}
 
 
 def _version(wanted: bool) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 
-from sqlanon.support.methods import entry_of
 from sqlanon.support.plugins import find_plugins, package_of
 
 TAGS = ("model", "name")  # the keys that name a part, which are no parameters of it
@@ -37,14 +35,8 @@ def describe_choices(
         parameters = parameters_of(name)
         assert parameters is not None
         meaning = " ".join((inspect.getdoc(parameters) or "").partition("\n\n")[0].split())
-        package = "sqlanon" if name in own else package_of(_entry(group, name))
+        package = "sqlanon" if name in own else package_of(find_plugins(group)[name])
         fields = getattr(parameters, "model_fields", {})
         keys = [info.alias or key for key, info in fields.items() if key not in TAGS]
         described.append(Choice(name, keys, meaning, package))
     return described
-
-
-def _entry(group: str, name: str) -> EntryPoint:
-    """Find the entry point by which a package adds a part, alone or with a method."""
-    added = find_plugins(group)
-    return added[name] if name in added else entry_of(name)

@@ -17,6 +17,7 @@ from sqlanon.policy.algorithms import parameters_of_algorithm
 from sqlanon.policy.attributes import hierarchy_kinds
 from sqlanon.policy.budget_rules import budget_problems
 from sqlanon.policy.document import Document, Path, read_document
+from sqlanon.policy.privacy import MODELS
 from sqlanon.policy.problems import problems_of
 from sqlanon.support.documents import is_path_in_text, read_bounded, refuse_odd_data
 from sqlanon.support.environment import Expanded, expanded, missing_variable, written
@@ -116,7 +117,8 @@ def _method_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[s
     place: writes the path of a key for people.
     """
     yield from budget_problems(policy, place)
-    for method in methods_of_policy(policy.algorithm.name, [model.model for model in policy.privacy]):
+    guarantees = [model.model for model in policy.privacy if model.model not in MODELS]
+    for method in methods_of_policy(policy.algorithm.name, guarantees):
         if method.rules is not None:
             yield from method.load(method.rules)(policy, place)
 

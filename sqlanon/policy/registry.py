@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic_core import PydanticKnownError
 
 from sqlanon.policy.part import Part
-from sqlanon.support.methods import Method, methods
+from sqlanon.support.methods import Method, added_method, own_methods
 from sqlanon.support.plugins import find_plugins, load_parameters
 
 Parameters = TypeVar("Parameters", bound=Part)
@@ -32,11 +32,11 @@ class Registry(Generic[Parameters]):
 
     def own_names(self) -> list[str]:
         """List the names of the program's own parts."""
-        return [*self.own, *(name for method in methods() if method.is_own for name in self.of_method(method))]
+        return [*self.own, *(name for method in own_methods() for name in self.of_method(method))]
 
     def names(self) -> list[str]:
         """List the names of all parts, those of installed packages last."""
-        return list(dict.fromkeys((*self.own, *self._of_methods(), *find_plugins(self.group))))
+        return list(dict.fromkeys((*self.own_names(), *find_plugins(self.group))))
 
     def parameters_of(self, name: Any) -> type[Parameters] | None:
         """Find the parameters that a part takes; None where there is no part of this name.
@@ -47,10 +47,11 @@ class Registry(Generic[Parameters]):
             return None
         if name in self.own:
             return self.own[name]
-        for method in methods():
-            if name in self.of_method(method):
-                loaded: type[Parameters] = method.load(self.of_method(method)[name])
-                return loaded
+        own = next((method for method in own_methods() if name in self.of_method(method)), None)
+        method = own or added_method(self.group, name)
+        if method is not None:
+            loaded: type[Parameters] = method.load(self.of_method(method)[name])
+            return loaded
         return load_parameters(self.group, name, self.kind)
 
     def own_parameters(self) -> dict[str, type[Parameters]]:
@@ -71,7 +72,3 @@ class Registry(Generic[Parameters]):
             tags = {"discriminator": self.tag, "tag": str(given[self.tag]), "expected_tags": ", ".join(self.names())}
             raise PydanticKnownError("union_tag_invalid", tags)
         return parameters.model_validate(given)
-
-    def _of_methods(self) -> Iterator[str]:
-        for method in methods():
-            yield from self.of_method(method)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from sqlanon.errors import SqlanonError
@@ -11,7 +12,7 @@ from sqlanon.results.method_result import MethodResult
 from sqlanon.results.run_result import RunResult
 from sqlanon.results.search_facts import AlgorithmResult, facts_of
 from sqlanon.results.upcasters import VERSION, upcast
-from sqlanon.support.methods import method_of, methods
+from sqlanon.support.methods import Method, added_methods, method_of, own_methods
 
 AnyResult = RunResult | MethodResult
 
@@ -44,12 +45,16 @@ def read_method_result(text: str) -> MethodResult | None:
     """
     try:
         data = json.loads(text)
-        method = next((one for one in methods() if one.key is not None and one.key in data), None)
-        if method is None or method.result is None:
+        keys = data.keys() - {"version"}
+        if len(keys) != 1:  # a record of classes has all of its fields there
             return None
+        (key,) = keys
+        method = next((one for one in _methods() if one.key == key), None)
+        if method is None or method.result is None:
+            raise SqlanonError(f"The result of the run is one of a method that is not installed ('{key}').")
         if data["version"] > VERSION:
             raise SqlanonError("The result of the run was recorded by a later sqlanon: use that one.")
-        result: MethodResult = from_json(method.load(method.result), data[str(method.key)])
+        result: MethodResult = from_json(method.load(method.result), data[key])
         return result
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SqlanonError("The recorded result of the run is damaged.") from error
@@ -60,3 +65,9 @@ def _algorithm(data: dict[str, Any]) -> AlgorithmResult:
     own = {name: data[name] for name in ("name", "rounds", "statements")}
     facts = {name: value for name, value in data.items() if name not in (*own, "kind")}
     return AlgorithmResult(**own, facts=facts_of(data["kind"], facts))
+
+
+def _methods() -> Iterator[Method]:
+    """The program's own methods, and then those of packages, which are loaded for it."""
+    yield from own_methods()
+    yield from added_methods()

@@ -1,8 +1,9 @@
 """The registry of methods of protection: each is a package that says where its parts are.
 
-The program's own are the packages of `sqlanon.methods`; installed packages add theirs by entry points of the group
-`sqlanon.methods`. A package gives its `Method` under the name `METHOD`, and loads nothing for it: parts are named as
-`module:name`, within the package, and loaded when they are used. Nobody else imports a method.
+The program's own are the packages of `sqlanon.methods`. Installed packages add theirs by the entry points of their
+algorithms and guarantees, which lead to the method. A package gives its `Method` under the name `METHOD`, and loads
+nothing for it: parts are named as `module:name`, within the package, and loaded when they are used. Nobody else imports
+a method.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint
 from typing import Any
 
 from sqlanon.errors import PolicyError
-from sqlanon.support.plugins import METHODS, find_plugins, load_value, package_of
+from sqlanon.support.plugins import ALGORITHMS, GUARANTEES, find_plugins, load_value
 
 _HOME = "sqlanon.methods"
 
@@ -75,53 +75,49 @@ class Method:
 
 
 @functools.cache
-def methods() -> tuple[Method, ...]:
-    """List all methods, those of installed packages last.
-
-    Raises PolicyError where one of these can't be loaded, or two methods add parts of one name.
-    """
+def own_methods() -> tuple[Method, ...]:
+    """List the program's own methods."""
     home = importlib.import_module(_HOME)
     own = [importlib.import_module(f"{_HOME}.{module.name}").METHOD for module in pkgutil.iter_modules(home.__path__)]
-    added = [_added(name) for name in find_plugins(METHODS)]
-    listed = (*sorted(own, key=lambda method: method.place), *added)
-    _require_names(listed)
-    return listed
+    return tuple(sorted(own, key=lambda method: method.place))
 
 
-def _added(name: str) -> Method:
-    entry = find_plugins(METHODS)[name]
-    method = load_value(METHODS, name)
-    if not isinstance(method, Method):
-        raise PolicyError(f"'{name}' of the package {package_of(entry)} is no Method.")
-    return method
+def added_method(group: str, name: str) -> Method | None:
+    """Load the method of an installed package that adds a part of this name; None where none does.
+
+    group: of the part, `ALGORITHMS` or `GUARANTEES`.
+
+    Raises PolicyError where the package can't be loaded.
+    """
+    added = load_value(group, name) if name in find_plugins(group) else None
+    return added if isinstance(added, Method) else None
 
 
-def _require_names(listed: tuple[Method, ...]) -> None:
-    owners: dict[str, str] = {}
-    for method in listed:
-        for name in (*method.algorithms, *method.guarantees):
-            other = owners.setdefault(name, method.package)
-            if other != method.package:
-                raise PolicyError(f"Two methods add '{name}': {other} and {method.package}; uninstall one of them.")
+def added_methods() -> Iterator[Method]:
+    """Load the methods of installed packages, each once.
+
+    Raises PolicyError where one of these packages can't be loaded.
+    """
+    named = ((group, name) for group in (ALGORITHMS, GUARANTEES) for name in find_plugins(group))
+    added = (method for group, name in named if (method := added_method(group, name)) is not None)
+    yield from {method.package: method for method in added}.values()
 
 
 def method_of(algorithm: str) -> Method | None:
-    """Find the method that adds an algorithm; None where none does."""
-    return next((method for method in methods() if algorithm in method.algorithms), None)
+    """Find the method that adds an algorithm; None where none does.
+
+    Raises PolicyError where an installed package adds it, but can't be loaded.
+    """
+    own = next((method for method in own_methods() if algorithm in method.algorithms), None)
+    return own or added_method(ALGORITHMS, algorithm)
 
 
-def entry_of(name: str) -> EntryPoint:
-    """Find the entry point of the method that adds an algorithm or a guarantee of this name."""
-    return next(
-        entry
-        for entry in find_plugins(METHODS).values()
-        for method in (load_value(METHODS, entry.name),)
-        if name in method.algorithms or name in method.guarantees
-    )
+def _method_of_guarantee(name: str) -> Method | None:
+    own = next((method for method in own_methods() if name in method.guarantees), None)
+    return own or added_method(GUARANTEES, name)
 
 
-def methods_of_policy(algorithm: str, models: list[str]) -> Iterator[Method]:
-    """List the methods whose algorithm or guarantees a policy names, each once."""
-    for method in methods():
-        if algorithm in method.algorithms or not method.guarantees.keys().isdisjoint(models):
-            yield method
+def methods_of_policy(algorithm: str, guarantees: Sequence[str]) -> list[Method]:
+    """List the methods of an algorithm and of guarantees, each once."""
+    named = (method_of(algorithm), *map(_method_of_guarantee, guarantees))
+    return list({method.package: method for method in named if method is not None}.values())

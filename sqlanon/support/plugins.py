@@ -1,7 +1,7 @@
 """Parts that installed packages add to the program by entry points, loaded when a policy names them.
 
-A package names its parts in groups, one for each kind: `sqlanon.methods` for whole methods (`support.methods`),
-`sqlanon.guarantees` for privacy models, `sqlanon.algorithms` for single searches, `sqlanon.qualities` for quality
+A package names its parts in groups, one for each kind: `sqlanon.guarantees` for privacy models,
+`sqlanon.algorithms` for algorithms, alone or of a whole method (`support.methods`), `sqlanon.qualities` for quality
 models, `sqlanon.hierarchies` for kinds of hierarchies, `sqlanon.engines` for engines. docs/extending.md shows a whole
 package.
 """
@@ -21,7 +21,6 @@ ALGORITHMS = "sqlanon.algorithms"
 QUALITIES = "sqlanon.qualities"
 HIERARCHIES = "sqlanon.hierarchies"
 ENGINES = "sqlanon.engines"
-METHODS = "sqlanon.methods"
 
 
 @functools.cache

@@ -8,7 +8,6 @@ from typing import Any
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.support import plugins
-from sqlanon.support.methods import methods
 from tests.run_support import Row
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
@@ -40,4 +39,3 @@ def policy_with(*models: dict[str, Any], **more: Any) -> Policy:
 def clear_caches() -> None:
     """Forget which packages add parts, so that they are looked for again."""
     plugins.find_plugins.cache_clear()
-    methods.cache_clear()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlanon.algorithms import describe_algorithms
+from sqlanon.cli.commands import program
 from sqlanon.errors import PolicyError
 from sqlanon.methods.generalization.lattice.quality.qualities import describe_qualities
 from sqlanon.models import describe_models
@@ -15,6 +16,7 @@ from sqlanon.policy.schema import policy_schema
 from sqlanon.policy.writer import policy_text
 from sqlanon.report.queries import run_report
 from sqlanon.support import plugins
+from tests.cli.support import call
 from tests.plugins.support import COLUMNS, DEASSOCIATION, K2, ROLES, ROWS, SORTED_RUNS, clear_caches, policy_with
 from tests.run_support import Database, anonymize
 
@@ -95,9 +97,33 @@ def test_the_programs_own_models_need_no_look_at_packages(monkeypatch: pytest.Mo
     assert policy_with(K2).privacy[0].model == "k-anonymity"
 
 
-def _declare(directory: Path, package: str, entry: str) -> None:
-    """Write the metadata of an installed package with one privacy model."""
+def _declare(directory: Path, package: str, entry: str, group: str = "sqlanon.guarantees") -> None:
+    """Write the metadata of an installed package with one part."""
     metadata = directory / f"{package}-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[sqlanon.guarantees]\n{entry}\n")
+    (metadata / "entry_points.txt").write_text(f"[{group}]\n{entry}\n")
+
+
+@pytest.mark.usefixtures("example")
+def test_a_method_brings_its_rules_and_its_section_of_the_report(database: Database) -> None:
+    with pytest.raises(PolicyError, match="ranges: sorted-runs cuts no tree"):
+        policy_with(K2, algorithm=SORTED_RUNS, ranges="cuts")
+    table = database.create(COLUMNS, ROWS)
+    policy = database.policy(table, ROLES, privacy=[K2], algorithm=SORTED_RUNS)
+    assert "those further down lose more" in run_report(anonymize(policy).run, policy=policy)
+
+
+def test_a_package_that_does_not_load_leaves_the_help_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "broken.py").write_text("import no_such_module\n")
+    _declare(tmp_path, "broken", "shaken = broken:METHOD", group="sqlanon.algorithms")
+    monkeypatch.syspath_prepend(tmp_path)
+    clear_caches()
+    program.cache_clear()
+    assert call("--help").exit_code == 0
+    assert "'shaken' of the package broken 1.0 can't be loaded" in capsys.readouterr().err
+    assert call("models").exit_code == 0
+    clear_caches()
+    program.cache_clear()

@@ -52,7 +52,7 @@ def test_a_dry_run_shows_the_statements_of_a_package(database: Database) -> None
     """By the heads of its templates: nothing of the program knows their names."""
     policy = database.policy(database.create(COLUMNS, ROWS), PLAIN, privacy=[K2], algorithm=SORTED_RUNS)
     names = [step.name for step in run_dry(policy, OPTIONS).steps if step.phase == "search"]
-    assert "sqlanon_example:cut_sorted_rows" in names
+    assert "sqlanon_example:sorted_runs/cut_sorted_rows" in names
     assert database.leftovers() == []
 
 
