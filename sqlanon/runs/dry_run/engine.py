@@ -127,7 +127,7 @@ class RecordingEngine(Engine):
         return self.inner.query_there(template, **values) if known is None else known
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:  # noqa: ARG002
-        statement = self.insertion(table, columns)
+        statement = self._dry.written(self.insertion(table, columns))
         self._remark(statement.name, "With rows of the program:\n" + " ".join(statement.record.split()))
 
     def copy_to(self, path: Path, statement: Statement) -> None:
