@@ -124,6 +124,22 @@ def test_the_terminal_lists_what_a_hierarchy_lacks_and_a_file_completes_it(
     assert "has a mask hierarchy" in call_main(capsys, "hierarchy", "missing", file, "zip")[2]
 
 
+def test_a_mapping_is_completed_as_a_file_is_and_a_column_that_is_not_there_is_refused(
+    database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = database.create(COLUMNS, ROWS)
+    document = policy_of(database, table, {"job": {"mapping": {"nurse": ["health"]}}}, {}, tmp_path)
+    document["attributes"]["nobody"] = QUASI | {"hierarchy": {"mapping": {"a": ["b"]}}}
+    file = tmp_path / "policy.yml"
+    file.write_text(json.dumps(document))
+    code, listed, _ = call_main(capsys, "hierarchy", "missing", file, "job")
+    assert (code, [line[0] for line in csv.reader(listed.splitlines(), delimiter=";")]) == (0, ["clerk", "o'hara; x"])
+    for column, words in (("nobody", "nobody"), ("jobb", "'job'")):
+        code, listed, told = call_main(capsys, "hierarchy", "missing", file, column)
+        assert (code, listed) == (2, "")
+        assert words in told
+
+
 def test_a_check_says_when_a_lattice_is_too_large_to_search(database: Database, tmp_path: Path) -> None:
     columns = {f"q{number}": "VARCHAR(20)" for number in range(6)}
     table = database.create(columns, [("x" * 20,) * 6] * 4)
