@@ -69,7 +69,7 @@ def part_of(path: Path) -> str:
 def all_fragments() -> Iterator[tuple[Path, int, str]]:
     """Yield the fragments of all modules but the renderer of SQL itself."""
     for path in sorted(PROGRAM.rglob("*.py")):
-        if path.name != "sql.py":
+        if path.name not in ("sql.py", "template_files.py"):
             for line, text in fragments(ast.parse(path.read_text(encoding="utf-8"))):
                 yield path, line, text
 
