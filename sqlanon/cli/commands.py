@@ -57,7 +57,7 @@ def program(word: str | None = None) -> typer.Typer:
     app.callback()(_options)
     modules = own_commands()
     wanted = [module for module, names in modules.items() if word in names]
-    if not wanted:
+    if not wanted and word != "--version":  # which looks for no packages
         modules |= _added_commands()
         wanted = [module for module, names in modules.items() if word in names]
     for module in wanted or modules:
