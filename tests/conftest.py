@@ -44,8 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     Calls of templates are held to what these need.
     """
     refuse_unneeded_values()
-    if missing_method.METHOD:
-        config.pluginmanager.register(missing_method.MissingMethod())
+    if missing_method.MISSING:
+        config.pluginmanager.register(missing_method.MissingMethods())
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.basetemp is None and not hasattr(config, "workerinput"):

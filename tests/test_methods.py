@@ -9,6 +9,7 @@ from sqlanon.policy import AlgorithmParameters, ModelParameters
 from sqlanon.results.method_result import MethodResult
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.support.methods import Method, own_methods
+from tests.missing_method import MISSING, NAMES
 
 METHODS = {method.package: method for method in own_methods()}
 FUNCTIONS = ("rules", "check", "audit", "page", "search_picture")
@@ -57,3 +58,9 @@ def test_keys_of_records_differ() -> None:
 def test_a_package_outside_is_not_one_of_the_programs_own() -> None:
     assert all(method.is_own for method in METHODS.values())
     assert not Method("elsewhere", place=1).is_own
+
+
+def test_the_tests_know_what_each_method_adds() -> None:
+    """So they tell a failure for want of a method from any other."""
+    added = {method.package.rpartition(".")[2]: {*method.algorithms, *method.guarantees} for method in METHODS.values()}
+    assert added == {name: set(names) for name, names in NAMES.items() if name not in MISSING}

@@ -3,8 +3,7 @@
 python -m tests.without_method clustering           removes the method's three folders from a copy, and tests the rest
 python -m tests.without_method --of-the-day -n 2     the method whose turn it is; other options are pytest's
 
-A test that asks for what the method brings is left out; its number is printed. `tests.conftest` knows by
-SQLANON_WITHOUT which method is missing.
+A test that asks for what the method brings is left out (`tests.missing_method`).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def main(arguments: list[str]) -> int:
         subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(copy)], check=True)
         subprocess.run(["git", "rm", "-rq", *(f"{folder}/{name}" for folder in FOLDERS)], cwd=copy, check=True)
         shutil.rmtree(copy / "sqlanon/methods" / name, ignore_errors=True)
-        environment = {**os.environ, "PYTHONPATH": str(copy), "SQLANON_WITHOUT": name}
+        environment = {**os.environ, "PYTHONPATH": str(copy)}
         return _run_commands(copy, environment) or _run_tests(copy, environment, options)
 
 
