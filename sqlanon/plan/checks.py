@@ -325,7 +325,7 @@ def warnings(subject: PlanSubject) -> Iterator[str]:
         yield f"suppression: {name} puts every row into a class and leaves none out, so nothing will be suppressed."
     for position, model in enumerate(models_of(subject.policy)):
         yield from (f"privacy[{position}] ({model.name}): {warning}" for warning in model.warnings())
-    yield from cluster_warnings(subject.policy)
+    yield from cluster_warnings(subject.policy, list(subject.attributes), subject.uncountable)
     yield from person_warnings(subject)
     yield from person_notes(subject.policy)
     yield from pseudonym_warnings(subject.policy, [one.column for one in subject.repetition.columns])

@@ -31,12 +31,14 @@ class Uncountable:
     """The rows in which a column holds nothing that clusters can reckon with.
 
     infinite, huge (beyond `largest`): of numbers; unordered: of categories that the policy's order lacks.
+    is_constant: whether all numbers are equal.
     """
 
     nulls: int
     infinite: int
     huge: int
     unordered: int
+    is_constant: bool = False
     largest: float = LARGEST
 
 
@@ -82,10 +84,10 @@ def measure_uncountable(
         largest=largest,
         columns=[_counted(engine, column, attribute) for column, attribute in looked_at],
     )
-    by_column = zip(*[map(int, counts)] * 4, strict=True)
+    by_column = zip(*[map(int, counts)] * 5, strict=True)
     return {
-        column.name: Uncountable(nulls, infinite, huge, unordered, largest)
-        for (column, _), (nulls, infinite, huge, unordered) in zip(looked_at, by_column, strict=True)
+        column.name: Uncountable(nulls, infinite, huge, unordered, bool(constant), largest)
+        for (column, _), (nulls, infinite, huge, unordered, constant) in zip(looked_at, by_column, strict=True)
     }
 
 
@@ -144,9 +146,14 @@ def cluster_problems(
         )
 
 
-def cluster_warnings(policy: Policy) -> Iterator[str]:
-    """List what an algorithm that gathers rows in clusters does not use."""
+def cluster_warnings(
+    policy: Policy, attributes: Sequence[tuple[Column, AttributeSection]], uncountable: Mapping[str, Uncountable]
+) -> Iterator[str]:
+    """List what an algorithm that gathers rows in clusters does not use, and why a run of it would be refused."""
     algorithm = policy.algorithm
+    numbers = [column.name for column, _ in _quasi(attributes) if column.kind.is_numeric and column.name in uncountable]
+    if algorithm.draws_numbers and numbers and all(uncountable[name].is_constant for name in numbers):
+        yield "A run would be refused: all rows have the same numbers, and synthetic rows would show them."
     if algorithm.recodes is not Recodes.CLUSTERS or not algorithm.suppresses:
         return
     if policy.remainder == "recode":

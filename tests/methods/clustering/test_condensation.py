@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sqlanon import check_policy
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.results.search_facts import CondensedFacts
@@ -201,10 +202,30 @@ def test_a_small_table_is_condensed_or_refused_for_a_reason(
     assert released is None or sorted(one[3] for one in released) == sorted(one[3] for one in rows)
 
 
+@pytest.mark.parametrize("rows", [[(5e-324, 0)] * 9 + [(0.0, 2)] * 9, [(5e-324, 1)] * 400 + [(1e-323, 2)] * 400])
+def test_the_least_numbers_of_doubles_are_condensed(database: Database, rows: list[tuple[float, int]]) -> None:
+    table = database.create({"a": "DOUBLE PRECISION", "b": "INTEGER"}, rows)
+    policy = database.policy(table, {"a": QUASI, "b": QUASI}, algorithm=CONDENSED, privacy=anonymity(3))
+    assert anonymize(policy).published
+
+
 def test_equal_numbers_are_refused(database: Database) -> None:
     table = database.create({"a": "INTEGER"}, [(5,)] * 20)
+    policy = database.policy(table, {"a": QUASI}, algorithm=CONDENSED)
     with pytest.raises(ProtectionError, match="All rows have the same numbers"):
-        anonymize(database.policy(table, {"a": QUASI}, algorithm=CONDENSED))
+        anonymize(policy)
+    plan = check_policy(policy)
+    assert any("all rows have the same numbers" in warning for warning in plan.warnings)
+
+
+@pytest.mark.parametrize("numbers", [[(5, 1), (5, 2)], [(5, 1), (6, 1)]])
+def test_numbers_that_differ_in_one_column_are_no_reason_to_refuse(
+    database: Database, numbers: list[tuple[int, int]]
+) -> None:
+    table = database.create({"a": "INTEGER", "b": "INTEGER"}, numbers * 20)
+    policy = database.policy(table, {"a": QUASI, "b": QUASI}, algorithm=CONDENSED)
+    assert not any("refused" in warning for warning in check_policy(policy).warnings)
+    assert anonymize(policy).published
 
 
 @pytest.mark.either_engine
