@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, SerializeAsAny
 
-from sqlanon.errors import PolicyError
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters
 from sqlanon.policy.registry import Registry
 from sqlanon.support.plugins import ALGORITHMS
@@ -20,14 +19,14 @@ Algorithm = Annotated[SerializeAsAny[AlgorithmParameters], BeforeValidator(_REGI
 
 
 def default_algorithm() -> AlgorithmParameters:
-    """Make the algorithm of policies that name none.
-
-    Raises PolicyError where its method is not there.
-    """
-    parameters = parameters_of_algorithm(_DEFAULT)
-    if parameters is None:
-        raise PolicyError(f"algorithm is missing; choose from {', '.join(algorithm_names())}.")
+    """Make the algorithm of policies that name none; where its method is not there, its name alone."""
+    parameters = parameters_of_algorithm(_DEFAULT) or AlgorithmParameters
     return parameters.model_validate({"name": _DEFAULT})
+
+
+def is_missing(algorithm: AlgorithmParameters) -> bool:
+    """Tell whether an algorithm is the default one, without its method."""
+    return type(algorithm) is AlgorithmParameters
 
 
 def seed_of(algorithm: AlgorithmParameters) -> int | None:

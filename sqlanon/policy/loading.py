@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy, Role, Source
-from sqlanon.policy.algorithms import parameters_of_algorithm
+from sqlanon.policy.algorithms import algorithm_names, is_missing, parameters_of_algorithm
 from sqlanon.policy.attributes import hierarchy_kinds
 from sqlanon.policy.budget_rules import budget_problems
 from sqlanon.policy.document import Document, Path, read_document
@@ -102,7 +102,10 @@ def build_document(
     problems = list(document.problems)
     try:
         policy = Policy.model_validate(document.data)
-        problems += _method_problems(policy, document.place)
+        if is_missing(policy.algorithm):
+            problems.append(f"algorithm is missing; choose from {', '.join(algorithm_names())}.")
+        else:
+            problems += _method_problems(policy, document.place)
     except ValidationError as error:
         problems += problems_of(error, document)
     problems += _place_problems(document) + _model_problems(document)

@@ -12,7 +12,13 @@ from pydantic import BaseModel, Field, create_model
 
 from sqlanon.policy import Policy
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters
-from sqlanon.policy.algorithms import algorithm_names, default_algorithm, own_algorithms, parameters_of_algorithm
+from sqlanon.policy.algorithms import (
+    algorithm_names,
+    default_algorithm,
+    is_missing,
+    own_algorithms,
+    parameters_of_algorithm,
+)
 from sqlanon.policy.attributes import HIERARCHY_KINDS, hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.meanings import meanings
 from sqlanon.policy.model_parameters import ModelParameters
@@ -59,10 +65,10 @@ def _with_choices(
     """Make the class of policies whose models and algorithm are chosen among the program's own."""
     model: Any = Annotated[reduce(or_, models.values()), Field(discriminator="model")]
     algorithm: Any = Annotated[reduce(or_, algorithms.values()), Field(discriminator="name")]
-    fields = Policy.model_fields
+    fields, default = Policy.model_fields, default_algorithm()
     chosen: Any = {
         "privacy": (tuple[model, ...], Field(min_length=1, description=fields["privacy"].description)),
-        "algorithm": (algorithm, default_algorithm()),
+        "algorithm": (algorithm, ... if is_missing(default) else default),
     }
     return create_model("Policy", __base__=Policy, **chosen)
 
