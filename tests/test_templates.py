@@ -27,7 +27,34 @@ TEMPLATES = {
 }
 
 _GLUED = re.compile(r"^.*\w.*\{% endfor %\}\n\w", re.MULTILINE)
+_JOIN = re.compile(r"\bJOIN\b")
+_LETTERS = re.compile(r"(?<![\w.%])([a-z]\w?)\.(?=[\w*])|\b(?:FROM|JOIN) \w+ AS ([a-z]\w?)\b")
 _MOVED_OUT = re.compile(r" +\{% (?!set |include |import )[^%]*%\}.*\S")
+
+
+AGREED = {
+    # `r` is a coded row and `v` an entry of its dictionary: `macros/codes`, and callers of `Field.code`.
+    "algorithms/tree/scan/count_avs_groups.sql.j2": {"r"},
+    "algorithms/tree/scan/count_persons.sql.j2": {"r"},
+    "methods/clustering/gathering/describe_clusters.sql.j2": {"r"},
+    "methods/clustering/search/create_centres.sql.j2": {"r"},
+    "releases/rules/route_rows.sql.j2": {"r"},
+    "staging/stage_values.sql.j2": {"r", "v"},
+    # `s` is a row of the source, `r` the rule of its leaf: `macros/codes` and `macros/rules`.
+    "releases/rules/select_tree.sql.j2": {"r", "s"},
+    # `s` is a row of the release, `w` one of the witness: `macros/verification`.
+    "methods/clustering/count_untrue_medians.sql.j2": {"w"},
+    "methods/clustering/gathering/count_outside.sql.j2": {"s", "w"},
+    "report/release_audit/count_lacking.sql.j2": {"s", "w"},
+    # `t` is a tuple of codes: `macros/risk` and the keys of subsets of columns.
+    "inquiries/risk/mine_majorities.sql.j2": {"t"},
+    "inquiries/risk/mine_rules.sql.j2": {"t"},
+    # `x` is a class and `m` its measure: what privacy models of other packages write of them.
+    "methods/generalization/lattice/failing_classes.sql.j2": {"m", "x"},
+    # `a` and `o` are coded rows, before they are looked up and after, `g` regions: `macros/rows`.
+    "staging/select_rows.sql.j2": {"a", "g", "o"},
+}
+"""Of statements with several joins, the aliases of one or two letters that are agreed with macros and with callers."""
 
 
 def test_every_head_says_what_its_template_needs() -> None:
@@ -39,6 +66,29 @@ def test_every_head_says_what_its_template_needs() -> None:
 def test_no_line_of_a_template_is_longer_than_one_reads() -> None:
     lines = [(path, line) for path in FOLDER.rglob("*.j2") for line in path.read_text(encoding="utf-8").splitlines()]
     assert [f"{path.name}: {line}" for path, line in lines if len(line) > WIDTH] == []
+
+
+def test_statements_with_several_joins_name_their_relations_by_words() -> None:
+    """Single letters do not say there of which relation a column is."""
+    letters = {
+        file: found
+        for file in template_files()
+        if len(_JOIN.findall(text := _text_of(file))) > 1 and (found := _letters_of(text))
+    }
+    assert letters == AGREED
+
+
+def _letters_of(text: str) -> set[str]:
+    """The aliases of one or two letters that columns are qualified with, or that a relation has."""
+    return {alias for found in _LETTERS.findall(text) for alias in found if alias}
+
+
+def _text_of(file: str) -> str:
+    """Write what a template file says itself, in which a digit stands for each expression, and the texts of these."""
+    tree = Environment().parse((FOLDER / file).read_text(encoding="utf-8"))
+    shown = (part for output in tree.find_all(nodes.Output) for part in output.nodes)
+    said = "".join(part.data if isinstance(part, nodes.TemplateData) else "0" for part in shown)
+    return " ".join([said, *(one.value for one in tree.find_all(nodes.Const) if isinstance(one.value, str))])
 
 
 def test_tags_do_not_take_the_spaces_before_what_stands_behind_them() -> None:

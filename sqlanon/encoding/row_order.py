@@ -13,21 +13,21 @@ from sqlanon.sql import Expression, Identifier, macro
 
 
 def canonical_order(engine: Engine, coded: CodedTable) -> tuple[list[Expression], list[dict[str, Any]]]:
-    """Write the sort keys of coded rows `p`, their values column by column; and what must be joined for these.
+    """Write the sort keys of rows of `coded`, their values column by column; and what must be joined for these.
 
     Only equal rows are equal in it, on every engine.
     """
     aside = [field for field in coded.kept if field.coding.is_aside]
-    joined = [{"table": aside[0].coding.dictionary, "code": aside[0].code(Identifier("p"))}] if aside else []
+    joined = [{"table": aside[0].coding.dictionary, "code": aside[0].code(Identifier("coded"))}] if aside else []
     return _keys(engine, coded), joined
 
 
 def _keys(engine: Engine, coded: CodedTable) -> list[Expression]:
-    quasi = [field.code(Identifier("p")) for field in coded.quasi_identifiers]
+    quasi = [field.code(Identifier("coded")) for field in coded.quasi_identifiers]
     kept: list[Expression] = []
     for field in coded.kept:
         if not field.coding.is_aside:
-            kept.append(field.code(Identifier("p")))
+            kept.append(field.code(Identifier("coded")))
             continue
         value: Expression = Markup(field.value_column)
         if field.attribute.column.kind is Kind.TEXT:

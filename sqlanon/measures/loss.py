@@ -50,11 +50,11 @@ def _penalty(engine: Engine, partition: Partition, axis: Axis) -> dict[str, Any]
     """Return the values for the template of one attribute's penalty."""
     low, high = Identifier(f"low_{axis.number}"), Identifier(f"high_{axis.number}")
     known: dict[str, Any] = {"axis": axis, "low": low, "high": high, "groups": [], "measure": None, "hierarchy": None}
-    known |= {"is_value": axis.is_value("l"), "is_all": axis.holds_all("l")}
+    known |= {"is_value": axis.is_value("leaves"), "is_all": axis.holds_all("leaves")}
     known |= {"dictionary": None, "null_counts": True}
     hierarchy = axis.field.coding.hierarchy
     if hierarchy is not None:
-        groups = [{"level": level, "there": axis.is_at("l", level)} for level in range(1, hierarchy.height + 1)]
+        groups = [{"level": level, "there": axis.is_at("leaves", level)} for level in range(1, hierarchy.height + 1)]
         codes = macro("measures.codes_of_leaves", axis, partition.leaves)
         covered = hierarchy.covered(engine.render, codes)
         return known | {"groups": groups, "hierarchy": covered, "leaves": hierarchy.domain}

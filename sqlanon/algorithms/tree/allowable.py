@@ -133,7 +133,7 @@ def _count_avs(branch: Branch, rows: Relation | Expression, values: dict[str, An
             word=sensitive.word,
             mask=sensitive.mask,
             bits=branch.task.bits,
-            value=masked_value("c", branch.task.words),
+            value=masked_value("candidates", branch.task.words),
             **_counted(branch.task, rows, sensitive),
             **values,
         )
@@ -144,11 +144,11 @@ def _counted(task: Task, rows: Relation | Expression, sensitive: Sensitive) -> d
     """The rows that AVS groups are counted of, and what each stands for: rows, or persons with a sensitive value."""
     weight = sensitive.weight
     if weight is None:
-        return {"rows": rows, "weight": task.weight("x"), "carried": task.carried_weight("t")}
+        return {"rows": rows, "weight": task.weight("pieces"), "carried": task.carried_weight("tried")}
     return {
         "rows": macro("tree.counted", rows, weight),
-        "weight": macro("tree.total", Identifier("x"), weight),
-        "carried": carried("t", [weight]),
+        "weight": macro("tree.total", Identifier("pieces"), weight),
+        "carried": carried("tried", [weight]),
     }
 
 

@@ -268,7 +268,7 @@ class Growth:
     def _retire(self, frontier: Frontier, ranges: Relation, splits: Relation) -> None:
         values = {"ranges": ranges, "splits": splits, "first_leaf": frontier.next_leaf}
         self.branch.decide("record_leaves", leaves=self.leaves, axes=self.task.axes, **values)
-        words = carried("r", self.task.word_columns)
+        words = carried("retired", self.task.word_columns)
         self.branch.scan("retire_rows", done=self.done, rows=frontier.rows, words=words, **values)
 
 

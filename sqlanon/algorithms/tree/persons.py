@@ -32,7 +32,7 @@ def list_splits_short_of_persons(
     fewest = max(model.least_rows for model in task.models)
     named = {name: values[name] for name in ("candidates", "candidate_splits")}
     children = branch.table("children")
-    counted: dict[str, Any] = {"rows": rows, "bits": task.bits, "value": masked_value("c", task.words), **named}
+    counted: dict[str, Any] = {"rows": rows, "bits": task.bits, "value": masked_value("tried", task.words), **named}
     counted["person"] = several.code
     branch.scan(
         "count_persons", counted=children, weight=WEIGHT, sensitive=None, enough=fewest * several.most, **counted

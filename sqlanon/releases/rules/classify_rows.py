@@ -153,7 +153,7 @@ def apply_cuts(engine: Engine, workspace: Workspace, coded: CodedTable, rules: R
     values = {"rows": coded.rows, "axes": axes, "tables": tables, "leaves": leaves}
     engine.run("releases/rules/create_cut_classes", heights=heights, **values)
     engine.analyze(leaves)
-    engine.run("releases/rules/assign_cut_rows", routed=routed, carried=carried("r", coded.word_columns), **values)
+    engine.run("releases/rules/assign_cut_rows", routed=routed, carried=carried("coded", coded.word_columns), **values)
     engine.analyze(routed)
     workspace.drop(*tables)
     return Partition(axes, leaves, routed, 0)

@@ -135,6 +135,6 @@ def _axis(shown: ShownField, reach: Relation) -> dict[str, Any]:
         "key": shown.key,
         "lo": Identifier(f"lo_{number}"),
         "hi": Identifier(f"hi_{number}"),
-        "code": shown.field.code(Identifier("t")),
+        "code": shown.field.code(Identifier("tuples")),
         "ordered": shown.field.coding.hierarchy is None,
     }

@@ -48,7 +48,7 @@ def create_points(
         )
     else:
         field = coded.judged_field(target)
-        stratum = field.code(Identifier("p"))
+        stratum = field.code(Identifier("coded"))
         blocked = divide_strata(engine, workspace, coded, field.code(Identifier("r")), (algorithm, k), report)
     coordinates = coordinates_of(measured, largest_block=blocked.largest, standardize=algorithm.standardize)
     table = workspace.table("points")

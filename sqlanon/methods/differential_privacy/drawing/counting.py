@@ -189,7 +189,7 @@ def _placed(engine: Engine, number: int, domain: PublicDomain) -> dict[str, Any]
     return {
         "number": number,
         "value": _text(engine, column),
-        "place": engine.render.macro("private.place_of_value", value, Identifier(f"v{number}"), other, null),
+        "place": engine.render.macro("private.place_of_value", value, Identifier(f"declared_{number}"), other, null),
         "is_listed": True,
     }
 
