@@ -48,6 +48,8 @@ def test_templates_migrations_and_licence_are_in_the_wheel(wheel: Path) -> None:
         assert there
         assert there <= names
     assert "sqlanon/migrations/script.py.mako" in names
+    files = [path for path in (ROOT / "sqlanon").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert {str(path.relative_to(ROOT)) for path in files} <= names  # stubs, pages, styles and scripts among them
     assert "sqlanon/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not any(name.startswith(("tests/", "docs/")) for name in names)

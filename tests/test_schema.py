@@ -11,6 +11,7 @@ import pytest
 
 from sqlanon import PolicyError, draft_policy, parse_policy
 from sqlanon.api.demo import policy_text
+from sqlanon.policy import Policy
 from sqlanon.policy.document import read_document
 from sqlanon.policy.schema import DIALECT, policy_schema
 from tests.cli.support import call, make_patients, only_object
@@ -46,6 +47,7 @@ def test_the_command_prints_it(tmp_path: Path) -> None:
 
 def test_every_key_is_explained() -> None:
     schema = policy_schema()
+    assert schema["description"] == Policy.__doc__
     for name, part in {"Policy": schema, **schema["$defs"]}.items():
         for key, its in part.get("properties", {}).items():
             is_tag = "const" in its

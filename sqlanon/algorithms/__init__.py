@@ -47,8 +47,7 @@ def describe_algorithms() -> list[Choice]:
 def _class_of(name: str) -> type[Algorithm[Any]]:
     method = method_of(name)
     if method is not None and name in method.searches:
-        search: type[Algorithm[Any]] = method.load(method.searches[name])
-        return search
+        return method.load_class(method.searches, name, Algorithm)  # type: ignore[type-abstract]
     parameters = parameters_of_algorithm(name)
     if parameters is not None and not parameters.recodes.makes_classes:
         raise PolicyError(f"{name} {_WITHOUT_CLASSES[parameters.recodes]}")

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from sqlanon import __version__
-from sqlanon.errors import PolicyError
 from sqlanon.support.methods import Method, added_methods, own_methods
+from sqlanon.support.suggest import any_of
 
 COMMANDS = {
     "policy": ("init", "check", "run"),
@@ -55,13 +55,14 @@ def program(word: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
-    modules = own_commands()
-    wanted = [module for module, names in modules.items() if word in names]
-    if not wanted and word != "--version":  # which looks for no packages
-        modules |= _added_commands()
-        wanted = [module for module, names in modules.items() if word in names]
-    for module in wanted or modules:
+    if word == "--version":
+        return app
+    own = own_commands()
+    wanted = [module for module, names in own.items() if word in names]
+    for module in wanted or own:
         importlib.import_module(module).register(app)
+    if not wanted:
+        _add_commands(app, {name for names in own.values() for name in names})
     return app
 
 
@@ -70,13 +71,22 @@ def own_commands() -> dict[str, tuple[str, ...]]:
     return {f"sqlanon.cli.{module}": names for module, names in COMMANDS.items()} | _commands_of(own_methods())
 
 
-def _added_commands() -> dict[str, tuple[str, ...]]:
-    """List the commands of installed packages, by module; a package that can't be loaded is told, and has none."""
-    try:
-        return _commands_of(added_methods())
-    except PolicyError as error:
-        print(f"Warning: {error}", file=sys.stderr)
-        return {}
+def _add_commands(app: typer.Typer, taken: set[str]) -> None:
+    """Add the commands of installed packages; tell of those that can't be loaded, or whose name is taken."""
+    for method in added_methods(_warn):
+        for module, names in method.commands.items():
+            if again := taken.intersection(names):
+                _warn(f"{module} of the package {method.package} adds {any_of(sorted(again))}, which is there already.")
+                continue
+            try:
+                method.load(f"{module}:register")(app)
+                taken |= set(names)
+            except Exception as error:  # whatever another package's code raises
+                _warn(f"The commands of the package {method.package} are left out: {error}")
+
+
+def _warn(error: Exception | str) -> None:
+    print(f"Warning: {error}", file=sys.stderr)
 
 
 def _commands_of(methods: Iterable[Method]) -> dict[str, tuple[str, ...]]:

@@ -136,7 +136,7 @@ def _sentence(detail: ErrorDetails, path: Path, owner: type[BaseModel], document
             return f"{place}.{tag} is missing; choose from {', '.join(choices)}."
         return _choice((*path, tag), choices, document)
     if kind.startswith("model_"):
-        return f"{place} must be a mapping with keys such as {_keys_at(path)}."
+        return f"{place} must be a mapping with keys such as {_keys_at(path, document.data)}."
     if kind in ("too_short", "string_too_short"):
         return f"{place} must not be empty."
     if kind == "too_long":
@@ -172,7 +172,9 @@ def keys_of(part: type[BaseModel]) -> list[str]:
     return [info.alias or name for name, info in part.model_fields.items()]
 
 
-def _keys_at(path: Path) -> str:
+def _keys_at(path: Path, data: Any) -> str:
+    if path[:1] == ("privacy",) and len(path) > 2:
+        return ", ".join(keys_of(_owner((*path, "", ""), data)))  # "": of a key in it
     if path[:1] == ("privacy",):
         return "model and its parameters"
     if path[:1] == ("algorithm",):

@@ -50,8 +50,7 @@ class Registry(Generic[Parameters]):
         own = next((method for method in own_methods() if name in self.of_method(method)), None)
         method = own or added_method(self.group, name)
         if method is not None:
-            loaded: type[Parameters] = method.load(self.of_method(method)[name])
-            return loaded
+            return method.load_class(self.of_method(method), name, self.kind)
         return load_parameters(self.group, name, self.kind)
 
     def own_parameters(self) -> dict[str, type[Parameters]]:

@@ -70,7 +70,7 @@ def _with_choices(
         "privacy": (tuple[model, ...], Field(min_length=1, description=fields["privacy"].description)),
         "algorithm": (algorithm, ... if is_missing(default) else default),
     }
-    return create_model("Policy", __base__=Policy, **chosen)
+    return create_model("Policy", __base__=Policy, __doc__=Policy.__doc__, **chosen)
 
 
 def _add_part(parts: dict[str, Any], choice: dict[str, Any], name: str, parameters: type[Part] | None) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-from sqlanon.errors import SqlanonError
+from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.results.codec import from_json
 from sqlanon.results.method_result import MethodResult
 from sqlanon.results.run_result import RunResult
@@ -49,7 +48,7 @@ def read_method_result(text: str) -> MethodResult | None:
         if len(keys) != 1:  # a record of classes has all of its fields there
             return None
         (key,) = keys
-        method = next((one for one in _methods() if one.key == key), None)
+        method = _method_with(key)
         if method is None or method.result is None:
             raise SqlanonError(f"The result of the run is one of a method that is not installed ('{key}').")
         if data["version"] > VERSION:
@@ -67,7 +66,16 @@ def _algorithm(data: dict[str, Any]) -> AlgorithmResult:
     return AlgorithmResult(**own, facts=facts_of(data["kind"], facts))
 
 
-def _methods() -> Iterator[Method]:
-    """The program's own methods, and then those of packages, which are loaded for it."""
-    yield from own_methods()
-    yield from added_methods()
+def _method_with(key: str) -> Method | None:
+    """Find the method whose records have a key: an own one, or one of the packages, which are loaded for it.
+
+    Raises PolicyError where none has it, and a package can't be loaded, whose method may have it.
+    """
+    own = next((method for method in own_methods() if method.key == key), None)
+    if own is not None:
+        return own
+    errors: list[PolicyError] = []
+    added = next((method for method in added_methods(errors.append) if method.key == key), None)
+    if added is None and errors:
+        raise errors[0]
+    return added

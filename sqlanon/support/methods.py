@@ -11,14 +11,16 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlanon.errors import PolicyError
 from sqlanon.support.plugins import ALGORITHMS, GUARANTEES, find_plugins, load_value
 
 _HOME = "sqlanon.methods"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -68,10 +70,26 @@ class Method:
         module, _, name = part.partition(":")
         try:
             return getattr(importlib.import_module(f"{self.package}.{module}"), name)
-        except (ImportError, AttributeError) as error:
+        except Exception as error:  # whatever another package's code raises
             if self.is_own:
                 raise
-            raise PolicyError(f"{part} of the package {self.package} can't be loaded: {error}") from error
+            raise PolicyError(
+                f"{part} of the package {self.package} can't be loaded: {type(error).__name__}: {error}"
+            ) from error
+
+    def load_class(self, parts: Mapping[str, str], name: str, kind: type[T]) -> type[T]:
+        """Load the class that one of the method's tables has under a name.
+
+        kind: the class that it must be derived from.
+
+        Raises PolicyError where the table has no such name, or where the class can't be loaded or is of another kind.
+        """
+        if name not in parts:
+            raise PolicyError(f"The package {self.package} adds '{name}', and its METHOD does not say where it is.")
+        loaded = self.load(parts[name])
+        if not (isinstance(loaded, type) and issubclass(loaded, kind)):
+            raise PolicyError(f"{parts[name]} of the package {self.package} is no {kind.__name__}.")
+        return loaded
 
 
 @functools.cache
@@ -93,14 +111,23 @@ def added_method(group: str, name: str) -> Method | None:
     return added if isinstance(added, Method) else None
 
 
-def added_methods() -> Iterator[Method]:
-    """Load the methods of installed packages, each once.
+def added_methods(broken: Callable[[PolicyError], None]) -> list[Method]:
+    """Load the methods of installed packages, each once; `broken` takes the errors of those that can't be loaded."""
+    added: dict[str, Method] = {}
+    for group in (ALGORITHMS, GUARANTEES):
+        for name in _unless(broken, find_plugins, group) or ():
+            method = _unless(broken, added_method, group, name)
+            if method is not None:
+                added[method.package] = method
+    return list(added.values())
 
-    Raises PolicyError where one of these packages can't be loaded.
-    """
-    named = ((group, name) for group in (ALGORITHMS, GUARANTEES) for name in find_plugins(group))
-    added = (method for group, name in named if (method := added_method(group, name)) is not None)
-    yield from {method.package: method for method in added}.values()
+
+def _unless(broken: Callable[[PolicyError], None], call: Callable[..., T], *arguments: str) -> T | None:
+    try:
+        return call(*arguments)
+    except PolicyError as error:
+        broken(error)
+        return None
 
 
 def method_of(algorithm: str) -> Method | None:

@@ -7,7 +7,7 @@ import functools
 import importlib.util
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -44,13 +44,25 @@ _HEAD = re.compile(r"\A\{#-?\s*(.*?)(?:\.\s|:\s|;\s|\.?\s*#\})", re.DOTALL)
 
 @functools.cache
 def headline(template: str) -> str | None:
-    """Read the first sentence of a template's head, which says what the statement does; None where it has none."""
+    """Read the first sentence of a template's head, which says what the statement does; None where it has none.
+
+    A template that an earlier version had in another folder is found by its name, if no other has this name. None too
+    where the package of the template is not installed any more.
+    """
     package, colon, path = template.rpartition(":")
-    folder = Path(str(resources.files(package))) / "sql_templates" if colon else template_directory()
-    files = sorted(folder.glob(f"{path}*.sql.j2"))
-    named = (file for file in files if file.name.split(".")[0] == path.rpartition("/")[2])
-    head = next((_HEAD.match(file.read_text(encoding="utf-8")) for file in named), None)
+    try:
+        folder = Path(str(resources.files(package))) / "sql_templates" if colon else template_directory()
+    except ModuleNotFoundError:
+        return None
+    name = path.rpartition("/")[2]
+    files = _named(folder.glob(f"{path}*.sql.j2"), name) or _named(folder.rglob(f"{name}*.sql.j2"), name)
+    head = _HEAD.match(files[0].read_text(encoding="utf-8")) if len({file.parent for file in files}) == 1 else None
     return None if head is None else re.sub(r"\{\{ (\w+) \}\}", r"\1", " ".join(head[1].split()))
+
+
+def _named(files: Iterable[Path], name: str) -> list[Path]:
+    """Sort the files of a template: the one of all engines, and those of single engines."""
+    return sorted(file for file in files if file.name.split(".")[0] == name)
 
 
 class CompiledTemplates(FileSystemBytecodeCache):

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from sqlanon import __version__
 from sqlanon.algorithms import describe_algorithms
 from sqlanon.cli.commands import program
-from sqlanon.errors import PolicyError
+from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.methods.generalization.lattice.quality.qualities import describe_qualities
 from sqlanon.models import describe_models
 from sqlanon.policy.loading import parse_stored
 from sqlanon.policy.schema import policy_schema
 from sqlanon.policy.writer import policy_text
 from sqlanon.report.queries import run_report
+from sqlanon.results.records import read_method_result
 from sqlanon.support import plugins
-from tests.cli.support import call
+from tests.cli.support import call, call_main
 from tests.plugins.support import COLUMNS, DEASSOCIATION, K2, ROLES, ROWS, SORTED_RUNS, clear_caches, policy_with
 from tests.run_support import Database, anonymize
 
@@ -114,16 +119,102 @@ def test_a_method_brings_its_rules_and_its_section_of_the_report(database: Datab
     assert "those further down lose more" in run_report(anonymize(policy).run, policy=policy)
 
 
-def test_a_package_that_does_not_load_leaves_the_help_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "broken.py").write_text("import no_such_module\n")
-    _declare(tmp_path, "broken", "shaken = broken:METHOD", group="sqlanon.algorithms")
+SHAKEN = "shaken = broken:METHOD"
+WELL = (
+    "from sqlanon.support.methods import Method\n"
+    "METHOD = Method(__name__, place=1, algorithms={'good': 'policy:Good'}, commands={'command': ('well',)})\n"
+)
+COMMAND = (
+    "def register(app):\n"
+    "    @app.command('well')\n"
+    "    def well() -> None:\n"
+    "        'Say so.'\n"
+    "        print('all is well')\n"
+)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty directory of installed packages."""
     monkeypatch.syspath_prepend(tmp_path)
     clear_caches()
     program.cache_clear()
-    assert call("--help").exit_code == 0
-    assert "'shaken' of the package broken 1.0 can't be loaded" in capsys.readouterr().err
-    assert call("models").exit_code == 0
+    yield tmp_path
+    for name in ("broken", "well", "again"):
+        for module in [one for one in sys.modules if one.partition(".")[0] == name]:
+            del sys.modules[module]
     clear_caches()
     program.cache_clear()
+
+
+def _write(site: Path, package: str, entry: str, **modules: str) -> None:
+    """Install a package that adds an algorithm; `modules` are its texts, `init` that of the package itself."""
+    _declare(site, package, entry, group="sqlanon.algorithms")
+    (site / package).mkdir()
+    for name, text in modules.items():
+        (site / package / f"{'__init__' if name == 'init' else name}.py").write_text(text)
+
+
+def test_a_package_that_does_not_load_leaves_help_and_commands_of_others(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _write(site, "broken", SHAKEN, init="import no_such_module\n")
+    _write(site, "well", "good = well:METHOD", init=WELL, command=COMMAND)
+    help_text = call("--help")
+    assert help_text.exit_code == 0
+    assert "Say so." in help_text.stdout
+    assert "'shaken' of the package broken 1.0 can't be loaded" in capsys.readouterr().err
+    assert call("well").stdout == "all is well\n"
+    assert call("models").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("names", "command", "told"),
+    [
+        ("('odd',)", "raise RuntimeError('not today')\n", "RuntimeError: not today"),
+        ("('odd',)", "", "no attribute 'register'"),
+        ("('odd',)", "def register(app):\n    raise ValueError('no app')\n", "are left out: no app"),
+        ("('run',)", "def register(app): pass\n", "command of the package broken adds 'run', which is there already"),
+        ("('lattice', 'odd')", "def register(app): pass\n", "adds 'lattice', which is there already"),
+    ],
+    ids=["raises", "lacks", "refuses", "own", "own of a method"],
+)
+def test_commands_that_do_not_load_or_are_there_already_are_left_out(
+    site: Path, capsys: pytest.CaptureFixture[str], names: str, command: str, told: str
+) -> None:
+    init = WELL.replace("'good': 'policy:Good'", "'shaken': 'policy:Shaken'").replace("('well',)", names)
+    _write(site, "broken", SHAKEN, init=init, command=command)
+    assert call("--help").exit_code == 0
+    assert told in capsys.readouterr().err
+
+
+def test_a_version_loads_no_package(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write(site, "broken", SHAKEN, init="import no_such_module\n")
+    assert call_main(capsys, "--version") == (0, f"sqlanon {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "policy", "told"),
+    [
+        ("{}", "", "The package broken adds 'shaken', and its METHOD does not say where it is."),
+        ("{'shaken': 'policy:Shaken'}", "", "policy:Shaken of the package broken can't be loaded: AttributeError"),
+        ("{'shaken': 'policy:Shaken'}", "1 / 0", "policy:Shaken of the package broken can't be loaded: ZeroDivision"),
+        ("{'shaken': 'policy:Shaken'}", "Shaken = 5", "policy:Shaken of the package broken is no AlgorithmParameters."),
+        ("{'shaken': 'policy:Shaken'}", "class Shaken: pass", "is no AlgorithmParameters."),
+    ],
+    ids=["not in the table", "not there", "raises", "no class", "another class"],
+)
+def test_a_method_whose_parts_do_not_load_is_named(site: Path, algorithms: str, policy: str, told: str) -> None:
+    _write(site, "broken", SHAKEN, init=WELL.replace("{'good': 'policy:Good'}", algorithms), policy=policy + "\n")
+    with pytest.raises(PolicyError, match=re.escape(told)):
+        policy_with(K2, algorithm={"name": "shaken"})
+
+
+def test_a_record_of_a_method_that_is_gone_is_told_apart_from_one_of_a_broken_package(site: Path) -> None:
+    record = '{"version": 1, "wavelets": {}}'
+    with pytest.raises(SqlanonError, match=r"a method that is not installed \('wavelets'\)"):
+        read_method_result(record)
+    _write(site, "broken", SHAKEN, init="import no_such_module\n")
+    clear_caches()
+    with pytest.raises(PolicyError, match=r"'shaken' of the package broken 1.0 can't be loaded"):
+        read_method_result(record)

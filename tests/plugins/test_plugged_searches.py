@@ -21,6 +21,7 @@ from tests.lattice_support import build_problem
 from tests.oracle.lattice import Case, Node, cases
 from tests.plugins.support import COLUMNS, K2, ROLES, ROWS, SORTED_RUNS, WIDEST, policy_with
 from tests.random_cases import for_random, random_cases
+from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, Row, anonymize
 
 pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
@@ -45,6 +46,8 @@ def test_an_algorithm_of_a_package_is_searched_verified_and_reported(database: D
     sizes = Counter((age, job) for age, job, _ in rows).values()
     assert (len(rows), min(sizes), len(sizes)) == (60, 7, 8)
     assert "The table was sorted, and rows that were neighbours became a class." in run_report(run, policy=policy)
+    with pytest.raises(PolicyError, match="left no rules for other rows: its algorithm, sorted-runs, makes none"):
+        apply(database, run, table, f"{table}_again")
 
 
 @pytest.mark.usefixtures("example")

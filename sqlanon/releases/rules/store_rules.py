@@ -16,7 +16,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog import RECODING, Catalog, LedgerEntry, RulesKind, RulesRecord, Status
+from sqlanon.catalog import RECODING, Catalog, LedgerEntry, RulesKind, RulesRecord, Run, Status
 from sqlanon.catalog.location import database_of, is_same_database
 from sqlanon.encoding.ranged import Ranged
 from sqlanon.engines.base import Engine
@@ -226,27 +226,30 @@ def read_rules(catalog: Catalog, run: str) -> StoredRules:
     """The recoding function of a run, found or applied; raises PolicyError where the catalog has none."""
     record = catalog.rules(catalog.rules_run(run))
     if record is None:
-        recorded = catalog.run(run)
-        if recorded.method_result is not None:
-            raise PolicyError(f"Run {run} left no rules for other rows: {recorded.method_result.no_rules}")
-        if recorded.status is Status.PUBLISHED and parse_stored(recorded.policy).algorithm.recodes is Recodes.CELLS:
-            raise PolicyError(
-                f"Run {run} left no rules for other rows: which cells it suppressed follows from the rows that there"
-                " were. To treat new rows, run the policy again (sqlanon run)."
-            )
-        if recorded.status is Status.PUBLISHED and parse_stored(recorded.policy).algorithm.regions_overlap:
-            raise PolicyError(
-                f"Run {run} left no rules for other rows: with partitioning: relaxed a region is no function of the"
-                " values, as equal rows went to several. To treat new rows, run the policy again (sqlanon run), or use"
-                " partitioning: strict."
-            )
-        if recorded.status is Status.PUBLISHED and parse_stored(recorded.policy).algorithm.recodes is Recodes.CLUSTERS:
-            raise PolicyError(
-                f"Run {run} left no rules for other rows: its clusters are of the rows that there were. To treat new"
-                " rows, run the policy again (sqlanon run)."
-            )
-        raise PolicyError(f"The catalog holds no rules of run {run}: it published nothing, or is of an older version.")
+        raise PolicyError(_why_none(catalog.run(run)))
     return stored_rules(catalog, record, catalog.recoding_digest(run) or "")
+
+
+def _why_none(run: Run) -> str:
+    """Say why a run has no rules."""
+    if run.method_result is not None:
+        return f"Run {run.id} left no rules for other rows: {run.method_result.no_rules}"
+    algorithm = parse_stored(run.policy).algorithm if run.status is Status.PUBLISHED else None
+    if algorithm is None or algorithm.leaves_rules:
+        return f"The catalog holds no rules of run {run.id}: it published nothing, or is of an older version."
+    again = "To treat new rows, run the policy again (sqlanon run)"
+    if algorithm.recodes is Recodes.CELLS:
+        reason = f"which cells it suppressed follows from the rows that there were. {again}."
+    elif algorithm.regions_overlap:
+        reason = (
+            "with partitioning: relaxed a region is no function of the values, as equal rows went to several."
+            f" {again}, or use partitioning: strict."
+        )
+    elif algorithm.recodes is Recodes.CLUSTERS:
+        reason = f"its clusters are of the rows that there were. {again}."
+    else:
+        reason = f"its algorithm, {algorithm.name}, makes none. {again}."
+    return f"Run {run.id} left no rules for other rows: {reason}"
 
 
 def stored_rules(catalog: Catalog, record: RulesRecord, digest: str) -> StoredRules:

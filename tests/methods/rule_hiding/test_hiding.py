@@ -364,6 +364,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an item twice": ({"rules": [{"if": ["a", "a"], "then": ["b"]}]}, "different items"),
     "an item on both sides": ({"rules": [{"if": ["a"], "then": ["a"]}]}, "on both sides"),
     "no right side": ({"rules": [{"if": ["a"]}]}, r"rules\[0\]: then is missing"),
+    "no mapping": ({"rules": ["a -> b"]}, r"rules\[0\] must be a mapping with keys such as if, then, support"),
     "an unknown key": ({"rules": [RULE | {"supprt": 3}]}, "did you mean 'support'"),
     "columns": ({"rules": [{"if": {"item": "a"}, "then": {"basket": "1"}}]}, "sides must be lists of items here"),
     "too many digits": ({"rules": [RULE], "confidence": 0.1234567}, "up to 6 digits"),

@@ -21,6 +21,11 @@ class SortedRuns(AlgorithmParameters):
     recodes: ClassVar[Recodes] = Recodes.REGIONS
     sentence: ClassVar[str] = "The table was sorted, and rows that were neighbours became a class."
 
+    @property
+    def leaves_rules(self) -> bool:
+        """False: there is no tree of the classes that new rows could be sent down."""
+        return False
+
 
 def problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
     """Say which keys of a policy do not go with sorted runs."""
