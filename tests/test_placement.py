@@ -219,7 +219,7 @@ def plan_of_placing(url: str, rounds: int) -> str:
     axis = {
         "lo": Identifier("lo_0"),
         "hi": Identifier("hi_0"),
-        "code": macro("relations.column", Identifier("t"), Identifier("c0")),
+        "code": macro("relations.column", Identifier("tuples"), Identifier("c0")),
         "ordered": True,
     }
     statement = renderer("postgres")(

@@ -145,8 +145,8 @@ def test_no_sequence_of_questions_tells_of_few(count: int, k: int, states: int) 
 @pytest.mark.parametrize(
     ("place", "old", "new", "sizes"),
     [
-        ("auditing:audit", "questions = [*known, asked]", "questions = [*known[:-1], asked]", (5, 2)),
-        ("auditing:audit_sum", "sizes >= k", "sizes >= k - 1", (4, 2)),
+        ("question_audit:audit", "questions = [*known, asked]", "questions = [*known[:-1], asked]", (5, 2)),
+        ("question_audit:audit_sum", "sizes >= k", "sizes >= k - 1", (4, 2)),
         ("row_space:_Search.finds", "more < self._k", "more < self._k - 1", (6, 3)),
         ("row_space:_without", "[:, column, None] * pivot", "[:, column, None] * 0", (5, 2)),
     ],
