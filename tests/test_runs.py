@@ -132,9 +132,12 @@ def test_what_a_class_shows_of_its_neighbours_is_so(engine: Engine, seed: int, t
     engine.execute(Statement("test", "DROP TABLE IF EXISTS test_measured"))
     engine.execute(Statement("test", f"CREATE TABLE test_measured AS {measured}"))
     side = "(SELECT m.*, m.class % 1000 AS n FROM test_measured AS m)"
+    shown_too = engine.traits.renderer().written(condition)
     query = (
-        f"SELECT count(*), count(CASE WHEN o.violates THEN 1 END) FROM {side} AS z JOIN {side} AS o"
-        f" ON z.class - z.n = o.class - o.n WHERE z.violates AND {engine.traits.renderer().written(condition)}"
+        "SELECT count(*), count(CASE WHEN open_sides.violates THEN 1 END)"
+        f" FROM {side} AS refuting JOIN {side} AS open_sides"
+        " ON refuting.class - refuting.n = open_sides.class - open_sides.n"
+        f" WHERE refuting.violates AND {shown_too}"
     )
     shown, so = engine.fetch_one(Statement("test", query))
     assert shown == so
