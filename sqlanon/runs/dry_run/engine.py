@@ -208,7 +208,10 @@ class RecordingEngine(Engine):
     def columns(self, relation: Relation) -> list[Column]:
         if self._script.is_planning or relation in (self.answers.plan.source, self.answers.plan.population):
             return self.inner.columns(relation)
-        made_by = self._relations.made_by.get(relation) or Statement("", "")
+        made_by = self._relations.made_by.get(relation)
+        if made_by is None and self.inner.resolve(relation) is not None:  # a release that is there
+            return self.inner.columns(relation)
+        made_by = made_by or Statement("", "")
         row = functools.partial(self.answers.row, made_by, self.render)
         return columns_of(made_by.text, row, self.answers.plan, self.traits)
 
