@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+import sqlanon
 from sqlanon.algorithms.base import Algorithm
 from sqlanon.policy import AlgorithmParameters, ModelParameters
 from sqlanon.results.method_result import MethodResult
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.support.methods import Method, own_methods
+from sqlanon.support.template_files import template_directory
 from tests.missing_method import MISSING, NAMES
 
 METHODS = {method.package: method for method in own_methods()}
@@ -64,3 +69,18 @@ def test_the_tests_know_what_each_method_adds() -> None:
     """So they tell a failure for want of a method from any other."""
     added = {method.package.rpartition(".")[2]: {*method.algorithms, *method.guarantees} for method in METHODS.values()}
     assert added == {name: set(names) for name, names in NAMES.items() if name not in MISSING}
+
+
+def test_nobody_outside_a_room_names_a_template_of_it() -> None:
+    """A template that two methods need lies with a part of the core, so that a method can be removed."""
+    named = re.compile(r"\bmethods/(\w+)/[\w/]*\w\b(?!/)(?<!_)")
+    folders = (template_directory(), Path(sqlanon.__file__).parent)
+    wrong = [
+        (str(path), match[0])
+        for folder in folders
+        for path in (*folder.rglob("*.j2"), *folder.rglob("*.py"))
+        for match in named.finditer(path.read_text(encoding="utf-8"))
+        if path.relative_to(folder).parts[:2] != ("methods", match[1])
+        if (template_directory() / f"{match[0]}.sql.j2").exists()
+    ]
+    assert wrong == []

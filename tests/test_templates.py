@@ -50,7 +50,7 @@ AGREED = {
     "inquiries/risk/mine_majorities.sql.j2": {"t"},
     "inquiries/risk/mine_rules.sql.j2": {"t"},
     # `x` is a class and `m` its measure: what privacy models of other packages write of them.
-    "methods/generalization/lattice/failing_classes.sql.j2": {"m", "x"},
+    "encoding/frequency/failing_classes.sql.j2": {"m", "x"},
     # `a` and `o` are coded rows, before they are looked up and after, `g` regions: `macros/rows`.
     "staging/select_rows.sql.j2": {"a", "g", "o"},
 }

@@ -181,7 +181,7 @@ def test_columns_that_differ_in_case_alone_are_refused_by_name(spark: SparkEngin
     session.read.parquet(str(tmp_path / "cased.parquet")).write.saveAsTable("cased")
     session.conf.set("spark.sql.caseSensitive", "false")
     with pytest.raises(PolicyError, match="name `age`, but for case"):
-        spark.query("methods/differential_privacy/drawing/select_table", table=Relation("cased"))
+        spark.query("engines/select_table", table=Relation("cased"))
 
 
 @pytest.mark.parametrize(

@@ -222,9 +222,7 @@ class WorkTables:
 
     def frame(self, name: str, columns: Sequence[Identifier] | None = None) -> DataFrame:
         """Return a table of Spark's, or those of its columns that are listed."""
-        frame = self._session.sql(
-            self._renderer("methods/differential_privacy/drawing/select_table", table=self._named_by_spark(name)).text
-        )
+        frame = self._session.sql(self._renderer("engines/select_table", table=self._named_by_spark(name)).text)
         if columns is None:
             return frame
         listed = {column.name for column in columns}
@@ -232,9 +230,7 @@ class WorkTables:
 
     def fetch_home(self, name: str) -> pyarrow.Table:
         """Return a table that is at home."""
-        statement = self.home.render(
-            "methods/differential_privacy/drawing/select_table", table=Relation(name, *_HOME[::-1])
-        )
+        statement = self.home.render("engines/select_table", table=Relation(name, *_HOME[::-1]))
         return self.home.driver_connection.sql(statement.text).to_arrow_table()
 
     def keep_home(self, name: str, table: pyarrow.Table) -> None:

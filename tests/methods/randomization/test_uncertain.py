@@ -116,10 +116,7 @@ def hold_against_brute_force(database: Database, case: tuple[str, int, list[int]
         plan = cast("RandomizedPlan", SimpleNamespace(uncertain={"value": one}, source=source))
         spreads = create_spreads(engine, cast("Workspace", TemporaryWorkspace(engine)), plan)
         chosen = {
-            int(value): int(spread)
-            for value, _, spread in engine.query(
-                "methods/differential_privacy/drawing/select_table", table=spreads["value"]
-            )
+            int(value): int(spread) for value, _, spread in engine.query("engines/select_table", table=spreads["value"])
         }
         figures = measure_uncertain(engine, source, plan.uncertain, spreads)["value"]
     assert chosen == spreads_of(values, k, error)

@@ -78,7 +78,7 @@ class Places:
         if not engine.traits.has_snapshots:
             placed = workspace.table("placed")
             engine.run("methods/differential_privacy/create_placed", placed=placed, rows=rows)
-            rows = engine.render("methods/differential_privacy/drawing/select_table", table=placed)
+            rows = engine.render("engines/select_table", table=placed)
         return cls(engine, workspace, plan, rows)
 
     def count_places(self) -> dict[tuple[int, int, int], int]:
