@@ -149,7 +149,7 @@ def test_a_failing_run_leaves_the_release_and_no_work_tables(
     def fail(*_: Any, **__: Any) -> None:
         raise EngineError("broken on purpose")
 
-    monkeypatch.setattr("sqlanon.runs.sink.verify_rows", fail)
+    monkeypatch.setattr("sqlanon.runs.class_source.verify_rows", fail)
     with pytest.raises(SqlanonError, match="broken on purpose"):
         run(published, replace=True)
     assert spark.sql("SELECT * FROM patients_r") == before
@@ -207,7 +207,7 @@ def test_a_source_that_changes_meanwhile_is_released_as_it_was(
         engine.driver_connection.sql("INSERT INTO changing SELECT * FROM patients")
         return plan
 
-    monkeypatch.setattr("sqlanon.runs.flow.unchanging", then_others_write)
+    monkeypatch.setattr("sqlanon.runs.class_source.unchanging", then_others_write)
     run(policy, replace=True)
     assert spark.sql("SELECT * FROM changing_r") == before
 
