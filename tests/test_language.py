@@ -121,6 +121,10 @@ def words_of(name: str) -> set[str]:
     return {*words, *map("_".join, itertools.pairwise(words))}
 
 
+def test_no_docstring_waits_to_be_written() -> None:
+    assert [place for place, text in docstrings() if re.match(r"(TODO|FIXME|XXX)\b", text)] == []
+
+
 def test_docstrings_open_with_a_verb_or_a_noun() -> None:
     assert [(place, text.splitlines()[0]) for place, text in docstrings() if QUESTIONS.match(text)] == []
 

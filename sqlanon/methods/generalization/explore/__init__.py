@@ -1,1 +1,1 @@
-"""TODO sqlanon/methods/generalization/explore"""
+"""The lattice as people explore it: which generalizations satisfy the models, and what each costs."""
