@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import sqlanon
+from sqlanon import Policy, PolicyError, check_policy, parse_policy, run
 from sqlanon.algorithms.base import Algorithm
 from sqlanon.policy import AlgorithmParameters, ModelParameters
 from sqlanon.results.method_result import MethodResult
@@ -84,3 +86,27 @@ def test_nobody_outside_a_room_names_a_template_of_it() -> None:
         if (template_directory() / f"{match[0]}.sql.j2").exists()
     ]
     assert wrong == []
+
+
+def test_a_policy_names_an_algorithm_where_the_default_one_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = "source: {url: 'duckdb:///:memory:', table: t}\nrelease: {table: r}\n"
+    monkeypatch.setattr("sqlanon.policy.algorithms._DEFAULT", "nowhere")
+    with pytest.raises(PolicyError, match="algorithm is missing; choose from"):
+        parse_policy(f"{places}attributes: {{a: {{role: quasi-identifier}}}}\nprivacy: [{{model: k-anonymity, k: 2}}]\n")
+
+
+@pytest.mark.parametrize("part", ["source", "check"])
+def test_a_method_without_classes_that_lacks_a_part_is_refused(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (method,) = [one for one in METHODS.values() if "hide-rules" in one.algorithms]
+    monkeypatch.setattr("sqlanon.runs.sources.method_of", lambda _: replace(method, **{part: None}))
+    with pytest.raises(PolicyError, match=f"makes no classes, and its package names no {part}"):
+        run(hiding_policy()) if part == "source" else check_policy(hiding_policy())
+
+
+def hiding_policy() -> Policy:
+    rules = "[{if: {a: x}, then: {b: y}}]"
+    return parse_policy(
+        "source: {url: 'duckdb:///:memory:', table: t}\nrelease: {table: r}\n"
+        "attributes: {a: {role: insensitive}, b: {role: insensitive}}\nalgorithm: {name: hide-rules}\n"
+        f"privacy: [{{model: hidden-rules, support: 2, confidence: 0.5, rules: {rules}}}]\n"
+    )

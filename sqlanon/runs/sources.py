@@ -6,11 +6,12 @@ from typing import Any
 
 from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.results.method_check import MethodCheck
 from sqlanon.runs.searching import Search
 from sqlanon.runs.source import ReleaseSource
-from sqlanon.support.methods import Method, method_of
+from sqlanon.support.methods import method_of
 
 
 def source_of(policy: Policy, options: SearchOptions) -> ReleaseSource[Any, Any]:
@@ -21,9 +22,7 @@ def source_of(policy: Policy, options: SearchOptions) -> ReleaseSource[Any, Any]
     if policy.algorithm.recodes.makes_classes:
         return Search(options.applied_to(policy).algorithm, options)
     options.refuse(policy)
-    method = method_without_classes(policy)
-    assert method.source is not None
-    source: ReleaseSource[Any, Any] = method.load(method.source)(policy)
+    source: ReleaseSource[Any, Any] = _part_without_classes(policy, "source")(policy)
     return source
 
 
@@ -32,14 +31,14 @@ def check_without_classes(policy: Policy, options: EngineOptions | None = None) 
 
     Raises PolicyError with every problem.
     """
-    method = method_without_classes(policy)
-    assert method.check is not None
-    checked: MethodCheck = method.load(method.check)(policy, options)
+    checked: MethodCheck = _part_without_classes(policy, "check")(policy, options)
     return checked
 
 
-def method_without_classes(policy: Policy) -> Method:
-    """Find the method of a policy whose release shows no classes."""
+def _part_without_classes(policy: Policy, part: str) -> Any:
+    """Load a part of the method of a policy whose release shows no classes; raises PolicyError where it has none."""
     method = method_of(policy.algorithm.name)
-    assert method is not None, "an algorithm whose releases show no classes is a method's"
-    return method
+    named = None if method is None else getattr(method, part)
+    if method is None or named is None:
+        raise PolicyError(f"algorithm: {policy.algorithm.name} makes no classes, and its package names no {part}.")
+    return method.load(named)
