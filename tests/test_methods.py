@@ -92,7 +92,9 @@ def test_a_policy_names_an_algorithm_where_the_default_one_is_not_there(monkeypa
     places = "source: {url: 'duckdb:///:memory:', table: t}\nrelease: {table: r}\n"
     monkeypatch.setattr("sqlanon.policy.algorithms._DEFAULT", "nowhere")
     with pytest.raises(PolicyError, match="algorithm is missing; choose from"):
-        parse_policy(f"{places}attributes: {{a: {{role: quasi-identifier}}}}\nprivacy: [{{model: k-anonymity, k: 2}}]\n")
+        parse_policy(
+            f"{places}attributes: {{a: {{role: quasi-identifier}}}}\nprivacy: [{{model: k-anonymity, k: 2}}]\n"
+        )
 
 
 @pytest.mark.parametrize("part", ["source", "check"])
