@@ -22,7 +22,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.runner import run
+from sqlanon.runs.sources import run
 from sqlanon.sql import Statement
 
 ITEMS = 1000

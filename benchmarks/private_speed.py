@@ -28,7 +28,7 @@ from private_utility import Adult
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.mechanisms.keys import secret_key
+from sqlanon.mechanisms.mechanisms import secret_key
 from sqlanon.methods.differential_privacy.drawing.counting import Places
 from sqlanon.methods.differential_privacy.drawing.drawing import require_cells
 from sqlanon.methods.differential_privacy.granting import grant_budget

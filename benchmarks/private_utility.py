@@ -33,7 +33,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sqlanon import anonymize
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.mechanisms.keys import secret_key
+from sqlanon.mechanisms.mechanisms import secret_key
 from sqlanon.methods.differential_privacy.drawing.accounting import schedule_of
 from sqlanon.methods.differential_privacy.drawing.counting import Places
 from sqlanon.methods.differential_privacy.drawing.drawing import DrawnCounts

@@ -17,7 +17,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs import runner, sink
+from sqlanon.runs import sink, sources
 from sqlanon.sql import Statement
 
 TOWNS = [f"town {n}" for n in range(200)]
@@ -68,7 +68,7 @@ def verifying(policy: Policy, options: EngineOptions) -> float:
 
     sink._verify = timed
     try:
-        runner.run(policy, replace=True, options=options)
+        sources.run(policy, replace=True, options=options)
     finally:
         sink._verify = verify
     return sum(seconds)

@@ -35,10 +35,10 @@ from sqlanon.methods.generalization.explore.exploration import Exploration as Ex
 from sqlanon.methods.generalization.explore.explore_lattice import explore as explore
 from sqlanon.methods.generalization.explore.explore_tradeoff import explore_tradeoff as explore_tradeoff
 from sqlanon.methods.generalization.explore.page import render_explore as render_explore
-from sqlanon.methods.randomization.reconstruction.classification import Classification as Classification
 from sqlanon.methods.randomization.reconstruction.compare_classifiers import compare_classifiers as compare_classifiers
 from sqlanon.methods.randomization.reconstruction.measure_filter import measure_noise_filter as measure_noise_filter
 from sqlanon.methods.randomization.reconstruction.reconstruct import reconstruct as reconstruct
+from sqlanon.methods.randomization.reconstruction.result import Classification as Classification
 from sqlanon.methods.randomization.reconstruction.result import Reconstruction as Reconstruction
 from sqlanon.methods.randomization.result import RandomizedResult as RandomizedResult
 from sqlanon.methods.randomization.source import RandomizedCheck as RandomizedCheck
@@ -81,7 +81,7 @@ from sqlanon.results.risk import PolicyRisk as PolicyRisk
 from sqlanon.results.risk import TableRisk as TableRisk
 from sqlanon.results.run_result import RunResult as RunResult
 from sqlanon.runs.resuming import resume_run as resume_run
-from sqlanon.runs.runner import run as run
+from sqlanon.runs.sources import run as run
 from sqlanon.runs.tradeoffs.comparing import compare_policies as compare_policies
 from sqlanon.runs.tradeoffs.sweeping import Sweep as Sweep
 from sqlanon.runs.tradeoffs.sweeping import sweep as sweep

@@ -30,8 +30,7 @@ from jinja2 import (
 from markupsafe import Markup
 
 from sqlanon.errors import EngineError, PolicyError
-from sqlanon.support.folding import fold, lines_of
-from sqlanon.support.indentation import align
+from sqlanon.support.folding import align, fold, lines_of
 from sqlanon.support.template_files import CompiledTemplates, has_file, of_package, read_template, template_directory
 
 MAX_IDENTIFIER_BYTES = 63

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlanon.methods.rule_hiding.result import HidingResult
 from sqlanon.policy import Policy
-from sqlanon.runs.runner import run
+from sqlanon.runs.sources import run
 from tests.run_support import OPTIONS, Database
 
 Basket = frozenset[Any]

@@ -17,7 +17,7 @@ from sqlanon.errors import ProtectionError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.results.run_result import RunResult
-from sqlanon.runs import runner
+from sqlanon.runs import sources
 from sqlanon.sql import Relation
 from sqlanon.work.workspace import Workspace
 
@@ -29,7 +29,7 @@ _numbers = itertools.count()
 
 def run(policy: Policy, **given: Any) -> RunResult:
     """Run a policy whose release shows classes of rows."""
-    result = runner.run(policy, **given)
+    result = sources.run(policy, **given)
     assert isinstance(result, RunResult)
     return result
 

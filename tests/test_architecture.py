@@ -96,8 +96,6 @@ NAMING_ENGINES = {
     "sqlanon.catalog.migrating": "columns of past migrations have the types that they were made with",
     "sqlanon.api.demo": "the demonstration is a DuckDB file",
     "sqlanon.api.frames.anonymizing": "a connection of DuckDB's driver is data that a program holds",
-    "sqlanon.api.frames.dates": "dates of frames are read by the rules for files, which are DuckDB's",
-    "sqlanon.api.frames.kinds": "a connection of DuckDB's driver is data that a program holds",
     "sqlanon.api.frames.loading": "frames are loaded by DuckDB's driver, which alone reads them",
     "sqlanon.api.frames.result": "the same",
     "sqlanon.jobs.procedure": "procedures are PL/pgSQL, with the settings and errors of PostgreSQL's sessions",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sqlanon import run_report
-from sqlanon.measures import combinations
+from sqlanon.measures import coded_figures
 from tests.run_support import Database, anonymize
 
 pytestmark = pytest.mark.either_engine
@@ -59,7 +59,7 @@ def test_the_best_of_all_combinations_are_found(database: Database) -> None:
         assert shares == pytest.approx(_shares(rows, columns), abs=1e-4), columns
     for size in (1, 2, 3):
         ranked = sorted((_shares(rows, c) for c in itertools.combinations(NAMES, size)), reverse=True)[
-            : combinations.BEST
+            : coded_figures.BEST
         ]
         assert [s for c, s in best.items() if len(c) == size] == [pytest.approx(s, abs=1e-4) for s in ranked]
     page = run_report(outcome.run, policy=policy)
@@ -68,8 +68,8 @@ def test_the_best_of_all_combinations_are_found(database: Database) -> None:
 
 
 def test_of_many_rows_a_part_of_the_groups_is_counted(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(combinations, "EXACT_ROWS", 3000)
-    monkeypatch.setattr(combinations, "RANKING_ROWS", 1000)
+    monkeypatch.setattr(coded_figures, "EXACT_ROWS", 3000)
+    monkeypatch.setattr(coded_figures, "RANKING_ROWS", 1000)
     rows = _rows(6000)
     policy, outcome = _made(database, rows)
     found = outcome.as_json()["combinations"]

@@ -15,7 +15,14 @@ import pytest
 
 from sqlanon import run_report
 from sqlanon.encoding import coded_table, dictionaries
-from sqlanon.measures.bands import Band, grid_of_months, grid_of_numbers, label_of_months, label_of_numbers, merged
+from sqlanon.measures.witness_columns import (
+    Band,
+    grid_of_months,
+    grid_of_numbers,
+    label_of_months,
+    label_of_numbers,
+    merged,
+)
 from sqlanon.policy import Policy, Role
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 

@@ -13,9 +13,8 @@ from jinja2 import Environment, meta, nodes
 from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.errors import EngineError
 from sqlanon.runs import dry_run
-from sqlanon.runs.dry_run.answers import FakeAnswers
+from sqlanon.runs.dry_run.answers import FakeAnswers, Head, head_of
 from sqlanon.runs.dry_run.columns import columns_defined, columns_of_query
-from sqlanon.runs.dry_run.heads import Head, head_of
 from sqlanon.sql import DialectRenderer, Renderer, Statement
 from tests.template_heads import FOLDER, needs, template_files
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.encoding.fractions import Range, measure_fractions
+from sqlanon.encoding.dictionaries import Range, measure_fractions
 from sqlanon.engines import connect
 from sqlanon.plan.plan import resolve
 from tests.rules_support import apply

@@ -140,7 +140,7 @@ def test_measurements_read_what_they_say(
     """Figures of the source and parts of its columns, of a whole table and of one that is counted by samples."""
     monkeypatch.setattr("sqlanon.encoding.dictionaries.UNCODED_ROWS", 1000)  # notes are not coded
     if sampled:
-        monkeypatch.setattr("sqlanon.measures.combinations.EXACT_ROWS", 1400)
+        monkeypatch.setattr("sqlanon.measures.coded_figures.EXACT_ROWS", 1400)
         monkeypatch.setattr("sqlanon.measures.before.FIRST_ROWS", 1400)
     results: list[Any] = []
     for engine in engines:

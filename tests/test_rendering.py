@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon.sql import Identifier, RedactedValue, Text, expression, indent, listed, renderer
-from sqlanon.support.folding import fold, lines_of
-from sqlanon.support.indentation import align
+from sqlanon.support.folding import align, fold, lines_of
 from tests.run_support import Database
 
 ODD = ["a  \n\n b ", "\r", " \t\n", "it's\n\n--", '"\n\n"', "\x0b\x0c\x1c\u2028 \n \n", "--\n'", "/*\n\n*/", "a\n"]

@@ -13,9 +13,9 @@ import pytest
 from sqlanon.algorithms import algorithm_of
 from sqlanon.algorithms.base import SearchRequest
 from sqlanon.algorithms.search_options import SearchOptions
+from sqlanon.algorithms.tree.forest import grow_share
 from sqlanon.algorithms.tree.growth import Frontier, Growth
 from sqlanon.algorithms.tree.partitioning import build_task
-from sqlanon.algorithms.tree.shares import grow_share
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines.duckdb.engine import DuckDBEngine

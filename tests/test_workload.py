@@ -20,9 +20,8 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind
 from sqlanon.errors import ConflictError, PolicyError
-from sqlanon.measures.workload.geometry import Geometry, locate
+from sqlanon.measures.workload.geometry import FIRST, LAST, Geometry, Reader, Span, locate
 from sqlanon.measures.workload.measures import Measures, measure, measure_whole, one_class
-from sqlanon.measures.workload.read_back import FIRST, LAST, Reader, Span
 from sqlanon.measures.workload.utility import release_utility
 from sqlanon.measures.workload.views import table_view
 from sqlanon.methods.clustering.policy import Microaggregation

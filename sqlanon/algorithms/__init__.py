@@ -8,7 +8,7 @@ from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.errors import PolicyError
 from sqlanon.policy import AlgorithmParameters, Recodes
 from sqlanon.policy.algorithms import algorithm_names, own_algorithms, parameters_of_algorithm
-from sqlanon.policy.choices import Choice, describe_choices
+from sqlanon.policy.registry import Choice, describe_choices
 from sqlanon.support.methods import method_of
 from sqlanon.support.plugins import ALGORITHMS, load_plugin
 

@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.algorithms.tree.groups import groups_of
 from sqlanon.encoding.coded_table import CodedTable
-from sqlanon.encoding.distinct_tuples import Tuples, collapse
+from sqlanon.encoding.distinct_tuples import WORTH_SHARE, Tuples, collapse
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import AlgorithmParameters, Policy
 from sqlanon.releases.base import Release
 from sqlanon.releases.rules.store_rules import StoredRules
+from sqlanon.staging.partition import Partition
 from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
@@ -109,3 +110,25 @@ class Algorithm(ABC, Generic[Decision]):
     @abstractmethod
     def release(self, request: SearchRequest, decision: Decision) -> Release:
         """Give a decision the kind of release that shows it."""
+
+
+class PartitionSearch(Algorithm[Partition]):
+    """A search of coded rows, or of their distinct tuples, for a partition.
+
+    find_partition: the search itself.
+    """
+
+    worth = WORTH_SHARE
+    reads_uncoded: ClassVar[bool] = False
+    find_partition: ClassVar[Callable[..., Partition]]
+
+    def search(self, request: SearchRequest) -> Partition:
+        return self.find_partition(
+            request.engine,
+            request.workspace,
+            request.coded,
+            request.tuples,
+            request.models,
+            self.parameters,
+            request.report,
+        )

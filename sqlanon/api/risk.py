@@ -13,8 +13,8 @@ from sqlanon.engines.embedded import are_same_database
 from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
-from sqlanon.inquiries.risk.brought_population import bring_population, require_carriers
 from sqlanon.inquiries.risk.identifiers import with_identifiers
+from sqlanon.inquiries.risk.in_population import bring_population, require_carriers
 from sqlanon.inquiries.risk.measuring import THRESHOLDS, RiskOptions, measure_risk
 from sqlanon.inquiries.risk.row_risks import row_risks
 from sqlanon.inquiries.risk.singling import Singling, measure_singling

@@ -34,7 +34,7 @@ SILENT = 15.0  # seconds without a sign of life, after which a run counts as dea
 class LiveRun:
     """A run that has not ended, by its last report.
 
-    state: `phase`, and the figures of its search (`sqlanon.work.figures`); empty where it reports nothing on its way.
+    state: `phase`, and the figures of its search (`sqlanon.work.control`); empty where it reports nothing on its way.
     seconds: since it began, at the report; silent: the report's age, None where the run is not to report.
     alive: whether its process lives, as far as can be known.
     """

@@ -53,7 +53,6 @@ from sqlanon.runs import applying as applying
 from sqlanon.runs import dry_run as dry_run
 from sqlanon.runs import linking as linking
 from sqlanon.runs import resuming as resuming
-from sqlanon.runs import runner as runner
 from sqlanon.runs import sources as sources
 from sqlanon.runs.tradeoffs import comparing as comparing
 from sqlanon.runs.tradeoffs import sweeping as sweeping

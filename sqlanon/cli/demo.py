@@ -10,7 +10,7 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.deferred import demo as demonstration
-from sqlanon.cli.deferred import loading, progress, runner, sample, summary
+from sqlanon.cli.deferred import loading, progress, sample, sources, summary
 
 if TYPE_CHECKING:
     from sqlanon.results.run_result import RunResult
@@ -33,7 +33,7 @@ def demo_command(
     call.note(f"{demo.rows:,} rows of {demo.title} are in {demo.database}, the policy in {demo.policy}.\n")
     policy = loading.load_policy(demo.policy)
     with progress.observer(call, "auto") as watching:
-        result = cast("RunResult", runner.run(policy, replace=True, options=call.options, observer=watching))
+        result = cast("RunResult", sources.run(policy, replace=True, options=call.options, observer=watching))
     with call.telling(result.run):
         print(summary.result_text(result, policy))
         print("\n" + summary.comparison_text(sample.compare(policy, result, call.options)))

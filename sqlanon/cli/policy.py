@@ -19,8 +19,8 @@ from sqlanon.cli.deferred import (
     loading,
     plans,
     resuming,
-    runner,
     sample,
+    sources,
     summary,
 )
 from sqlanon.cli.deferred import dry_run as dry
@@ -232,7 +232,7 @@ def run_command(
         return
     with progressing.observer(call, progress, quiet) as watching:
         common = {"replace": replace, "options": call.options, "observer": watching, **vars(search_options)}
-        result = runner.run(loaded, **common) if resume is None else resuming.resume_run(resume, loaded, **common)
+        result = sources.run(loaded, **common) if resume is None else resuming.resume_run(resume, loaded, **common)
     result = cast("RunResult", result).with_command(call.began)
     with call.telling(result.run):
         if call.json:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from sqlanon.cli.call import Call
 from sqlanon.errors import PolicyError
-from sqlanon.work.figures import figures
+from sqlanon.work.control import figures
 from sqlanon.work.journal import Observer, Progress, Silent
 from sqlanon.work.phases import phase_words
 

@@ -23,8 +23,8 @@ from sqlanon.policy import AttributeSection, Hierarchy, Policy, PopulationPlace,
 from sqlanon.policy.algorithms import own_algorithms
 from sqlanon.policy.attributes import Domain
 from sqlanon.policy.keys import KeyFile
-from sqlanon.policy.meanings import meanings
 from sqlanon.policy.privacy import CostsFile, own_models
+from sqlanon.policy.schema import meanings
 
 PAGES = ("policy.md", "cli.md")
 _TAGS: list[Any] = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlanon.cli.deferred import progress as progressing
-from sqlanon.cli.deferred import runner, sources
+from sqlanon.cli.deferred import sources
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.support.methods import method_of
 
@@ -56,7 +56,7 @@ class ReleaseTexts:
         if rule is not None and not call.json and progress != "json":
             call.note(rule)
         with progressing.observer(call, progress, quiet, is_timed=self.is_timed) as watching:
-            result = runner.run(policy, replace=replace, options=call.options, observer=watching)
+            result = sources.run(policy, replace=replace, options=call.options, observer=watching)
         with call.telling(result.run):
             if call.json:
                 call.emit(result.as_json())

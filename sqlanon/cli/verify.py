@@ -1,7 +1,8 @@
-"""verify: the independent check of a release, or of any table."""
+"""verify: the independent check of a release, or of any table, and its verdict in words."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -33,7 +34,6 @@ from sqlanon.cli.deferred import (
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.record import tell_record
 from sqlanon.cli.release_texts import texts_of_policy
-from sqlanon.cli.verification_text import UNKNOWN, tell_audit
 from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
@@ -41,15 +41,19 @@ if TYPE_CHECKING:
     from sqlanon.plan.repeating import Repetition
     from sqlanon.report.release_audit.auditing import Audit
     from sqlanon.report.release_audit.recorded_audit import RecordedAudit
+    from sqlanon.results.measures import Check
     from sqlanon.verification.verdict import Verification
-
 
 _Table = Annotated[
     str | None, typer.Option(help="Check this table against the policy, instead of the policy's release.")
 ]
+
+
 _NoSource = Annotated[
     bool, typer.Option("--no-source", help="Leave out, of a policy's release, the checks that read the source.")
 ]
+
+
 _All = Annotated[
     bool,
     typer.Option(
@@ -57,10 +61,34 @@ _All = Annotated[
         help="Hold every row of a policy's release against its source, not a sample of more than 1,000,000 rows.",
     ),
 ]
+
+
 _Record = Annotated[
     Path | None,
     typer.Option(help="Check the release of this record, which `sqlanon record` wrote; a policy or URL says where."),
 ]
+
+
+_OUTCOMES = {
+    "columns_equal": "columns and types are those that the policy's roles give",
+    "types_equal": "types of columns",
+    "rows_add_up": "rows released and left out add up to the source",
+    "values_equal": "kept columns hold the source's values",
+    "counts_add_up": "every cluster has as many values of each kept column as rows",
+    "regions_contain": "labels are true of the raw values",
+    "classes_equal": "classes hold the kept values of their own rows",
+    "pseudonyms_distinct": "each value of an identifier has a pseudonym of its own",
+    "labels_fit": "labels are no wider than the algorithm makes them",
+}
+
+
+_COSTS_CHANGED = (
+    "The costs have changed since the run that made the release ({files}): distances are measured by them as they are"
+    " now."
+)
+
+
+UNKNOWN = "Rows are counted. The source can't be read here, so whether a person has several rows was not looked at."
 
 
 def _model(*names: str, help: str, **limits: Any) -> Any:
@@ -71,19 +99,37 @@ def _model(*names: str, help: str, **limits: Any) -> Any:
 _Qi = Annotated[
     list[str] | None, _model(help="Quasi-identifiers, separated by commas; repeat it for names with commas.")
 ]
+
+
 _K = Annotated[int | None, _model(min=1, help="k-anonymity.")]
+
+
 _Sensitive = Annotated[
     list[str] | None, _model(help="A sensitive attribute, protected by a model or not; may be repeated.")
 ]
+
+
 _L = Annotated[float | None, _model("--l", min=1, help="Distinct l-diversity; recursive with --c.")]
+
+
 _C = Annotated[float | None, _model("--c", min=1e-9, help="c of recursive (c, l)-diversity.")]
+
+
 _Entropy = Annotated[bool, _model("--entropy", help="--l is of entropy l-diversity.")]
+
+
 _T = Annotated[float | None, _model("--t", min=0, help="t-closeness.")]
+
+
 _Distance = Annotated[
     Literal["equal", "ordered", "hierarchical", "kl"] | None,
     _model(help="Distance of t-closeness; equal if not given."),
 ]
+
+
 _V = Annotated[float | None, _model("--v", min=0, help="Variance diversity.")]
+
+
 _SuppressedLabel = Annotated[
     str | None, _model(help="The label that suppressed rows show in quasi-identifiers; they are no class.")
 ]
@@ -247,3 +293,54 @@ def _tell(call: Call, verification: Verification, what: str, repetition: Repetit
         if note := UNKNOWN if repetition is None else repetition.sentence:
             print(note)
     return 0 if verification.satisfied else ProtectionError.exit_code
+
+
+def tell_audit(call: Call, audit: Audit, what: str, repetition: Repetition | None) -> int:
+    """Print what an audit found, and what to know of rows and persons; the exit code."""
+    if call.json:
+        call.emit(audit_object(audit, what, repetition))
+    else:
+        print(audit_text(audit, what, repetition))
+    return 0 if audit.satisfied else ProtectionError.exit_code
+
+
+def audit_object(audit: Audit, what: str, repetition: Repetition | None) -> dict[str, Any]:
+    """An audit as programs read it, with what was audited, and what to know of rows and persons."""
+    return {"table": what, **audit.as_json(), "subject": repetition and repetition.as_json()}
+
+
+def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:
+    """An audit for people."""
+    verification = audit.verification
+    head = f"{what}: " + (audit.unjudged or "models can't be checked.")
+    if verification is not None:
+        head = summary.verification_text(verification, what)
+    lines = [head, UNKNOWN if repetition is None else repetition.sentence]
+    lines += [
+        f"  {_OUTCOMES[name]}{_of_sample(check)}: " + (f"NO ({check.violations:,})" if check.violations else "yes")
+        for name, check in audit.checks.items()
+    ]
+    if audit.omitted:
+        lines.append(f"Rows of the source that are not in the release: {audit.omitted:,}.")
+    if audit.costs:
+        lines.append(_COSTS_CHANGED.format(files=", ".join(audit.costs)))
+    if audit.columns:
+        lines.append(f"Not as the policy says: {', '.join(audit.columns)}.")
+    if audit.failed and not audit.same_source and audit.failed != ("columns_equal",):
+        lines.append(
+            "Either the release was altered, or its source has changed since: no record of a run says which it is."
+        )
+    return "\n".join(line for line in [*lines, *_unchecked(audit)] if line)
+
+
+def _of_sample(check: Check) -> str:
+    """Say of how many rows an outcome is, where not all were looked at."""
+    return f" (a random sample of {check.rows:,} rows; --all looks at every row)" if check.sample else ""
+
+
+def _unchecked(audit: Audit) -> list[str]:
+    """List the reasons why checks were not made, a line for each reason."""
+    reasons = defaultdict(list)
+    for name, reason in audit.unchecked.items():
+        reasons[reason].append(_OUTCOMES[name])
+    return [f"NOT checked, for {reason.rstrip('.')}: {'; '.join(names)}." for reason, names in reasons.items()]

@@ -9,9 +9,25 @@ from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field, word_column
-from sqlanon.encoding.ranged import Ranged
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, macro
+
+
+class Ranged:
+    """A quasi-identifier whose ranges stand in two columns named after its place among the quasi-identifiers."""
+
+    number: int
+
+    @property
+    def lo(self) -> Identifier:
+        """Column for the first code, or segment, of a range."""
+        return Identifier(f"lo_{self.number}")
+
+    @property
+    def hi(self) -> Identifier:
+        """Column for the last code, or segment, of a range."""
+        return Identifier(f"hi_{self.number}")
+
 
 NEVER = 2**62  # a threshold above all values: a node whose split fell stays as it is
 

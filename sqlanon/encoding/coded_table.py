@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlanon.encoding.coded_rows import encode_statement, raw_column
-from sqlanon.encoding.dictionaries import code_attribute, code_by_value
+from sqlanon.encoding.dictionaries import Range, code_attribute, code_by_value, measure_fractions
 from sqlanon.encoding.fields import WORD_BITS, Coding, Field, place, word_column
-from sqlanon.encoding.fractions import Range, measure_fractions
 from sqlanon.encoding.source_copy import copied
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.hierarchies import HierarchyTable
-from sqlanon.hierarchies.open_ends import Opened
+from sqlanon.hierarchies.limits import Opened
 from sqlanon.plan.plan import Attribute
 from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, Renderer, macro
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlanon.engines.dialects import Dialect, find_dialect
-from sqlanon.engines.duckdb.dialect import DuckDB
-from sqlanon.engines.duckdb.urls import MEMORY, url_of_file
+from sqlanon.engines.duckdb.dialect import MEMORY, DuckDB, url_of_file
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.sql import Relation
 

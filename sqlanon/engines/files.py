@@ -1,23 +1,35 @@
-"""Files that stand for tables: their format, and how DuckDB is told of them."""
+"""Files that stand for tables: their format, the names of their columns, how DuckDB is told of them."""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
+from sqlanon.engines.read_options import ReadOptions
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.sql import Text
 from sqlanon.support.documents import is_text
 
 STANDARD_INPUT = "-"
+
+
 _COMPRESSED = (".gz", ".zst")
+
+
 _TEXT = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+
+
 _FORMATS = {**_TEXT, ".parquet": "parquet", ".xlsx": "xlsx"}
+
+
 _KINDS = ".csv, .tsv, .json, .jsonl or .ndjson (these also with .gz or .zst), .parquet or .xlsx"
+
+
 _WILDCARD = re.compile(r"[*?\[]")
 
 
@@ -130,3 +142,24 @@ def source_version(file: str | None) -> tuple[int, ...] | None:
 def literal_pattern(path: str) -> str:
     """The path as a pattern that matches this file alone: DuckDB reads *, ? and [ in a file name as wildcards."""
     return _WILDCARD.sub(lambda match: f"[{match[0]}]", path)
+
+
+def column_names(fields: Sequence[str], options: ReadOptions, path: str) -> list[str]:
+    """The names of the columns of a file with these fields in its first line; without a name they go by their places.
+
+    Raises PolicyError for a name given twice, and where `options` name more or fewer columns.
+    """
+    if options.names and len(options.names) != len(fields):
+        raise PolicyError(
+            f"source.names: there are {len(options.names)} names, and {len(fields)} fields in the first line of {path}."
+        )
+    given = options.names or ([""] * len(fields) if options.header is False else fields)
+    names = [name or f"column{place}" for place, name in enumerate(given)]
+    folded = [name.casefold() for name in names]
+    twice = sorted({name for name, low in zip(names, folded, strict=True) if folded.count(low) > 1})
+    if twice:
+        raise PolicyError(
+            f"Columns of {path} have the same name: {', '.join(twice)}. Rename them in its first line, or by the policy"
+            " (source: header: true, names: [...])."
+        )
+    return names

@@ -1,17 +1,18 @@
-"""Options for reading a file, from the policy, and the decision on each of the file's columns."""
+"""Options for reading a file: a policy's, those that a file suggests, and each column's reading."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from sqlanon.engines.number_marks import PLAIN, NumberMarks
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
 
 UTF_8 = "utf-8"
+
+
 _NAMED = {
     "text": "VARCHAR",
     "integer": "BIGINT",
@@ -23,9 +24,27 @@ _NAMED = {
     "timestamptz": "TIMESTAMPTZ",
     "time": "TIME",
 }
+
+
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.IGNORECASE)
+
+
 _MOST_DIGITS = 38
+
+
 _DELIMITERS = {",": "commas", ";": "semicolons", ":": "colons", " ": "spaces", "\t": "tabs", "\x1f": "unit separators"}
+
+
+DECIMALS = (".", ",")
+
+
+_BLANKS = {" ": "blank", "\u00a0": "no-break space", "\u202f": "narrow no-break space", "\u2009": "thin space"}
+
+
+THOUSANDS = (".", ",", "'", "\u2019", *_BLANKS)
+
+
+_LEFT_TO_PEOPLE = ("time",)  # 10:30 may be a length of time
 
 
 def type_named(name: str) -> str:
@@ -48,7 +67,11 @@ def is_text_encoding(name: str) -> bool:
 
 
 _VALUES = frozenset({"null", "types", "dates", "decimal", "thousands"})
+
+
 _MAY_BE_EMPTY = ("null", "header")  # an empty list, and false, say something
+
+
 _EFFECTIVE = {  # what can be said of each format of files; of delimited text everything
     "xlsx": (_VALUES | {"header", "names"}, "a spreadsheet, whose cells are apart"),
     "json": (_VALUES, "JSON: UTF-8, whose objects name their values"),
@@ -124,6 +147,8 @@ class ReadOptions:
 
 
 POLICY_OPTIONS = tuple(one.name for one in fields(ReadOptions) if one.name != "is_checked")
+
+
 """The options that a policy can say of its source."""
 
 
@@ -199,3 +224,111 @@ class FileReading:
         if self.options.header is False:
             head += ", no names in its first line"
         return [head, *(f"{one.name}: {one.reason}" for one in self.columns if one.remarkable)]
+
+
+@dataclass(frozen=True)
+class NumberMarks:
+    """The decimal mark of numbers, and the mark between groups of three digits; None where digits are not grouped."""
+
+    decimal: str = "."
+    thousands: str | None = None
+
+    @property
+    def are_plain(self) -> bool:
+        """Tell whether the numbers are written as databases write them."""
+        return self == PLAIN
+
+    @property
+    def form(self) -> str:
+        """The pattern of the numbers, with blanks around: either all thousands are divided, or none."""
+        grouped = "" if self.thousands is None else f"[0-9]{{1,3}}(?:{re.escape(self.thousands)}[0-9]{{3}})+|"
+        return rf"\s*[-+]?(?:{grouped}[0-9]+)?(?:{re.escape(self.decimal)}[0-9]*)?(?:[eE][-+]?[0-9]+)?\s*"
+
+    def problems(self) -> list[str]:
+        """List what is wrong with the marks; each is said of `source`."""
+        problems = []
+        if self.decimal not in DECIMALS:
+            problems.append("has a wrong decimal: it is . or , in quotes.")
+        if self.thousands is not None and self.thousands not in THOUSANDS:
+            problems.append(
+                "has a wrong thousands: it is one of . , ' \u2019 in quotes, a blank, or a no-break, narrow no-break"
+                ' or thin space ("\\u00a0", "\\u202f", "\\u2009").'
+            )
+        if self.thousands == self.decimal:
+            problems.append(f"has {_shown(self.decimal)} as decimal (the default is .) and as thousands; name another.")
+        return problems
+
+    def __str__(self) -> str:
+        """The marks as policies write them."""
+        parts = [f"decimal: {_shown(self.decimal)}"] if self.decimal != PLAIN.decimal else []
+        return " and ".join([*parts, *([f"thousands: {_shown(self.thousands)}"] if self.thousands else [])])
+
+
+PLAIN = NumberMarks()
+
+
+CUSTOMARY = tuple(
+    NumberMarks(decimal, thousands)
+    for decimal in reversed(DECIMALS)
+    for thousands in (None, *THOUSANDS)
+    if thousands != decimal and (decimal, thousands) != (".", None)
+)
+
+
+"""The marks that columns of texts are tried with, so that people are told what to write."""
+
+
+def fewest(candidates: Sequence[NumberMarks]) -> list[NumberMarks]:
+    """Those of the marks that each do without another: no mark of thousands where none is needed, else a point."""
+    without = [one for one in candidates if one.thousands is None or NumberMarks(one.decimal) not in candidates]
+    return [one for one in without if one.decimal == "." or NumberMarks(".", one.thousands) not in without]
+
+
+def _shown(mark: str) -> str:
+    """A mark in quotes, as YAML takes it; blanks that look alike are told by their numbers and names."""
+    if mark in _BLANKS and mark != " ":
+        return f'"\\u{ord(mark):04x}" ({_BLANKS[mark]})'
+    return f'"{mark}"'
+
+
+def suggested(reading: FileReading) -> ReadOptions:
+    """The options by which a file was read, and those that would make more of columns that stayed text.
+
+    Marks of numbers and formats of dates hold for the whole file, so that they are suggested where one fits all columns
+    that need any. Columns of a file without names are called as they were.
+    """
+    options, columns = reading.options, reading.columns
+    marks = _marks(columns)
+    if marks is not None and options.thousands is None and options.decimal in (None, marks.decimal):
+        decimal = None if marks.decimal == "." else marks.decimal
+        options = replace(options, decimal=options.decimal or decimal, thousands=marks.thousands)
+    kinds = {one.name: one.fits.type for one in columns}
+    types = {name: type_ for name, type_ in kinds.items() if type_ is not None and type_ not in _LEFT_TO_PEOPLE}
+    options = replace(
+        options, types={**types, **options.types}, dates=tuple(dict.fromkeys((*options.dates, *_dates(columns))))
+    )
+    if options.header is False and not options.names:
+        options = replace(options, names=tuple(one.name for one in columns))
+    return options
+
+
+def _marks(columns: Iterable[ReadColumn]) -> NumberMarks | None:
+    """The marks that all numbers of the file have, where some have other marks than those of databases."""
+    sets = [set(one.fits.marks) for one in columns if one.fits.marks or one.is_fraction]
+    if not any(one.fits.marks and one.type == "VARCHAR" for one in columns):
+        return None
+    common = set.intersection(*sets)
+    least = fewest([marks for marks in CUSTOMARY if marks in common])
+    return least[0] if len(least) == 1 else None
+
+
+def _dates(columns: Sequence[ReadColumn]) -> list[str]:
+    """The formats that are the only ones to fit a column, and leave no other column in doubt.
+
+    Months are left to people, as they lack a day, and years of two digits, as `1.2.03` may be a number of a version.
+    """
+    single = [one.fits.dates[0] for one in columns if len(one.fits.dates) == 1]
+    only = {form for form in single if "%d" in form and "%Y" in form}
+    if any(len(only.intersection(one.fits.dates)) > 1 for one in columns):
+        return []
+    return sorted(only)

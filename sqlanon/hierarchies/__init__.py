@@ -3,8 +3,7 @@
 from sqlanon.hierarchies.build import build_hierarchy, hierarchy_problems
 from sqlanon.hierarchies.describe import HierarchyLevel, HierarchySummary, export_csv, show
 from sqlanon.hierarchies.library import kind_of, read_hierarchy, recorded_lines
-from sqlanon.hierarchies.missing import missing_lines
-from sqlanon.hierarchies.scratch import scratch_hierarchies
+from sqlanon.hierarchies.scratch import missing_lines, scratch_hierarchies
 from sqlanon.hierarchies.table import HierarchyTable
 
 __all__ = [

@@ -10,14 +10,11 @@ from pathlib import Path
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import EngineError, PolicyError
-from sqlanon.hierarchies.codes import shifts_of, value_order
 from sqlanon.hierarchies.computed import computed_hierarchy, draft_computed
 from sqlanon.hierarchies.dates import date_problems, draft_dates
-from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
+from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask, check_nesting, shifts_of, value_order
 from sqlanon.hierarchies.intervals import draft_intervals, interval_problems
 from sqlanon.hierarchies.mask import build_mask
-from sqlanon.hierarchies.nesting import check_nesting
-from sqlanon.hierarchies.suppress import build_suppression
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.hierarchies.taxonomy import draft_taxonomy
 from sqlanon.policy import Hierarchy
@@ -132,3 +129,12 @@ def _number(task: HierarchyTask, draft: HierarchyDraft) -> HierarchyTable:
 def _kept_columns(draft: HierarchyDraft) -> list[Identifier]:
     kinds = ("l", "lower", "upper") if draft.bounded else ("l",)
     return [Identifier(f"{kind}{level}") for kind in kinds for level in range(1, draft.height + 1)]
+
+
+def build_suppression(task: HierarchyTask) -> HierarchyTable:
+    """Put every value directly under the root: their order numbers them, and no group is left to be numbered."""
+    task.engine.run(
+        "hierarchies/star_values", table=task.table, values=task.values, text=task.text, order=value_order(task)
+    )
+    (leaves,) = map(int, task.engine.query_one("count_rows", table=task.table))
+    return HierarchyTable(task.table, task.table, 1, shifts_of(task, [leaves]), leaves, leaves)

@@ -9,9 +9,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
-from sqlanon.hierarchies.codes import value_order
-from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
-from sqlanon.hierarchies.nesting import check_nesting
+from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask, check_nesting, value_order
 from sqlanon.policy import Hierarchy, HierarchyParameters
 from sqlanon.sql import Expression, Identifier, Renderer, Statement
 from sqlanon.support.plugins import HIERARCHIES, load_plugin

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
-from sqlanon.hierarchies.nesting import count_torn
+from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask, count_torn
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Expression, Identifier, Renderer, Text
 

@@ -1,20 +1,42 @@
-"""Numeric intervals of nested widths, floored towards minus infinity in exact arithmetic."""
+"""Numeric intervals of nested widths: their grid, and their floor towards minus infinity in exact arithmetic."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
-from sqlanon.hierarchies.grid import NARROW_UNITS, Grid, Word, plain
-from sqlanon.hierarchies.whole_intervals import label_whole_numbers, takes_remainders
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Expression, Identifier, Renderer, Text, macro
 
 _FLOAT_UNITS = 2**52  # below it a double counts units, and a bound divided by the scale is the nearest double
+
+
 _LEAST_DECIMAL_LIMIT = 10**10  # a column whose decimals leave less room is refused
+
+
 _EXACT_DIGITS = 37  # of the 38 that a decimal has, one is left for sums
+
+
+_HALF_WORDS = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")  # 64 bits hold bounds of these
+
+
+_WORD = "BIGINT"
+
+
+MAX_UNITS = 10**36
+
+
+NARROW_UNITS = 10**17
+
+
+_MAX_SCALE = 22  # 10**22 is the greatest power of ten that a double holds exactly
+
+
+_MAX_SNAPPED = 8  # a run of n snapped levels takes 2**n divisions a group
 
 
 def interval_problems(spec: Hierarchy, column: Column) -> list[str]:
@@ -138,3 +160,118 @@ def _bound_type(grid: Grid, column: Column) -> Expression:
     if column.kind is Kind.FLOAT:
         return macro("values.double_type")
     return macro("values.decimal", max(grid.scale, column.decimals or 0))
+
+
+@dataclass(frozen=True)
+class WholeLevel:
+    """A level of intervals; `past` is the least boundary that is not below 0."""
+
+    number: int
+    width: int
+    past: int
+
+
+def takes_remainders(column: Column, grid: Grid) -> bool:
+    """Tell whether the labels of a column's numbers take no more than remainders."""
+    levels = range(1, len(grid.widths) + 1)
+    has_word = column.kind is Kind.INTEGER and column.type.upper() in (*_HALF_WORDS, _WORD)
+    return has_word and grid.scale == 0 and grid.is_narrow and all(map(grid.is_exact, levels))
+
+
+def label_whole_numbers(
+    render: Renderer, column: Column, grid: Grid, values: Expression, *, keyed: bool = False
+) -> Expression:
+    """A SELECT of the labels `l1, …` of the numbers in `values`, and of the keys `k1, …` if `keyed`."""
+    word = render.macro("wide_integer") if column.type.upper() == _WORD else macro("values.whole_type", False)
+    shown = [WholeLevel(level, width, grid.origin % width) for level, width in enumerate(grid.widths, start=1)]
+    given = {"values": values, "levels": shown, "keyed": keyed, "type": word, "is_wide": column.type.upper() == _WORD}
+    return render("hierarchies/label_whole_intervals", **given)
+
+
+"""The widest interval and the farthest origin, in units: what 128-bit integers leave room for."""
+
+
+"""Positions, widths and origin below this can be counted in 64 bits."""
+
+
+def plain(number: Decimal) -> str:
+    """The digits of a number, without exponent and without trailing zeros after the point."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+@dataclass(frozen=True)
+class Word:
+    """The integer type that positions are counted in, and how far they may be from 0."""
+
+    type: Expression
+    limit: int
+
+    @classmethod
+    def of(cls, render: Renderer, narrow: bool) -> Word:
+        """64 bits are up to ten times as fast as 128 (or, on PostgreSQL, as decimal digits)."""
+        return (
+            cls(macro("values.whole_type", False), NARROW_UNITS)
+            if narrow
+            else cls(render.macro("wide_integer"), 10 * MAX_UNITS)
+        )
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Widths and origin in units of 10**-scale."""
+
+    scale: int
+    origin: int
+    widths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, widths: tuple[float | int, ...], origin: float | int, least_scale: int) -> Grid | None:
+        """The grid with the largest unit that divides all; None where more than 22 decimals would be needed."""
+        numbers = [Fraction(str(number)) for number in (origin, *widths)]
+        for scale in range(least_scale, _MAX_SCALE + 1):
+            units = [number * Fraction(10) ** scale for number in numbers]
+            if all(unit.denominator == 1 for unit in units):
+                return cls(scale, int(units[0]), tuple(int(unit) for unit in units[1:]))
+        return None
+
+    def problems(self) -> list[str]:
+        """List the reasons why the grid can't be counted exactly."""
+        problems = []
+        if max(abs(self.origin), self.widths[-1]) * self.stretch > MAX_UNITS:
+            problems.append("interval widths and origin may be 10^36 times their last decimal place, not more.")
+        if self._longest_snapped_run() > _MAX_SNAPPED:
+            problems.append(
+                f"more than {_MAX_SNAPPED} interval widths in a row are not multiples of the finer ones; "
+                "use multiples, such as [5, 10, 50]."
+            )
+        return problems
+
+    @property
+    def is_narrow(self) -> bool:
+        """Tell whether the widths and the origin allow for counting in 64 bits."""
+        return max(abs(self.origin), self.widths[-1]) * self.stretch < NARROW_UNITS
+
+    @property
+    def stretch(self) -> int:
+        """The number of ones in a unit that is more than one."""
+        return int(10 ** max(0, -self.scale))
+
+    @property
+    def unit(self) -> Text:
+        """A unit as a decimal number."""
+        return Text(plain(Decimal(1).scaleb(-self.scale)))
+
+    def is_exact(self, level: int) -> bool:
+        """Tell whether the boundaries of a level (from 1) are simply the multiples of its width."""
+        width, finer = self.widths[level - 1], self.widths[: level - 1]
+        if all(width % other == 0 for other in finer):
+            return True
+        return width % finer[-1] == 0 and self.is_exact(level - 1)
+
+    def _longest_snapped_run(self) -> int:
+        run = longest = 0
+        for level in range(1, len(self.widths) + 1):
+            run = 0 if self.is_exact(level) else run + 1
+            longest = max(longest, run)
+        return longest

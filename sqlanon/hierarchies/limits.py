@@ -1,8 +1,9 @@
-"""Top and bottom coding: numbers that stand for all that lie beyond them."""
+"""Top and bottom coding: numbers that stand for all beyond them, and labels of open groups."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -11,10 +12,14 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.policy import AttributeSection, Quantile
+from sqlanon.hierarchies.intervals import label_intervals
+from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.policy import AttributeSection, Hierarchy, Quantile
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Expression, Identifier, RedactedValue, Relation, Renderer, macro
-from sqlanon.values.expressions import in_base_type, is_single
+from sqlanon.values.expressions import in_base_type, is_single, text_of
+
+_INTERVAL = re.compile(r"(\[-?[0-9.]+)-(-?[0-9.]+\))")
 
 
 @dataclass(frozen=True)
@@ -176,3 +181,49 @@ def _span(column: Column) -> tuple[Decimal, Decimal]:
     elif name.removeprefix("U") in _BITS:
         return Decimal(0), Decimal(2) ** _BITS[name.removeprefix("U")] - 1
     return -most, most
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A label of a level, and the one with an open end that takes its place."""
+
+    level: int
+    label: str
+    shown: str
+
+
+def open_groups(
+    engine: Engine, spec: Hierarchy, column: Column, limits: Limits, hierarchy: HierarchyTable
+) -> tuple[Opened, ...]:
+    """Rewrite, in the dimension table, the labels of the groups that hold a limit; these labels."""
+    ends: dict[tuple[int, str], list[str]] = {}
+    for place, number in ((0, limits.bottom), (1, limits.top)):
+        if number is None:
+            continue
+        end = literal(number, column)
+        values = macro("hierarchies.one_value", end)
+        labels = engine.query_one(
+            "hierarchies/label_limit",
+            text=text_of(engine.render, end, column.kind, column.type),
+            labels=label_intervals(engine.render, spec, column, values),
+        )
+        for level, label in enumerate(map(str, labels)):
+            match = _INTERVAL.fullmatch(label)
+            if level and match is None:  # beyond what is counted exactly: it is open
+                continue
+            both = [f"[{label}", f"{label}]"] if match is None else [match[1], match[2]]
+            ends.setdefault((level, label), both)[place] = ("[*", "*]")[place]
+    opened = tuple(Opened(level, label, "-".join(both)) for (level, label), both in ends.items())
+    _rewrite(engine, hierarchy, opened)
+    return opened
+
+
+def _rewrite(engine: Engine, hierarchy: HierarchyTable, opened: Sequence[Opened]) -> None:
+    columns = []
+    for level in sorted({one.level for one in opened}):
+        changes = [
+            {"label": RedactedValue(o.label), "shown": RedactedValue(o.shown)} for o in opened if o.level == level
+        ]
+        columns.append({"name": Identifier(f"l{level}"), "changes": changes})
+    if columns:
+        engine.run("hierarchies/open_labels", table=hierarchy.table, columns=columns)

@@ -12,8 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.hierarchies.codes import shifts_of, value_order
-from sqlanon.hierarchies.draft import HierarchyTask
+from sqlanon.hierarchies.draft import HierarchyTask, shifts_of, value_order
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.sql import Expression, Identifier, macro
 

@@ -19,10 +19,9 @@ from markupsafe import Markup
 from sqlanon.catalog import RECODING, Catalog, Job, ReleaseKind
 from sqlanon.catalog.exclusive import place_of, refusal
 from sqlanon.engines.base import Engine
+from sqlanon.engines.postgres.dialect import MEANINGS_OF_VALUES, USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
 from sqlanon.engines.postgres.errors import OWN_ERRORS, QUOTABLE
-from sqlanon.engines.postgres.meanings import MEANINGS_OF_VALUES
 from sqlanon.engines.postgres.publishing import ALTERNATIVE_PATIENCE, vacuum_note
-from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
 from sqlanon.engines.publishing import STAGED_AS
 from sqlanon.jobs.failing import by_attribute, failing_queries
 from sqlanon.jobs.recoded import Recoded, names_of

@@ -1,4 +1,4 @@
-"""The mechanisms of differential privacy: the only place where their noise is drawn.
+"""The mechanisms of differential privacy: the only place where their noise is drawn, by secret keys.
 
 Both are those of OpenDP over whole numbers: the discrete Laplace mechanism (`make_laplace`), and the choice of the
 greatest of noisy scores (`make_noisy_max`; McKenna, Sheldon, NeurIPS 2020). It has no seed. Its features `contrib` are
@@ -22,11 +22,15 @@ import numpy as np
 from sqlanon.errors import PolicyError
 from sqlanon.mechanisms.charges import CHOICE, NOISE
 from sqlanon.mechanisms.exact_draws import Draws, Noise, reaching
-from sqlanon.mechanisms.keys import secret_key
 from sqlanon.sql import RedactedValue
 
 _SEED_BITS = 128
+
+
 _PARTS = ("measurements", "domains", "metrics", "measures", "mod")  # without its prelude, which loads all of sklearn
+
+
+KEY_BYTES = 16  # as many as a digest has; with a row's number they fill one block, and longer keys are no stronger
 
 
 class Mechanisms(Protocol):
@@ -147,3 +151,8 @@ def _measurement(make: Any, epsilon: Fraction, sensitivity: int, scale: Fraction
 
 
 _MOST_STEPS = 64  # between neighbouring doubles
+
+
+def secret_key() -> RedactedValue:
+    """Draw a key from the randomness of the operating system; no record and no log holds it."""
+    return RedactedValue(secrets.token_hex(KEY_BYTES))

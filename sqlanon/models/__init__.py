@@ -20,8 +20,8 @@ from sqlanon.models.k_map import KMap
 from sqlanon.models.population_uniqueness import PopulationUniques
 from sqlanon.models.table_model import TableModel
 from sqlanon.models.variance import VarianceDiversity
-from sqlanon.policy.choices import Choice, describe_choices
 from sqlanon.policy.privacy import model_names, own_models, parameters_of_model
+from sqlanon.policy.registry import Choice, describe_choices
 from sqlanon.support.plugins import GUARANTEES, load_plugin
 
 __all__ = [

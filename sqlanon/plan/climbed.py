@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.hierarchies.label_paths import label_problems
-from sqlanon.hierarchies.taxonomy import Line, read_taxonomy
+from sqlanon.hierarchies.taxonomy import Line, label_problems, read_taxonomy
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import Hierarchy, Role
 from sqlanon.policy.document import path_text

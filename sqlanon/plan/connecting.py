@@ -12,9 +12,8 @@ from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import is_data_file, is_delimited
 from sqlanon.engines.first_line import UndecidedHeader
-from sqlanon.engines.read_options import FileReading, ReadOptions
+from sqlanon.engines.read_options import FileReading, ReadOptions, suggested
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.engines.suggested_options import suggested
 from sqlanon.errors import PolicyError
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.checks import released_names

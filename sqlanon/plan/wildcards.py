@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.hierarchies.label_paths import NULL
+from sqlanon.hierarchies.taxonomy import NULL
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import Hierarchy, Role
 from sqlanon.policy.document import path_text

@@ -1,8 +1,9 @@
-"""Registries of the parts that a policy can name, each with the parameters that it takes there."""
+"""Registries of the parts that a policy can name, with their parameters, and as choices for people."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -10,9 +11,12 @@ from pydantic_core import PydanticKnownError
 
 from sqlanon.policy.part import Part
 from sqlanon.support.methods import Method, added_method, own_methods
-from sqlanon.support.plugins import find_plugins, load_parameters
+from sqlanon.support.plugins import find_plugins, load_parameters, package_of
 
 Parameters = TypeVar("Parameters", bound=Part)
+
+
+TAGS = ("model", "name")  # the keys that name a part, which are no parameters of it
 
 
 @dataclass(frozen=True)
@@ -71,3 +75,34 @@ class Registry(Generic[Parameters]):
             tags = {"discriminator": self.tag, "tag": str(given[self.tag]), "expected_tags": ", ".join(self.names())}
             raise PydanticKnownError("union_tag_invalid", tags)
         return parameters.model_validate(given)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A part that policies can name: its name there, its parameters, its meaning, and the package that adds it."""
+
+    name: str
+    parameters: list[str]
+    meaning: str
+    package: str
+
+
+def describe_choices(
+    group: str, names: Iterable[str], own: Collection[str], parameters_of: Callable[[str], type | None]
+) -> list[Choice]:
+    """Describe the parts of a kind, of which the program has its own, by the class of the parameters that they take.
+
+    A part without parameters is described by its own class.
+
+    Raises PolicyError where one of them can't be loaded.
+    """
+    described = []
+    for name in names:
+        parameters = parameters_of(name)
+        assert parameters is not None
+        meaning = " ".join((inspect.getdoc(parameters) or "").partition("\n\n")[0].split())
+        package = "sqlanon" if name in own else package_of(find_plugins(group)[name])
+        fields = getattr(parameters, "model_fields", {})
+        keys = [info.alias or key for key, info in fields.items() if key not in TAGS]
+        described.append(Choice(name, keys, meaning, package))
+    return described

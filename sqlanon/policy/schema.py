@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from operator import or_
@@ -20,12 +23,13 @@ from sqlanon.policy.algorithms import (
     parameters_of_algorithm,
 )
 from sqlanon.policy.attributes import HIERARCHY_KINDS, hierarchy_kinds, parameters_of_hierarchy
-from sqlanon.policy.meanings import meanings
 from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.part import Part
 from sqlanon.policy.privacy import model_names, own_models, parameters_of_model
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
 _TEXT: dict[str, Any] = {"type": ["string", "integer"]}  # whole numbers stand for their text
 
 
@@ -118,3 +122,27 @@ def _allow_short_forms(parts: dict[str, Any]) -> None:
         source[key] = {**{k: v for k, v in source[key].items() if k not in ("type", "items")}, **label}
     parts["Source"]["oneOf"] = [{"required": ["url", "table"]}, {"required": ["file"]}]
     parts["ReleaseSection"]["oneOf"] = [{"required": ["table"]}, {"required": ["file"]}]
+
+
+def meanings(part: type[BaseModel]) -> dict[str, str]:
+    """Read the docstrings of a part's fields from its source, those of its bases included.
+
+    pydantic can do so while it builds a class, for every class and whenever the program starts; the reference and the
+    schema alone need them.
+    """
+    texts: dict[str, str] = {}
+    for base in reversed(part.__mro__):
+        if issubclass(base, BaseModel) and base is not BaseModel:
+            texts |= _written_in(base)
+    return texts
+
+
+def _written_in(part: type[BaseModel]) -> dict[str, str]:
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body
+    assert isinstance(definition, ast.ClassDef)
+    texts: dict[str, str] = {}
+    for field, after in zip(definition.body, definition.body[1:], strict=False):
+        match field, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                texts[name] = inspect.cleandoc(text)
+    return texts

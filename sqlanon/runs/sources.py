@@ -1,7 +1,8 @@
-"""The sources of releases and the checks of policies, by the method of a policy's algorithm."""
+"""Runs: from a policy, whatever its method, to the published, recorded release."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlanon.algorithms.search_options import SearchOptions
@@ -9,9 +10,14 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.results.method_check import MethodCheck
+from sqlanon.results.records import AnyResult
+from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.searching import Search
+from sqlanon.runs.sink import Publish
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.support.methods import method_of
+from sqlanon.work.journal import Observer
+from sqlanon.work.session import open_session
 
 
 def source_of(policy: Policy, options: SearchOptions) -> ReleaseSource[Any, Any]:
@@ -42,3 +48,29 @@ def _part_without_classes(policy: Policy, part: str) -> Any:
     if method is None or named is None:
         raise PolicyError(f"algorithm: {policy.algorithm.name} makes no classes, and its package names no {part}.")
     return method.load(named)
+
+
+def run(
+    policy: Policy,
+    *,
+    replace: bool = False,
+    options: EngineOptions | None = None,
+    observer: Observer | None = None,
+    levels: Mapping[str, int] | None = None,
+    time_limit: float | None = None,
+    any_size: bool = False,
+) -> AnyResult:
+    """Anonymize the policy's source, as its algorithm does, and publish the release.
+
+    replace: allow an existing release to be replaced.
+    levels: release this full-domain generalization (the level of each quasi-identifier) in place of a search.
+    time_limit: seconds after which the search for an optimum stops with the best that it has found.
+    any_size: search exhaustively however large the lattice is.
+
+    Raises what `carry_out` raises.
+    """
+    search_options = SearchOptions(levels, time_limit, any_size)
+    source = source_of(policy, search_options)
+    with interruptible(), open_session(policy, options or EngineOptions(), replace_release=replace) as session:
+        result: AnyResult = carry_out(session, search_options.applied_to(policy), source, Publish(replace), observer)
+        return result

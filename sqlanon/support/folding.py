@@ -1,4 +1,4 @@
-"""Long lines of statements, broken for people who read them in a log, a record or the catalog of a database."""
+"""Lines of statements: moved in, and broken for people who read them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,36 @@ _PIECE = re.compile(
     | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | [ ]+ | [^\s'"/-]+ | .""",
     re.VERBOSE | re.DOTALL,
 )
+
+
+_TOKEN = re.compile(
+    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /[*].*?[*]/
+    | (?P<open>[(\[] | \bCASE\b) | (?P<close>[)\]] | \bEND\b)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+_BLOCK, _EXPRESSION = 4, 2  # spaces that lines are further in than the line that opens a subquery, or an expression
+
+
 """Parts that stay whole: literals, quoted names, comments with the value that one is about; words."""
+
 
 _LINE = re.compile(
     r"""(?:[^'"/\n-]+ | '(?:[^']|'')*' | "(?:[^"]|"")*" | /[*].*?[*]/ | --[^\n]* | [^\n])+ | \n""",
     re.VERBOSE | re.DOTALL,
 )
+
+
 """Lines, with what goes on in the next one in a literal, a quoted name or a comment; and their ends."""
 
+
 _OPENING, _CLOSING = re.compile(r"[(\[]|\bCASE\b"), re.compile(r"[)\]]|\bEND\b")
+
+
 _LEAST_WORDS = 20  # so many characters of a sentence stay together
+
+
 _LEANING = re.compile("AND|OR|NOT|AS|IN|IS|WHEN|THEN|ELSE|[-=<>+*/|]+")  # words that go with what comes next
 
 
@@ -92,3 +112,50 @@ def _end_of_line(pieces: Iterable[str], width: int, sentences: bool) -> tuple[in
 def _opened(piece: str) -> int:
     """The brackets and CASEs that a word opens, without those that it closes."""
     return len(_OPENING.findall(piece)) - len(_CLOSING.findall(piece))
+
+
+"""Parts that stay whole: literals, quoted names, comments; openings and ends of what lines stand within."""
+
+
+def align(lines: Sequence[str]) -> Sequence[str]:
+    """Move lines in that are not further in than the line with the bracket or CASE that they stand within.
+
+    When a line moves, those that follow within the same bracket move with it. A line that begins with the end of a
+    bracket is at least as far in as the line that opened it. Only the spaces at the beginning of lines change. Lines
+    whose brackets are not in pairs, as of a procedure whose blocks have an END, stay as they are.
+    """
+    aligned: list[str] = []
+    opened: list[list[int]] = []  # of each open bracket: its line's indentation and move, and those of lines within it
+    for line in lines:
+        text = line.lstrip(" ")
+        indentation, move = len(line) - len(text), 0
+        ending, opening, begins_with_end = _brackets(text)
+        if len(opened) < ending:
+            return lines
+        if opened:
+            outer, outer_move, least, inner_move = opened[-1]
+            if begins_with_end:
+                move = max(outer_move, outer - indentation)
+            else:
+                move = opened[-1][3] = max(inner_move, least - indentation)
+            indentation += move
+        aligned.append(" " * indentation + text)
+        del opened[len(opened) - ending :]
+        step = _BLOCK if text.endswith("(") else _EXPRESSION
+        opened += ([indentation, move, indentation + step, move] for _ in range(opening))
+    return lines if opened else aligned
+
+
+@functools.lru_cache(8192)
+def _brackets(text: str) -> tuple[int, int, bool]:
+    """Count the brackets and CASEs that a line ends and opens, but for pairs; tell whether it begins with an end."""
+    ending = opening = 0
+    for token in _TOKEN.finditer(text):
+        if token["open"]:
+            opening += 1
+        elif token["close"] and opening:
+            opening -= 1
+        elif token["close"]:
+            ending += 1
+    first = _TOKEN.match(text)
+    return ending, opening, first is not None and first["close"] is not None

@@ -15,8 +15,7 @@ from typing import Any
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.hierarchies.label_paths import label_problems, paths_of_labels
-from sqlanon.hierarchies.taxonomy import read_taxonomy
+from sqlanon.hierarchies.taxonomy import label_problems, paths_of_labels, read_taxonomy
 from sqlanon.policy import Hierarchy
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Expression, Identifier, Relation, Text, macro

@@ -14,8 +14,7 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.hierarchies.limits import NO_LIMITS, Limits
 from sqlanon.policy import Show
 from sqlanon.sql import Expression, Identifier, Relation, Text, free_name, macro
-from sqlanon.staging.label_grammar import MEMBER, OPEN, OPEN_SPAN, PLAIN, SEVERAL, SINGLE, VALUES
-from sqlanon.staging.labels import EVERYTHING, NULL
+from sqlanon.staging.labels import EVERYTHING, MEMBER, NULL, OPEN, OPEN_SPAN, PLAIN, SEVERAL, SINGLE, VALUES
 from sqlanon.values.expressions import comparable, double_of, exact, hashable, text_of
 from sqlanon.verification.limited import clamped, is_limit
 from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels

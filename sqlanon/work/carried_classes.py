@@ -11,8 +11,7 @@ from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Expression, Identifier, Relation
 from sqlanon.values.expressions import shown
-from sqlanon.work.publish.transfer import transfer
-from sqlanon.work.publish.transfer_types import carrying_problems
+from sqlanon.work.publish.transfer import carrying_problems, transfer
 from sqlanon.work.workspace import TemporaryWorkspace
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from types import TracebackType
@@ -10,12 +11,18 @@ from typing import Any
 from sqlanon.catalog.live import Channel
 from sqlanon.engines.base import Engine
 from sqlanon.errors import Cancelled, SqlanonError
-from sqlanon.work.figures import figures
-from sqlanon.work.journal import Journal
+from sqlanon.work.journal import Journal, Progress
 
 INTERVAL = 0.5  # seconds between two signs of life
+
+
 _PRESSING = 0.1  # seconds between two attempts to stop a statement
+
+
 MESSAGE = "Cancelled from another terminal (`sqlanon cancel`)."
+
+
+_NAMES = {"active_rows": "active", "active_nodes": "nodes", "leaves": "final"}
 
 
 class Control:
@@ -111,3 +118,21 @@ class Control:
                         session.cancel()
                     except SqlanonError as error:  # it broke, or is being closed; the next attempt will tell
                         self.problem = str(error)
+
+
+def figures(progress: Progress) -> dict[str, int | float]:
+    """The numbers of a progress, in order; those that it doesn't know yet are left out.
+
+    Of a tree `round`, `active` (rows), `nodes`, `final` (classes), beside them the `episode` of a sample; of a lattice
+    `checked`, `open`, `best`, `bound`; of a specialization `done`, `tried`, `open`; of refinement
+    `refined`, `of`, `clusters`; of a stream `round`, `left`, `groups`.
+    """
+    assert dataclasses.is_dataclass(progress)
+    numbers: dict[str, Any] = {}
+    for field in dataclasses.fields(progress):
+        value = getattr(progress, field.name)
+        if dataclasses.is_dataclass(value):
+            numbers |= figures(value)
+        elif value is not None:
+            numbers[_NAMES.get(field.name, field.name)] = value
+    return numbers

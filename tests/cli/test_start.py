@@ -34,7 +34,7 @@ def test_help_loads_neither_a_database_nor_what_works_on_one(arguments: list[str
     modules = loaded(*arguments)
     assert not modules & HEAVY
     assert not modules & {
-        "sqlanon.runs.runner",
+        "sqlanon.runs.sources",
         "sqlanon.policy",
         "sqlanon.catalog",
         "sqlanon.sql",
@@ -48,7 +48,7 @@ def test_looking_into_a_catalog_loads_no_other_driver_and_nothing_that_migrates(
         pass
     modules = loaded("runs", "--url", url)
     assert modules & HEAVY == {"duckdb", "jinja2"}
-    assert not modules & {"sqlanon.runs.runner", "sqlanon.encoding.frequency.lattice", "sqlanon.report.page"}
+    assert not modules & {"sqlanon.runs.sources", "sqlanon.encoding.frequency.lattice", "sqlanon.report.page"}
     assert not modules & {"sqlanon.policy", "sqlanon.work.publish", "sqlanon.hierarchies"}
 
 
@@ -57,7 +57,7 @@ def test_checking_a_policy_loads_nothing_that_searches_verifies_or_publishes(duc
     assert not modules & HEAVY - {"duckdb", "jinja2", "ruamel"}
     parts = {name.split(".")[1] for name in modules if name.startswith("sqlanon.")}
     assert not parts & {"verification", "measures", "algorithms", "encoding", "staging", "profile", "api"}
-    assert not modules & {"sqlanon.engines.postgres.publishing", "sqlanon.runs.runner", "sqlanon.cli.summary"}
+    assert not modules & {"sqlanon.engines.postgres.publishing", "sqlanon.runs.sources", "sqlanon.cli.summary"}
 
 
 def test_a_search_for_a_partition_loads_no_library_of_lattices(duckdb_policy: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_search_for_a_partition_loads_no_library_of_lattices(duckdb_policy: Pa
     assert modules & HEAVY == {"duckdb", "jinja2", "psutil", "ruamel"}
     assert not {name for name in modules if name.startswith("sqlanon.algorithms.")} & {
         "sqlanon.encoding.frequency.frequency_sets",
-        "sqlanon.methods.generalization.specialization",
+        "sqlanon.methods.generalization.top_down",
         "sqlanon.methods.generalization.lattice.search",
     }
 

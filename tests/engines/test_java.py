@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlanon.engines.spark.java import require_java
+from sqlanon.engines.spark.errors import require_java
 from sqlanon.errors import AccessError
 
 SAYS = """#!/bin/sh

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from sqlanon import anonymize, verify_release
 from sqlanon.api.calls import draft, draft_policy
 from sqlanon.engines.duckdb.engine import DuckDBEngine
-from sqlanon.engines.number_marks import CUSTOMARY, THOUSANDS, NumberMarks
-from sqlanon.engines.read_options import FileReading, ReadOptions
+from sqlanon.engines.read_options import CUSTOMARY, THOUSANDS, FileReading, NumberMarks, ReadOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.connecting import read_to_draft
 from sqlanon.policy.loading import build_policy, load_policy, parse_source

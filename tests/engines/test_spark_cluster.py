@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.spark.java import directory_of_executors
+from sqlanon.engines.spark.errors import directory_of_executors
 from sqlanon.engines.spark.new_tables import MetastoreTable
 from sqlanon.sql import Relation, Statement
 from tests.patience import wait_until

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.runs.runner import run as carry_out
+from sqlanon.runs.sources import run as carry_out
 from tests.cli.support import call
 from tests.spark_support import SparkTables, needs_spark
 from tests.test_dbt import COLUMNS, PLAIN, ROLES, built, dbt, failed, table

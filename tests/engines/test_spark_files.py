@@ -18,8 +18,8 @@ from sqlanon.engines import connect
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.first_line import UndecidedHeader
 from sqlanon.engines.read_options import ReadOptions
+from sqlanon.engines.spark.dialect import SparkAddress
 from sqlanon.engines.spark.engine import SparkEngine
-from sqlanon.engines.spark.urls import SparkAddress
 from sqlanon.engines.written_files import aside_of
 from sqlanon.errors import EngineError, PolicyError
 from sqlanon.sql import Relation, Statement

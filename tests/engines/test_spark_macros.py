@@ -21,7 +21,7 @@ from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.sql import DialectRenderer, Expression, Spelling, Text
-from sqlanon.staging.label_grammar import MEMBER, OPEN_SPAN, PLAIN
+from sqlanon.staging.labels import MEMBER, OPEN_SPAN, PLAIN
 from sqlanon.support.template_files import template_directory
 from sqlanon.values.expressions import double_of, text_of
 from tests.random_cases import many

@@ -17,7 +17,7 @@ import pytest
 from sqlanon.catalog import Catalog
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.mechanisms.keys import secret_key
+from sqlanon.mechanisms.mechanisms import secret_key
 from sqlanon.methods.differential_privacy.charging import LedgerAccount
 from sqlanon.methods.differential_privacy.drawing.counting import Places
 from sqlanon.methods.differential_privacy.plan import resolve_private

@@ -18,9 +18,9 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind
 from sqlanon.engines.publishing import Publication, PublishMethod, publisher_of
+from sqlanon.engines.spark.dialect import SparkAddress
 from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.metastore import Metastore
-from sqlanon.engines.spark.urls import SparkAddress
 from sqlanon.engines.star import Form
 from sqlanon.errors import Cancelled, ConflictError, EngineError, PolicyError, ProtectionError
 from sqlanon.plan.opening import open_release_table

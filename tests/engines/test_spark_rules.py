@@ -10,7 +10,7 @@ import pytest
 from pyarrow import array, table
 from pyarrow.parquet import write_table
 
-from sqlanon.runs.runner import run as carry_out
+from sqlanon.runs.sources import run as carry_out
 from tests.cli.support import call
 from tests.run_support import Database, open_database
 from tests.spark_support import SparkTables, needs_spark

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from sqlanon.engines.spark.dialect import SparkSQL
-from sqlanon.engines.spark.quoting import with_backticks
+from sqlanon.engines.spark.dialect import SparkSQL, with_backticks
 from sqlanon.engines.spark.shared_parts import with_parts_shared
 from tests.spark_support import SparkTables, needs_spark
 

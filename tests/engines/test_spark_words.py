@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 
 from sqlanon.engines import connect
 from sqlanon.engines.spark import session as sessions
-from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.engines.spark.dialect import SparkAddress, SparkSQL, address_of
 from sqlanon.engines.spark.engine import SparkEngine
 from sqlanon.engines.spark.errors import condition_of, opening_error, statement_error, unless_disconnected
 from sqlanon.engines.spark.session import in_one_job
-from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import AccessError, Cancelled, PolicyError
 from sqlanon.releases.rules.store_rules import read_rules

@@ -12,14 +12,16 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.algorithms.tree.medians import Candidates
-from sqlanon.algorithms.tree.persons import list_splits_short_of_persons
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.algorithms.tree.thresholds import OpenThresholds, search_thresholds
 from sqlanon.encoding.axes import NEVER, carried, masked_value
+from sqlanon.encoding.distinct_tuples import WEIGHT, Persons
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.models.solver import settle
+from sqlanon.models.solver import settle, settle_groups
 from sqlanon.sql import Expression, Identifier, Relation, Statement, macro
+
+CLASS, VALUE = Identifier("class"), Identifier("s")
 
 
 class ModelsOfChildren:
@@ -176,3 +178,51 @@ def _groups(branch: Branch, avs: Relation, sensitive: Sensitive) -> Groups:
     if sensitive.total is not None:
         return Groups(macro("tree.sizes_of_groups", merged), merged, domain, sensitive.total, sensitive.height)
     return Groups(classes, merged, domain, branch.task.table_rows, sensitive.height)
+
+
+def list_splits_short_of_persons(
+    branch: Branch, rows: Relation | Expression, values: dict[str, Any], several: Persons
+) -> tuple[Relation, list[Relation]]:
+    """List the candidate splits of which some child violates a model by its persons, and the tables used for it.
+
+    values: the tables of the candidates, their cuts and the candidate splits, whose children have tuples enough.
+    """
+    task = branch.task
+    fewest = max(model.least_rows for model in task.models)
+    named = {name: values[name] for name in ("candidates", "candidate_splits")}
+    children = branch.table("children")
+    counted: dict[str, Any] = {"rows": rows, "bits": task.bits, "value": masked_value("tried", task.words), **named}
+    counted["person"] = several.code
+    branch.scan(
+        "count_persons", counted=children, weight=WEIGHT, sensitive=None, enough=fewest * several.most, **counted
+    )
+    groups = [branch.table(f"avs{place}_") for place in range(len(task.sensitive))]
+    for table, one in zip(groups, task.sensitive, strict=True):
+        value = macro("bits.masked", one.word, one.mask)
+        branch.scan("count_persons", counted=table, weight=one.weight, sensitive=value, enough=None, **counted)
+    short = branch.table("violating_splits")
+    branch.decide(
+        "list_splits_short_of_persons",
+        violating_splits=short,
+        children=children,
+        fewest=fewest,
+        bits=task.bits,
+        measures=_measures(
+            branch,
+            dict(zip((one.name for one in task.sensitive), zip(groups, task.sensitive, strict=True), strict=True)),
+        ),
+    )
+    return short, [short, children, *groups]
+
+
+def _measures(branch: Branch, of: dict[str, tuple[Relation, Sensitive]]) -> list[Expression]:
+    """Write what each model measures of the children, which it sees with everybody who has a value in its place."""
+
+    def groups_of(model: PrivacyModel) -> Groups:
+        groups, one = of[str(model.attribute)]
+        assert one.total is not None
+        sizes = macro("tree.sizes_of_groups", groups)
+        return Groups(sizes, Markup(groups), Markup(one.domain), one.total, one.height)
+
+    models = settle_groups(branch.engine, branch.task.models_of_content, groups_of)
+    return [model.measure(branch.engine.render, groups_of(model)) for model in models]

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from sqlanon.algorithms.tree.allowable import record_allowable
 from sqlanon.algorithms.tree.medians import Candidates, attributes_of, cut_at_medians, list_attributes
-from sqlanon.algorithms.tree.recording import Numbers, record_tree, remember_splits
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.algorithms.tree.thresholds import searchable
 from sqlanon.encoding.axes import carried, masked_value
@@ -20,7 +19,11 @@ from sqlanon.sql import Expression, Relation, macro
 from sqlanon.support.quantities import quantity
 
 CLUSTERING_ROUND = 8  # the round that sorts the rows by node
+
+
 MEASURED = 1  # the last round up to which all are measured: first cuts tell most of how attributes depend on each other
+
+
 LARGE = 5  # how many times as many rows as can be split a node must have, on average, to go by its parent's ranges
 
 
@@ -275,3 +278,33 @@ class Growth:
 def _ended(rows: Relation | Expression, ranges: Relation, splits: Relation) -> Expression:
     """The rows of the nodes that are not split."""
     return macro("tree.rows_of_ended", rows, ranges, splits)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers to add to the nodes of a round, and to their parents, to make them nodes of the whole tree."""
+
+    nodes: int
+    parents: int
+
+
+ROOT = Numbers(0, 0)
+
+
+def remember_splits(branch: Branch, splits: Relation, round_: int, numbers: Numbers) -> None:
+    """Keep the splits that made the nodes of a round until the tree is written down."""
+    branch.decide(
+        "remember_splits",
+        history=branch.table("history"),
+        splits=splits,
+        round=round_,
+        first_split=numbers.nodes >> branch.task.bits,
+        first_parent=numbers.parents,
+    )
+
+
+def record_tree(branch: Branch, leaves: Relation) -> None:
+    """Add the nodes that the remembered splits have made to the branch's tree: once, when all of it has grown."""
+    tables = {"tree": branch.table("tree"), "history": branch.table("history"), "leaves": leaves}
+    branch.decide("record_tree", bits=branch.task.bits, axes=branch.task.axes, **tables)
+    branch.workspace.drop(tables["history"])

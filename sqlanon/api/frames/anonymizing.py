@@ -13,9 +13,7 @@ from typing import Any
 
 import duckdb
 
-from sqlanon.api.frames.dates import read_dates
-from sqlanon.api.frames.kinds import DataKind, kind_of
-from sqlanon.api.frames.loading import load
+from sqlanon.api.frames.loading import DataKind, kind_of, load, read_dates
 from sqlanon.api.frames.result import RELEASED, Anonymized
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.duckdb.lending import lent
@@ -28,7 +26,7 @@ from sqlanon.policy.document import Document, read_document
 from sqlanon.policy.loading import build_document, read_policy
 from sqlanon.policy.writer import policy_text
 from sqlanon.results.run_result import RunResult
-from sqlanon.runs.runner import run
+from sqlanon.runs.sources import run
 from sqlanon.sql import Relation
 from sqlanon.support.documents import refuse_odd_data
 from sqlanon.work.journal import Observer

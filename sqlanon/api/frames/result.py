@@ -1,18 +1,20 @@
-"""The release of data that a program held: in memory, in the forms that programs compute with."""
+"""The release of data that a program held: in forms that programs compute with, and in notebooks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from sqlanon.api.frames.pandas_columns import restored
-from sqlanon.api.frames.showing import result_html
-from sqlanon.api.labels.known import labels_of
-from sqlanon.api.labels.label_columns import LABELS
+from markupsafe import Markup
+
+from sqlanon.api.frames.loading import restored
+from sqlanon.api.labels.label_columns import LABELS, labels_of
 from sqlanon.api.labels.parsing import LabelKind
 from sqlanon.errors import SqlanonError
 from sqlanon.policy import Policy, Role
 from sqlanon.report.queries import run_report
+from sqlanon.results.measures import ModelResult
 from sqlanon.results.run_result import RunResult
 from sqlanon.sql import Identifier, Relation, renderer
 from sqlanon.support.quantities import quantity
@@ -24,8 +26,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RELEASED = "released"  # the name of the released table
+
+
 SHOWN_ROWS = 10
+
+
 _WHOLE = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")} | {"INTEGER", "UINTEGER"}
+
+
+_TABLE = Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>")
 
 
 class Anonymized:
@@ -147,3 +156,32 @@ def _require(library: str) -> None:
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise SqlanonError(f"This needs {' and '.join(missing)}: pip install {' '.join(missing)}.")
+
+
+def result_html(result: RunResult, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A part of a page, every text escaped; `result` is that of the run."""
+    release = result.release
+    suppressed = f", {release.suppressed:,} left out" if release.suppressed else ""
+    models = ", ".join(_model(one) for one in result.models)
+    head = Markup("<p>Verified: {}. {:,} rows in {:,} {} of {:,} rows or more{}.</p>").format(
+        models, release.rows, release.classes, release.class_words[1], release.min_class_size, suppressed
+    )
+    heading = _joined(Markup("<th>{}</th>").format(name) for name in names)
+    body = _joined(
+        Markup("<tr>{}</tr>").format(
+            _joined(Markup("<td>{}</td>").format("" if value is None else value) for value in row)
+        )
+        for row in rows
+    )
+    rest = release.rows - len(rows)
+    more = Markup("<p>… and {:,} rows more</p>").format(rest) if rest > 0 else ""
+    return head + _TABLE.format(heading, body) + more
+
+
+def _joined(parts: Any) -> Markup:
+    return Markup("").join(parts)
+
+
+def _model(result: ModelResult) -> str:
+    parameters = ", ".join(f"{name} {value}" for name, value in result.parameters.items())
+    return f"{result.model} ({parameters})"

@@ -4,15 +4,37 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlanon.api.labels.parsing import LabelKind, Region, parse_label
 from sqlanon.errors import PolicyError
+from sqlanon.policy import Policy, Recodes, Show
+from sqlanon.results.run_result import QuasiIdentifier, RunResult
 
 LABELS = "sqlanon_labels"
+
+
+_LABELLED = (Recodes.REGIONS, Recodes.LEVELS, Recodes.CUTS, Recodes.INTERVALS)
+
+
+_GROUPED = (None, "intervals", "date")  # kinds of hierarchies whose labels name the ends of their groups
+
+
+_TYPES: tuple[tuple[LabelKind, re.Pattern[str]], ...] = (
+    ("timestamp", re.compile(r"timestamp")),
+    ("date", re.compile(r"date$")),
+    ("number", re.compile(r"u?(tiny|small|big|huge)?int|integer|double|real|float|numeric|decimal")),
+    ("text", re.compile(r"varchar|text|char")),
+)
+
+
 """The attribute of a pandas DataFrame that says which of its columns hold labels, and of which kind."""
+
+
 _KINDS: tuple[LabelKind, ...] = ("number", "date", "timestamp", "text")
+
+
 _TIME = re.compile(r"\d \d\d:\d\d:\d\d")
 
 
@@ -158,3 +180,20 @@ def _add_to_polars(frame: Any, added: Mapping[str, list[Any]], kinds: Mapping[st
         return polars.Series(key, values, dtype=ends[kinds[key]])
 
     return frame.with_columns([series(key, values) for key, values in added.items()])
+
+
+def labels_of(result: RunResult, policy: Policy) -> dict[str, LabelKind]:
+    """Name the columns of a release whose labels `read_labels` reads, each with the kind of its labels.
+
+    Columns of masks, of a csv or mapping, of single cells and of centres are not among them.
+    """
+    if policy.algorithm.recodes not in _LABELLED:
+        return {}
+    return dict(_labelled(result.quasi_identifiers or ()))
+
+
+def _labelled(columns: Sequence[QuasiIdentifier]) -> Iterator[tuple[str, LabelKind]]:
+    for column in columns:
+        kind = next((kind for kind, pattern in _TYPES if pattern.match(column.type.lower())), None)
+        if kind is not None and column.show == Show.LABEL and column.hierarchy in _GROUPED:
+            yield column.name, kind

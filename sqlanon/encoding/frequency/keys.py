@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from sqlanon.encoding.axes import Ranged
 from sqlanon.encoding.fields import WORD_BITS, Field, word_column
 from sqlanon.encoding.frequency.lattice import Node
-from sqlanon.encoding.ranged import Ranged
 from sqlanon.sql import Expression, Identifier, Relation, macro
 
 

@@ -11,8 +11,16 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.number_marks import CUSTOMARY, PLAIN, NumberMarks, fewest
-from sqlanon.engines.read_options import Fits, ReadColumn, ReadOptions, type_named
+from sqlanon.engines.read_options import (
+    CUSTOMARY,
+    PLAIN,
+    Fits,
+    NumberMarks,
+    ReadColumn,
+    ReadOptions,
+    fewest,
+    type_named,
+)
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Relation, Text
 

@@ -18,11 +18,10 @@ import duckdb
 from sqlanon.engines.base import Engine, RelationType
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.duckdb.confinement import confine, confinement, is_alone, require_own_functions
-from sqlanon.engines.duckdb.dialect import DuckDB
+from sqlanon.engines.duckdb.dialect import MEMORY, DuckDB, path_of
 from sqlanon.engines.duckdb.errors import opening_error, statement_error
 from sqlanon.engines.duckdb.files import FileReader
 from sqlanon.engines.duckdb.lending import session_of
-from sqlanon.engines.duckdb.urls import MEMORY, path_of
 from sqlanon.engines.files import source_file
 from sqlanon.engines.private_files import make_private_directory, remove_directory, umask_guard
 from sqlanon.engines.read_options import FileReading, ReadOptions

@@ -28,8 +28,7 @@ from sqlanon.engines.duckdb.text_files import (
     is_well_formed,
     prepare_file,
 )
-from sqlanon.engines.field_names import column_names
-from sqlanon.engines.files import STANDARD_INPUT, SourceFile, literal_pattern
+from sqlanon.engines.files import STANDARD_INPUT, SourceFile, column_names, literal_pattern
 from sqlanon.engines.first_line import UndecidedHeader, reads_like_data
 from sqlanon.engines.read_options import UTF_8, FileReading, ReadColumn, ReadOptions
 from sqlanon.errors import AccessError, EngineError, PolicyError

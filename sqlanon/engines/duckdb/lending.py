@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sqlanon.engines.duckdb.urls import MEMORY, url_of_file
+from sqlanon.engines.duckdb.dialect import MEMORY, url_of_file
 
 if TYPE_CHECKING:
     import duckdb

@@ -20,11 +20,10 @@ from psycopg.pq import TransactionStatus
 
 from sqlanon.engines.base import Engine, RelationType
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.engines.postgres.dialect import PostgreSQL
+from sqlanon.engines.postgres.dialect import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM, PostgreSQL, session_settings
 from sqlanon.engines.postgres.dry_session import PostgresDrySession
 from sqlanon.engines.postgres.errors import connection_error, lock_error, read_only_error, statement_error
 from sqlanon.engines.postgres.private_values import Private
-from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM, session_settings
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.statements import Boundary
 from sqlanon.engines.urls import redacted

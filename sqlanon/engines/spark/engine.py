@@ -14,7 +14,7 @@ from sqlanon.engines.dialects import Capability
 from sqlanon.engines.duckdb.exchange import read_table
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.engines.spark.dialect import SparkSQL
+from sqlanon.engines.spark.dialect import SparkAddress, SparkSQL, address_of
 from sqlanon.engines.spark.dry_session import SparkDrySession
 from sqlanon.engines.spark.errors import names_nothing, statement_error, unless_disconnected
 from sqlanon.engines.spark.files import FilesOfSpark, copy_directory, write_directory
@@ -34,7 +34,6 @@ from sqlanon.engines.spark.session import (
 from sqlanon.engines.spark.shared_parts import with_parts_shared
 from sqlanon.engines.spark.types import column_of
 from sqlanon.engines.spark.unplaced import Place, PlacesRenderer
-from sqlanon.engines.spark.urls import SparkAddress, address_of
 from sqlanon.engines.spark.work_tables import (
     OF_NODES,
     WITH_ROWS,

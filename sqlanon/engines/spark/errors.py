@@ -1,17 +1,27 @@
-"""Errors of Spark as ours: what could quote a value of the data is dropped."""
+"""Errors of Spark as ours, and of its Java: what could quote a value of the data is dropped."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sqlanon.engines.spark.java import REMEDY
 from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError, SqlanonError
 
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
 _OF_METASTORE = "_LEGACY_ERROR_TEMP_3065"  # what Hive's client fails at
+
+
 # Conditions of Spark whose messages speak of names alone.
 _OF_NAMES = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "UNRESOLVED_COLUMN", "INSUFFICIENT_PERMISSIONS")
+
 
 _OF_NOTHING = (
     "TABLE_OR_VIEW_NOT_FOUND",
@@ -20,13 +30,45 @@ _OF_NOTHING = (
     "REQUIRES_SINGLE_PART_NAMESPACE",
     "NESTED_DATABASE_UNSUPPORTED_BY_V1_SESSION_CATALOG",
 )
+
+
+LEAST = 17
+
+
+REMEDY = "install it (Debian: openjdk-17-jre-headless), or set JAVA_HOME."
+
+
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')  # 1.8 is 8
+
+
+_SECONDS = 60.0
+
+
+_LOG = Path(__file__).with_name("log4j2.properties")
+
+
+WITHOUT_LOGS = (
+    f"-Dlog4j2.configurationFile=file:{_LOG} -Dderby.stream.error.file={os.devnull}"  # not into any directory
+)
+
+
 """Conditions of names that stand for nothing; the last two are of catalogs that there are none of."""
+
+
 _UNANSWERED = re.compile(r"An error occurred while calling \S+")  # all that py4j says where no answer came
+
+
 _ENDED = re.compile(
     r"\bJob \d+ cancelled because SparkContext was shut down\b|\bCannot call methods on a stopped SparkContext\b"
 )
+
+
 _CANCELLED = re.compile(r"\[(?:SPARK_JOB_CANCELLED|OPERATION_CANCELED)\]|\bJob \d+ cancelled\b")
+
+
 _DENIED = re.compile(r"\(Permission denied\)|\bAccess(?:Control|Denied)Exception\b|\bMkdirs failed to create\b")
+
+
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
@@ -130,3 +172,37 @@ def statement_error(error: BaseException, name: str) -> SqlanonError:
         )
     kind = f"{type(error).__name__} {condition}".strip()
     return EngineError(f"{name}: Spark failed the statement ({kind}).")
+
+
+def require_java() -> None:
+    """Raise AccessError, with the remedy, where there is no Java, or it does not start, or is too old."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if program is None or shutil.which(program) is None:
+        place = "on the PATH, and JAVA_HOME is not set" if program is None else f"at {program} (JAVA_HOME)"
+        raise AccessError(f"Spark needs Java 17 or 21, and there is none {place}: {REMEDY}")
+    version = _version_of(program)
+    if version is None:
+        raise AccessError(f"Spark needs Java 17 or 21, and {program} does not start: {REMEDY}")
+    if version < LEAST:
+        raise AccessError(f"Spark needs Java 17 or 21, and {program} is Java {version}: {REMEDY}")
+
+
+def _version_of(program: str) -> int | None:
+    """Ask a Java for its version; None where it gives no answer."""
+    try:
+        answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    version = _VERSION.search(answer.stderr + answer.stdout)
+    return None if answer.returncode or version is None else int(version[1])
+
+
+def directory_of_executors(context: SparkContext) -> Path:
+    """Name the directory in which Spark keeps what executors of this machine write to their standard streams.
+
+    It is beside Spark's own files, and no setting moves it.
+    """
+    from pyspark.find_spark_home import _find_spark_home
+
+    return Path(_find_spark_home()) / "work" / str(context.applicationId)

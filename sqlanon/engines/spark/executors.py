@@ -31,8 +31,18 @@ import pyarrow
 from pyspark import cloudpickle
 
 from sqlanon.engines.spark.new_tables import NewTable, quoted_for_methods
-from sqlanon.engines.spark.records import DELIVERY, Delivery, RecordLayout, RowTable, from_bytes, to_bytes
-from sqlanon.engines.spark.tasks import WHOLE_TYPES, ArrivingTable, CarriedWork, versions
+from sqlanon.engines.spark.tasks import (
+    DELIVERY,
+    WHOLE_TYPES,
+    ArrivingTable,
+    CarriedWork,
+    Delivery,
+    RecordLayout,
+    RowTable,
+    from_bytes,
+    to_bytes,
+    versions,
+)
 from sqlanon.errors import PolicyError
 
 if TYPE_CHECKING:

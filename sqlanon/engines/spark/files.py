@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.field_names import column_names
-from sqlanon.engines.files import STANDARD_INPUT
+from sqlanon.engines.files import STANDARD_INPUT, column_names
 from sqlanon.engines.first_line import UndecidedHeader, reads_like_data
 from sqlanon.engines.read_options import UTF_8, FileReading, ReadColumn, ReadOptions, type_named
 from sqlanon.engines.spark.errors import condition_of, is_denied

@@ -6,16 +6,18 @@ There are no transactions. A statement that overwrites a table in place is never
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.publishing import Grants, Publication, Publisher, Record, nothing
-from sqlanon.engines.spark.atomic_tables import AtomicTables
+from sqlanon.engines.publishing import Grants, Publication, Publisher, PublishMethod, Record, nothing
 from sqlanon.engines.spark.metastore import CatalogKind, Metastore
 from sqlanon.engines.spark.versions import Versions, shown_version, version_of
 from sqlanon.engines.star import Form, Star
 from sqlanon.errors import PolicyError, SqlanonError
-from sqlanon.sql import Relation
+from sqlanon.sql import Identifier, Relation, macro
+
+Publishing = Callable[[], AbstractContextManager[None]]
 
 
 class SparkPublisher(Publisher):
@@ -102,3 +104,50 @@ class SparkPublisher(Publisher):
             return release
         home = self.engine.home()
         return Relation(release.name, release.schema or home.schema, release.catalog or home.catalog)
+
+
+class AtomicTables:
+    """Tables of one format, replaced in one step."""
+
+    def __init__(self, engine: Engine, metastore: Metastore, table_format: str) -> None:
+        self._engine = engine
+        self._metastore = metastore
+        self._format = table_format
+
+    def problems(self, release: Relation, replace: bool) -> list[SqlanonError]:
+        """List everything that forbids to publish under a name."""
+        existing = self._metastore.format_of(release)
+        if existing is None:
+            return []
+        if existing != self._format:
+            return [
+                PolicyError(
+                    f"{release} is a view, or a table of another format than {self._format}, in which alone the catalog"
+                    " replaces a table in one step: drop it, or choose another name."
+                )
+            ]
+        if not replace:
+            return [PolicyError(f"{release} exists; allow it to be replaced (--replace) or choose another name.")]
+        return []
+
+    def create(self, staging: Relation, release: Relation, publishing: Publishing) -> Publication:
+        """Make the table under a name that nothing has."""
+        self._write(staging, release, publishing, replace=False)
+        return Publication(PublishMethod.NEW)
+
+    def change(self, staging: Relation, release: Relation, publishing: Publishing) -> Publication:
+        """Replace the table, rows and columns, in one step."""
+        self._write(staging, release, publishing, replace=True)
+        return Publication(PublishMethod.SWAP)
+
+    def _write(self, staging: Relation, release: Relation, publishing: Publishing, *, replace: bool) -> None:
+        query = macro("versions.query", [Identifier(column.name) for column in self._engine.columns(staging)], staging)
+        with publishing():
+            self._engine.run_there(
+                "work/publish/replace_table",
+                table=release,
+                provider=Identifier(self._format),
+                query=query,
+                replace=replace,
+            )
+        self._engine.run_there("engines/drop_table", table=staging)

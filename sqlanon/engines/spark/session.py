@@ -19,10 +19,14 @@ from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.private_files import make_private_directory, remove_dead_directories, remove_directory
 from sqlanon.engines.session_limits import kilobytes
-from sqlanon.engines.spark.connect import limit_retries, require_server
-from sqlanon.engines.spark.errors import opening_error, unless_disconnected
-from sqlanon.engines.spark.java import WITHOUT_LOGS, directory_of_executors, require_java
-from sqlanon.engines.spark.urls import SparkAddress
+from sqlanon.engines.spark.dialect import SparkAddress
+from sqlanon.engines.spark.errors import (
+    WITHOUT_LOGS,
+    directory_of_executors,
+    opening_error,
+    require_java,
+    unless_disconnected,
+)
 from sqlanon.engines.urls import redacted
 from sqlanon.engines.worker import StatementWorker
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
@@ -45,16 +49,41 @@ MEANINGS = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",  # one calendar for all days
     "spark.sql.parquet.writeLegacyFormat": "false",  # of decimals and lists
 }
+
+
+RETRIES = 5  # of a request, some 20 s in all: a run that a lost server ends, or Ctrl-C, does not wait for minutes
+
+
 """Settings by which statements, and the files that they read and write, mean the same whatever the user's own are."""
+
+
 ADAPTIVE = "spark.sql.adaptive.enabled"
+
+
 SHUFFLED_PARTS = "spark.sql.shuffle.partitions"
+
+
 FEW_PARTS = 32  # of what is shuffled, where that does not grow with the rows
+
+
 FILE_MASK = "spark.hadoop.fs.permissions.umask-mode"
+
+
 _WAREHOUSE = "spark.sql.warehouse.dir"
+
+
 _LOCAL_DIR, _LOCAL_DIRS = "spark.local.dir", "SPARK_LOCAL_DIRS"  # a setting, and the variable that goes before it
+
+
 _ANSWER = 10.0  # seconds for a Connect server
+
+
 _END = 30.0  # seconds for a JVM without a context
+
+
 _OF_DRIVER, _OF_EXECUTORS = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
+
+
 _STARTING = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -62,16 +91,38 @@ _STARTING = {
     _OF_DRIVER: WITHOUT_LOGS,
     FILE_MASK: "077",  # what is written is its owner's alone, as raw values are in it
 }
+
+
 _CHOOSES_JAVA = {"PYSPARK_GATEWAY_PORT", "SPARK_HOME", "SPARK_CONF_DIR"}  # that runs already, or by a spark-env.sh
+
+
 _HEAP = (1024, 4096)  # megabytes of a JVM on this machine, at least and at most, where nobody has set them
+
+
 _HEAP_SHARE = 4  # of the memory that DuckDB would take here, which is four fifths of it
+
+
 _lock = threading.Lock()
+
+
 _open = 0
+
+
 _owned: Any = None  # the session that started the context, where the program did
+
+
 _latest: SparkAddress | None = None  # where the program started one last, whose JVM runs on
+
+
 _spills: tuple[Path, ...] = ()  # what that one's shuffles, cached rows and work tables are in
+
+
 _java_files: Path | None = None  # the temporary files of that JVM
+
+
 _executors: Path | None = None  # what its executors write, where they are processes of this machine
+
+
 _warehouse: tuple[str, str] = ("", "")  # of a context whose tables end with it: by its setting, and where it would be
 
 
@@ -335,3 +386,36 @@ def _end_java() -> None:
     except subprocess.TimeoutExpired:
         process.kill()
     SparkContext._gateway = SparkContext._jvm = None  # another is started; else the settings would ask the dead one
+
+
+def require_server(remote: str, seconds: float) -> None:
+    """Raise AccessError, with the remedy, where no server at a URL takes a connection within some seconds.
+
+    The connection is made as that of a session will be: over TLS or a proxy, where the URL or the environment says so.
+    """
+    try:
+        import grpc  # type: ignore[import-untyped]
+        from pyspark.sql.connect.client import DefaultChannelBuilder
+
+        channel = DefaultChannelBuilder(remote).toChannel()
+    except ImportError:
+        raise AccessError(
+            "A Connect server (sc://) is spoken to by packages that are missing: pip install 'sqlanon[spark-connect]'."
+        ) from None
+    try:
+        grpc.channel_ready_future(channel).result(seconds)
+    except grpc.FutureTimeoutError:
+        raise AccessError(
+            f"No Spark Connect server answered at {redacted(remote)} within {seconds:g} s: start one there"
+            " (sbin/start-connect-server.sh; its port is 15002 by default), or see whether host, port and use_ssl are"
+            " right."
+        ) from None
+    finally:
+        channel.close()
+
+
+def limit_retries(session: Any) -> None:
+    """Let the requests of a session be sent again a few times only to a server that is not to be reached."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session.client.set_retry_policies([DefaultPolicy(max_retries=RETRIES)])

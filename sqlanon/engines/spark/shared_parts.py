@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.engines.spark.quoting import bare
+from sqlanon.engines.spark.dialect import bare
 from sqlanon.sql import DialectRenderer
 
 _WITH = re.compile(r"\bWITH\s+(?!RECURSIVE\b)")

@@ -7,21 +7,22 @@ of a combination are then in or out together, so that, unlike on a sample of row
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import prod
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.inquiries.profile.column_facts import RARE, ColumnFacts, Combination, Profile
-from sqlanon.inquiries.profile.dependences import find_dependences
+from sqlanon.inquiries.profile.column_facts import RARE, ColumnFacts, Combination, Dependence, Profile
 from sqlanon.inquiries.profile.proposal import propose_roles
-from sqlanon.inquiries.profile.vocabulary import FOREIGN, Vocabulary, vocabularies
 from sqlanon.inquiries.risk.identifiers import kind_by_values, measure_patterns
 from sqlanon.plan.measuring import countable, in_part, portions
 from sqlanon.plan.repeating import find_repeating
@@ -30,15 +31,42 @@ from sqlanon.sql import Identifier, Relation, Text
 from sqlanon.values.expressions import double_of
 
 EXACT_ROWS = 1_000_000
+
+
 FEW_ROWS = 1_000  # of fewer, hardly any number is rare
+
+
 MOST_PAIRED = 10  # columns, so 45 pairs
+
+
 MOST_SENSITIVE = 3  # attributes that each of these is held against
+
+
 COLUMNS_A_STATEMENT = 20
+
+
 FEW_VALUES = 1_000  # distinct values of a column, of which twenty columns are counted by one statement
+
+
 LEAST_WORDS = 5  # values that a vocabulary knows, to be grouped by it
+
+
 MOST_WORDS = 300  # values of a column that are looked up
+
+
 KNOWN_SHARE = 0.8  # of the rows that are not NULL
+
+
 SMALL_DOMAIN = 50_000  # combinations; so few are counted whatever the number of rows
+
+
+ROWS_A_VALUE = 10  # of a column with fewer, that each value goes with one value of another may be chance
+
+
+FILLERS = ("other", "and", "of", "the", "in", "for")  # of occupations; they say nothing
+
+
+FOREIGN = r"[^A-Za-z .,&()/_'-]"  # no letter or punctuation; a value without such, of known words, is no secret
 
 
 def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) -> Profile:
@@ -247,3 +275,69 @@ def _known_words(
     known = {text: groups for text, _ in counts if (groups := vocabulary.groups_of(text)) is not None}
     rows = sum(n for text, n in counts if text in known)
     return known if len(known) >= LEAST_WORDS and rows >= KNOWN_SHARE * (facts.rows - facts.nulls) else {}
+
+
+def find_dependences(
+    facts: Sequence[ColumnFacts], pairs: Sequence[Combination], towards: Sequence[Combination]
+) -> tuple[Dependence, ...]:
+    """List the functional dependences that pairs of columns show.
+
+    A column determines another if there are as many pairs of their values as it has values. Numbers that are estimates
+    tell nothing.
+
+    pairs: in which either column may determine the other; towards: in which the first may determine the second.
+    """
+    known = {one.name: one for one in facts if one.exact}
+    dependences = [*_among(known, pairs, both=True), *_among(known, towards, both=False)]
+    return tuple(dependences)
+
+
+def _among(known: dict[str, ColumnFacts], pairs: Sequence[Combination], *, both: bool) -> Iterator[Dependence]:
+    for pair in pairs:
+        if not pair.exact or not known.keys() >= set(pair.columns):
+            continue
+        first, second = (known[name] for name in pair.columns)
+        forth, back = _determines(first, second, pair), _determines(second, first, pair)
+        if forth:
+            yield Dependence(first.name, second.name, mutual=back and both)
+        elif back and both:
+            yield Dependence(second.name, first.name, mutual=False)
+
+
+def _determines(one: ColumnFacts, other: ColumnFacts, pair: Combination) -> bool:
+    is_telling = one.groups * ROWS_A_VALUE <= one.rows and other.groups > 1
+    return is_telling and pair.groups == one.groups
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words about one thing, each with its groups from fine to coarse.
+
+    phrases: whether a value is one of them as a whole; else each of its words is, and the last one says the groups.
+    """
+
+    groups: Mapping[str, tuple[str, ...]]
+    phrases: bool
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression of the values that are known, in lower case and with blanks for all but letters."""
+        words = "|".join([*self.groups, *(() if self.phrases else FILLERS)])
+        return f"^({words})$" if self.phrases else f"^({words})( ({words}))*$"
+
+    def groups_of(self, value: str) -> tuple[str, ...] | None:
+        """The groups of a value; None where it is not known."""
+        plain = re.sub("[^a-z]+", " ", value.lower()).strip()
+        known = [plain] if self.phrases else reversed(plain.split())
+        return next((self.groups[word] for word in known if word in self.groups), None)
+
+
+@functools.cache
+def vocabularies() -> tuple[Vocabulary, ...]:
+    """All that are known; of `words.csv`."""
+    text = (Path(__file__).parent / "words.csv").read_text(encoding="utf-8")
+    lines = [line.split(";") for line in text.splitlines() if line and not line.startswith("#")]
+    about = {kind: {} for kind, *_ in lines}  # type: dict[str, dict[str, tuple[str, ...]]]
+    for kind, words, *labels in lines:
+        about[kind].update(dict.fromkeys(words.split("|"), tuple(labels)))
+    return tuple(Vocabulary(groups, phrases=kind == "country") for kind, groups in about.items())

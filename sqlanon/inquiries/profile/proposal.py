@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from sqlanon.engines.columns import Kind
 from sqlanon.inquiries.profile.column_facts import Basis, ColumnFacts, Proposal
 from sqlanon.inquiries.profile.writing import percent
-from sqlanon.inquiries.risk.identifier_kinds import DIRECT, IDENTIFYING, KIND_WORDS
-from sqlanon.inquiries.risk.identifiers import NAMES
+from sqlanon.inquiries.risk.identifiers import DIRECT, IDENTIFYING, KIND_WORDS, NAMES
 from sqlanon.plan.checks import MAX_QUASI_IDENTIFIERS
 from sqlanon.plan.column_names import mentions, names_a_key, names_a_person, words_of
 from sqlanon.policy import Role

@@ -17,14 +17,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.encoding.fields import Field
+from sqlanon.encoding.fields import WORD_BITS, Field
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.inquiries.risk.coded_columns import CodedColumns, code_columns
 from sqlanon.inquiries.risk.source import RiskSource
 from sqlanon.inquiries.risk.subsets import require_few
-from sqlanon.inquiries.risk.voting import vote
 from sqlanon.results.associations import AssociationRule, Associations
 from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.support.quantities import quantity
@@ -33,7 +32,11 @@ from sqlanon.values.expressions import text_of
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace
 
 MOST = 2**31 - 1  # of any count that is asked for
+
+
 _HALF = 0.5  # of the rows of a left side, above which one value has them
+
+
 DIGITS = 6  # after the point, of a confidence: so products of counts stay whole numbers of 64 bits
 
 
@@ -336,3 +339,44 @@ def _code(field: Field, words: Sequence[int]) -> int:
 
 def _text(engine: Engine, column: Column) -> Expression:
     return text_of(engine.render, Markup(Identifier(column.name)), column.kind, column.type)
+
+
+@dataclass(frozen=True)
+class VotedTuples:
+    """Distinct tuples with the votes on the code of a column: work table `(number, p0, …, w, votes)`.
+
+    right: the column. bits: on how many of the code's bits there are votes. width: the bits of a count of votes.
+    """
+
+    relation: Relation
+    right: Field
+    bits: int
+    width: int
+
+    @property
+    def shifts(self) -> list[int]:
+        """The places at which the votes on each bit begin."""
+        return [self.width * bit for bit in range(self.bits)]
+
+    @property
+    def ones(self) -> int:
+        """The mask of the votes on one bit."""
+        return (1 << self.width) - 1
+
+
+def vote(engine: Engine, workspace: Workspace, coded: CodedColumns, right: Field) -> VotedTuples:
+    """Make the tuples with their votes on as many bits of a column's code as one number has room for."""
+    width = max(1, coded.row_count.bit_length())
+    bits = min(WORD_BITS // width, right.coding.bits)
+    voted = VotedTuples(workspace.table("voted", right.number), right, bits, width)
+    engine.run(
+        "inquiries/risk/create_votes",
+        voted=voted.relation,
+        tuples=coded.tuples,
+        words=coded.word_columns,
+        word=right.column,
+        bits=[right.shift + bit for bit in range(bits)],
+        width=width,
+    )
+    engine.analyze(voted.relation)
+    return voted

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlanon.errors import PolicyError
-from sqlanon.inquiries.risk.classes import Members, count_members
+from sqlanon.inquiries.risk.classes import Members, count_members, measure_households, rounded
 from sqlanon.inquiries.risk.in_population import measure_in_population
-from sqlanon.inquiries.risk.individual_risk import measure_households, rounded
 from sqlanon.inquiries.risk.source import RiskSource
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.measures.population import journalist_risk

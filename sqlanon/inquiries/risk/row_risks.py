@@ -11,8 +11,8 @@ from markupsafe import Markup
 from sqlanon.engines.columns import Column
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import PolicyError
+from sqlanon.inquiries.risk.classes import RISK
 from sqlanon.inquiries.risk.coded_columns import CodedColumns
-from sqlanon.inquiries.risk.individual_risk import RISK
 from sqlanon.inquiries.risk.source import RiskSource
 from sqlanon.inquiries.risk.suda import SudaScores
 from sqlanon.plan.lookup import require_columns

@@ -17,8 +17,7 @@ from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.hierarchies.scratch import scratch_hierarchies
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.measures.workload import Prediction
-from sqlanon.measures.workload.geometry import Geometry, Integers, locate, rank
-from sqlanon.measures.workload.read_back import Reader, Span
+from sqlanon.measures.workload.geometry import Geometry, Integers, Reader, Span, locate, rank
 from sqlanon.measures.workload.tree import TreeScores, score_trees
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.connecting import open_release, open_source

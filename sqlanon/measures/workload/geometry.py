@@ -1,20 +1,35 @@
-"""Source rows and published classes as points and boxes of numbers, and which box a point lies in."""
+"""Source rows and published classes as points and boxes of numbers: released cells read back as intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sqlanon.measures.workload.read_back import FIRST, LAST, Key, Reader, Span
+from sqlanon.engines.columns import Kind
+from sqlanon.staging.labels import EVERYTHING, MEMBER, NULL, SPAN, VALUES
 
 Floats = NDArray[np.float64]
+
+
 Integers = NDArray[np.int64]
 
+
 _SMALL = 64  # so few boxes are looked at one by one
+
+
 _CELLS = 20_000_000  # compared at a time
+
+
+Key = Any
+
+
+FIRST, LAST = object(), object()
 
 
 @dataclass(frozen=True)
@@ -97,3 +112,115 @@ def _compare(geometry: Geometry, size: Floats, rows: Integers, boxes: Integers, 
         inside = np.all((low <= points) & (points <= high), axis=2)
         smallest = np.where(inside, size[boxes][None], np.inf).argmin(axis=1)
         box_of_row[part] = np.where(np.any(inside, axis=1), boxes[smallest], -1)
+
+
+"""The sort key of one attribute's values."""
+
+
+"""The place of NULL, before all values; and the place behind them."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """The values of a region: from `low` to `high`, which is not among them if the span is `is_open`."""
+
+    low: Key
+    high: Key
+    is_open: bool = False
+
+
+EVERYWHERE = Span(FIRST, LAST)
+
+
+NOWHERE = Span(FIRST, FIRST)  # NULL alone
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader of one quasi-identifier's cells.
+
+    labels: of a hierarchy, the first and the last leaf below each label; values are then the numbers of leaves.
+    order: of an enumeration, the place of each value.
+    has_groups: whether two bounds may be those of a hierarchy's group, which does not include its upper one.
+    """
+
+    kind: Kind
+    labels: Mapping[str, tuple[int, int]] | None = None
+    order: Mapping[str, int] | None = None
+    has_groups: bool = False
+
+    def key(self, text: str) -> Key:
+        """Return the key that orders a value."""
+        if self.labels is not None:
+            return int(text)
+        if self.order is not None:
+            return self.order.get(text, -1)
+        if self.kind.is_numeric:
+            return _number(text)
+        if self.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+            return _day(text)
+        return text.encode()
+
+    def span(self, cells: Sequence[str | None]) -> Span | None:
+        """Read the values that a cell, or a pair of bounds, stands for; None if it can't be read."""
+        if len(cells) == 2:
+            return self._bounds(*cells)
+        (cell,) = cells
+        if cell is None:
+            return None
+        if cell in (EVERYTHING, NULL):
+            return EVERYWHERE if cell == EVERYTHING else NOWHERE
+        if self.labels is not None:
+            ends = self.labels.get(cell)
+            return None if ends is None else Span(*ends)
+        return self._label(cell)
+
+    def _bounds(self, low: str | None, high: str | None) -> Span:
+        if low is None and high is None:
+            return EVERYWHERE if self.has_groups else NOWHERE
+        is_open = self.has_groups and low != high
+        return Span(FIRST if low is None else self.key(low), LAST if high is None else self.key(high), is_open)
+
+    def _label(self, cell: str) -> Span | None:
+        with_null = cell.startswith("{NULL, ")
+        inner = cell.removeprefix("{NULL, ")[:-1] if with_null else cell
+        values = self._interval(inner, with_null) if self.kind in VALUES else _members(inner, with_null)
+        if not values:
+            return None
+        keys = [self.key(value) for value in values]
+        return Span(FIRST if with_null else min(keys), max(keys))
+
+    def _interval(self, text: str, bare: bool) -> list[str]:
+        """The value, or the two ends, of `25`, `[25-34]`, and, where it is bare, `25-34`."""
+        value = VALUES[self.kind]
+        if re.fullmatch(value, text):
+            return [text]
+        if not bare and not (text.startswith("[") and text.endswith("]")):
+            return []
+        pair = re.fullmatch(f"({value})-({value})", text if bare else text[1:-1])
+        return [] if pair is None else [pair[1], pair[2]]
+
+
+def _members(text: str, bare: bool) -> list[str]:
+    """The members, or the two ends, of `a`, `{a, b}`, `["a"-"b"]`, and, where it is bare, what is within."""
+    if not bare and text[:1] in ("{", "["):
+        text = text[1:-1]
+    span = re.fullmatch(SPAN, text)
+    if span is not None:
+        return [end.replace('""', '"') for end in span.groups()]
+    members = re.findall(MEMBER, text)
+    if ", ".join(members) != text:
+        return []
+    return [one[1:-1].replace('""', '"') if one.startswith('"') else one for one in members]
+
+
+def _number(text: str) -> tuple[int, Decimal]:
+    beyond = {"-infinity": 0, "infinity": 2, "nan": 3}.get(text.lower())
+    return (1, Decimal(text)) if beyond is None else (beyond, Decimal(0))
+
+
+def _day(text: str) -> tuple[int, str]:
+    if text.lower() in ("-infinity", "infinity"):
+        return (10**9 if text[0] in "iI" else -(10**9), "")
+    year, rest = text.removesuffix(" BC").split("-", 1)
+    return (1 - int(year) if text.endswith(" BC") else int(year), rest)

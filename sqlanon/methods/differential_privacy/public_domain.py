@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.hierarchies.grid import plain
+from sqlanon.hierarchies.intervals import plain
 from sqlanon.hierarchies.taxonomy import ROOT, Line, read_taxonomy
 from sqlanon.policy import AttributeSection, Domain, Hierarchy
 

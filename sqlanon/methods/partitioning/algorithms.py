@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from sqlanon.algorithms.base import SearchRequest
-from sqlanon.algorithms.partitions import PartitionSearch
+from sqlanon.algorithms.base import PartitionSearch, SearchRequest
 from sqlanon.methods.partitioning import mondrian
 from sqlanon.methods.partitioning.sampling import rothko_s
 from sqlanon.releases.generalized import Regions

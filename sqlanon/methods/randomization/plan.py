@@ -14,8 +14,7 @@ from sqlanon.methods.randomization.columns.categories import RandomizedCategory,
 from sqlanon.methods.randomization.columns.column import RandomizedColumn
 from sqlanon.methods.randomization.columns.columns import Drawn, randomize_column, type_problems
 from sqlanon.methods.randomization.columns.numbers import RandomizedNumber, UncertainColumn
-from sqlanon.methods.randomization.policy import ColumnChange, RandomizationParameters
-from sqlanon.methods.randomization.policy_rules import randomization_of
+from sqlanon.methods.randomization.policy import ColumnChange, RandomizationParameters, randomization_of
 from sqlanon.models.randomization.changes import RandomChange
 from sqlanon.plan.drawn_plan import DrawnPlan, column_problems, find_places, is_released
 from sqlanon.plan.trust import hold_trusted

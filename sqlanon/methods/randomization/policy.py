@@ -1,24 +1,50 @@
-"""Randomization of columns, and what each column may be told: the noise of numbers, the responses of categories."""
+"""Randomization of columns: what each column may be told, and the rules between the keys of such a policy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
+from sqlanon.policy.attributes import Role
+from sqlanon.policy.document import Path
+from sqlanon.policy.grammar import Policy
 from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.part import Number, Part, Reference, broken, different
+from sqlanon.policy.unused import WithoutClasses
+from sqlanon.support.suggest import did_you_mean
 
 MOST_VALUES = 1000  # of a column whose responses are randomized
+
+
 MOST_K = 1000  # rows that are expected to fit an uncertain value
+
+
 MOST_EPSILON = 10  # of one column: noise of a scale that is smaller hides nothing
+
+
 _MOST_EPSILON_OF_ROW = 100
+
+
 _MOST_PARTS = 10**9  # of all values, that a share is a multiple of
+
+
 _SIZES = ("deviation", "half-width", "scale", "epsilon", "interval-privacy")
+
+
 _SIZE_OF = {"gaussian": "deviation", "uniform": "half-width", "laplace": "scale"}
+
+
+_PARTS = WithoutClasses(
+    algorithm="randomize",
+    model="randomization",
+    release="a release with noise",
+    file="two tables are released, the rows and what was added to them; export them afterwards.",
+    url="write tables of the source's database; they can be copied afterwards.",
+)
 
 
 class ColumnNoise(Part):
@@ -130,6 +156,7 @@ class UncertainValues(Part):
 
 ColumnChange = ColumnNoise | RandomizedResponse | TransitionMatrix | ValueSwap | UncertainValues
 
+
 COLUMN_PARTS: Mapping[str, type[Part]] = {
     "noise": ColumnNoise,
     "response": RandomizedResponse,
@@ -137,6 +164,8 @@ COLUMN_PARTS: Mapping[str, type[Part]] = {
     "swap": ValueSwap,
     "condition": UncertainValues,
 }
+
+
 """Parts of the grammar by the key that only one of them has."""
 
 
@@ -187,3 +216,38 @@ class RandomizationParameters(ModelParameters):
     epsilon: Number | None = Field(default=None, gt=0, le=_MOST_EPSILON_OF_ROW)
     """The greatest local differential privacy of a row, over all randomized columns together; a policy with a column
     that has none, such as one with gaussian noise, is refused then."""
+
+
+def randomization_of(policy: Policy) -> Randomize:
+    """Return the algorithm of a policy that randomizes columns."""
+    assert isinstance(policy.algorithm, Randomize)
+    return policy.algorithm
+
+
+def randomized_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
+    """Say what does not go with the randomization of columns, or only with it.
+
+    place: writes the path of a key for people.
+    """
+    yield from _PARTS.model_problems(policy, place)
+    if policy.algorithm.recodes is Recodes.NOISE:
+        yield from _PARTS.unused_problems(policy, place)
+        yield from _column_problems(policy, place)
+
+
+def _column_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
+    columns = randomization_of(policy).columns
+    for name in columns:
+        path = place(("algorithm", "columns", name))
+        attribute = policy.attributes.get(name)
+        if attribute is None:
+            yield f"{path}: it is not among the attributes; {did_you_mean(name, policy.attributes)}"
+        elif attribute.role.leaves_out:
+            yield f"{path}: it is left out of the release (role: {attribute.role.value}); leave it out here too."
+    for name, attribute in policy.attributes.items():
+        path = place(("attributes", name))
+        if attribute.role is Role.QUASI_IDENTIFIER and name not in columns:
+            yield (
+                f"{path}: a quasi-identifier would be released as it is; randomize it (algorithm.columns), or say that"
+                " nobody can be recognized by it (role: insensitive)."
+            )

@@ -16,8 +16,8 @@ from sqlanon.cli.writing import give, require_writable, write
 from sqlanon.errors import PolicyError
 
 if TYPE_CHECKING:
-    from sqlanon.methods.randomization.reconstruction.classification import Classification
     from sqlanon.methods.randomization.reconstruction.result import (
+        Classification,
         ReconstructedGroup,
         ReconstructedShare,
         Reconstruction,

@@ -16,9 +16,8 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.methods.randomization.columns.categories import RandomizedCategory, SwappedColumn
 from sqlanon.methods.randomization.columns.numbers import RandomizedNumber, UncertainColumn, in_units
 from sqlanon.methods.randomization.plan import RandomizedPlan
-from sqlanon.methods.randomization.spread_rows import spreads_of
 from sqlanon.models.randomization.draws import HEAD_BITS, TAIL_BITS, WORD_BITS
-from sqlanon.models.randomization.spreads import SLOT_BITS
+from sqlanon.models.randomization.spreads import SLOT_BITS, WHOLE
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.staging.pair import StagedPair
 from sqlanon.staging.released_order import released_order
@@ -29,8 +28,14 @@ from sqlanon.work.publish.companion import NOISE, companion_of
 from sqlanon.work.workspace import Workspace
 
 KEY_BYTES = 16  # as many as a digest has
+
+
 _DRAWS = ("attribute", "place", "slot", "head", "tail", "low", "mask", "other_low", "other_mask")
+
+
 _DIGEST_BITS = 128
+
+
 _SWAP_WORDS = 3  # of a row, that decide its place in a random order: equal ones are as good as none
 
 
@@ -217,3 +222,42 @@ def _exchange(one: SwappedColumn, words: Iterator[int]) -> dict[str, Any]:
     """The places of rows in a random order, of which neighbours exchange their values, up to a share of the rows."""
     order = list(itertools.islice(words, _SWAP_WORDS))
     return {"form": "swapped", "order": order, "parts": one.share.numerator, "of": one.share.denominator}
+
+
+def create_spreads(engine: Engine, workspace: Workspace, plan: RandomizedPlan) -> dict[str, Relation]:
+    """Choose the spread of each value of each uncertain column, as (value, neighbourhood, spread), in whole units.
+
+    Call it in the transaction that reads the source.
+    """
+    return {name: _create(engine, workspace, plan, number) for number, name in enumerate(plan.uncertain)}
+
+
+def _create(engine: Engine, workspace: Workspace, plan: RandomizedPlan, number: int) -> Relation:
+    one = list(plan.uncertain.values())[number]
+    neighbourhoods, spreads = workspace.table("neighbourhoods", number), workspace.table("spreads", number)
+    rule, k = one.change.rule, one.change.k
+    engine.run(
+        "methods/randomization/create_neighbourhoods",
+        neighbourhoods=neighbourhoods,
+        source=plan.source,
+        column=in_units(one.column, one.change.unit),
+        value=Markup(Identifier(one.column.name)),
+        least=rule.least_rows(k),
+    )
+    engine.run(
+        "methods/randomization/create_spreads",
+        spreads=spreads,
+        neighbourhoods=neighbourhoods,
+        k=k,
+        intercept=rule.intercept,
+        slope=rule.slope,
+        whole=WHOLE,
+    )
+    workspace.drop(neighbourhoods)
+    engine.analyze(spreads)
+    return spreads
+
+
+def spreads_of(engine: Engine, spreads: Relation) -> list[int]:
+    """List the different spreads of a column, in units."""
+    return sorted(int(spread) for (spread,) in engine.query("methods/randomization/list_spreads", spreads=spreads))

@@ -11,11 +11,9 @@ from typing import Any
 from sqlanon.catalog import ReleaseKind
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.methods.randomization.plan import RandomizedPlan, resolve_randomized
-from sqlanon.methods.randomization.policy import ColumnNoise
-from sqlanon.methods.randomization.policy_rules import randomization_of
-from sqlanon.methods.randomization.release import RandomizedRows, secret_key
+from sqlanon.methods.randomization.policy import ColumnNoise, randomization_of
+from sqlanon.methods.randomization.release import RandomizedRows, create_spreads, secret_key
 from sqlanon.methods.randomization.result import ChangedColumn, ExpectedFit, HiddenInterval, RandomizedResult
-from sqlanon.methods.randomization.spread_rows import create_spreads
 from sqlanon.methods.randomization.verify import OriginalFigures, measure_figures
 from sqlanon.methods.randomization.verify import check_randomized as check_staged
 from sqlanon.models.randomization.changes import AddedNoise, RandomChange

@@ -13,7 +13,7 @@ from sqlanon.support.quantities import quantity
 if TYPE_CHECKING:
     from sqlanon.cli.call import Call
     from sqlanon.methods.randomization.audit import RandomizedAudit
-    from sqlanon.methods.randomization.reconstruction.noise_filter import NoiseFilter
+    from sqlanon.methods.randomization.reconstruction.result import NoiseFilter
     from sqlanon.methods.randomization.result import ChangedColumn, HiddenInterval, RandomizedResult
     from sqlanon.methods.randomization.source import RandomizedCheck
     from sqlanon.policy import Policy

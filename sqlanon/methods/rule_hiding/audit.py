@@ -10,7 +10,7 @@ from sqlanon.catalog import Run
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.methods.rule_hiding.plan import HidingPlan, number_items
-from sqlanon.methods.rule_hiding.policy_rules import hiding_of
+from sqlanon.methods.rule_hiding.policy import hiding_of
 from sqlanon.methods.rule_hiding.result import HidingResult
 from sqlanon.methods.rule_hiding.verify import count_mined, digest_rows
 from sqlanon.plan.connecting import open_release

@@ -11,8 +11,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.methods.rule_hiding.policy import HiddenRule, Side
-from sqlanon.methods.rule_hiding.policy_rules import hiding_of
+from sqlanon.methods.rule_hiding.policy import HiddenRule, Side, hiding_of
 from sqlanon.plan.drawn_plan import DrawnPlan, column_problems, find_places, is_released
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy

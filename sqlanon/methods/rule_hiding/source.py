@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from sqlanon.catalog import ReleaseKind
+from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.methods.rule_hiding.plan import HidingPlan, SensitiveRule, resolve_hiding
-from sqlanon.methods.rule_hiding.policy_rules import hiding_of
-from sqlanon.methods.rule_hiding.release import create_rule_transactions, mined_table, number_rows
+from sqlanon.methods.rule_hiding.policy import hiding_of
+from sqlanon.methods.rule_hiding.release import RuleTransactions, create_rule_transactions, mined_table, number_rows
 from sqlanon.methods.rule_hiding.result import HiddenRuleFigures, HidingResult, OtherRules
 from sqlanon.methods.rule_hiding.rule_mining import RuleDifference, RuleMining, RuleThresholds
+from sqlanon.methods.rule_hiding.search.border import hide_by_border
 from sqlanon.methods.rule_hiding.search.counting import Counts, count_rules
-from sqlanon.methods.rule_hiding.search.methods import METHODS
+from sqlanon.methods.rule_hiding.search.exact import hide_exactly
+from sqlanon.methods.rule_hiding.search.shortest import hide_shortest
 from sqlanon.methods.rule_hiding.verify import check_hidden, count_mined, digest_rows
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy
@@ -32,6 +35,12 @@ from sqlanon.runs.sink import require_passed
 from sqlanon.runs.source import DescribedRelease, ReleaseSource
 from sqlanon.sql import Relation
 from sqlanon.staging.staging import Staged
+from sqlanon.work.journal import Progress
+
+Hide = Callable[[Engine, RuleTransactions, Callable[[Progress], None]], int]
+
+
+METHODS: Mapping[str, Hide] = {"shortest": hide_shortest, "border": hide_by_border, "exact": hide_exactly}
 
 
 @dataclass(frozen=True)
@@ -203,3 +212,6 @@ def _figures(rule: SensitiveRule, before: Counts, after: Counts) -> HiddenRuleFi
         released_left_support=after[1],
         was_mined=rule.is_mined(*before),
     )
+
+
+"""Each takes items out of the transactions in work tables until no rule can be mined, and returns its rounds."""

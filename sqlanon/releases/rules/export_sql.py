@@ -29,8 +29,7 @@ from sqlanon.releases.rules.store_rules import RuleAttribute, StoredRules
 from sqlanon.releases.rules.tree_select import TreeSelect
 from sqlanon.releases.rules.two_step import ByRepresentative, PartNames
 from sqlanon.sql import Expression, Identifier, Relation, Text, checked_name, macro
-from sqlanon.staging.label_grammar import VALUES
-from sqlanon.staging.labels import EVERYTHING
+from sqlanon.staging.labels import EVERYTHING, VALUES
 
 
 class LevelsSelect:

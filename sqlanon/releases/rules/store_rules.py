@@ -18,12 +18,11 @@ from markupsafe import Markup
 
 from sqlanon.catalog import RECODING, Catalog, LedgerEntry, RulesKind, RulesRecord, Run, Status
 from sqlanon.catalog.location import database_of, is_same_database
-from sqlanon.encoding.ranged import Ranged
+from sqlanon.encoding.axes import Ranged
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.hierarchies.limits import Limits
-from sqlanon.hierarchies.open_ends import Opened
+from sqlanon.hierarchies.limits import Limits, Opened
 from sqlanon.plan.plan import Attribute
 from sqlanon.policy import SET_LIMITS, Recodes, Show
 from sqlanon.policy.loading import parse_stored

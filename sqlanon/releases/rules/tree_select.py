@@ -14,7 +14,7 @@ from sqlanon.engines.columns import Kind
 from sqlanon.plan.checks import released_names
 from sqlanon.policy import Show
 from sqlanon.releases.rules.box_labels import fetch_rules
-from sqlanon.releases.rules.node_layout import (
+from sqlanon.releases.rules.route_rows import (
     DEEPEST,
     MOST_RULES,
     ComparedAttribute,

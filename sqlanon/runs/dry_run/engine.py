@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import textwrap
@@ -15,15 +16,19 @@ from sqlanon.engines.columns import Column
 from sqlanon.engines.dry_session import UnsentStatement
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.statements import BLOCK, Boundary
-from sqlanon.runs.dry_run.answers import VALUES, FakeAnswers
+from sqlanon.engines.written_files import WrittenFiles
+from sqlanon.runs.dry_run.answers import VALUES, FakeAnswers, Rows, head_of
 from sqlanon.runs.dry_run.columns import columns_of
-from sqlanon.runs.dry_run.files import RecordingFiles
-from sqlanon.runs.dry_run.heads import Rows, head_of
 from sqlanon.runs.dry_run.relations import Relations
+from sqlanon.runs.dry_run.script import Script
 from sqlanon.sql import Relation, Renderer, Statement
 
 _T = TypeVar("_T")
+
+
 _WIDTH = 120
+
+
 _LOCKS = ("catalog/lock", "catalog/unlock")  # of this process, which stand for statements
 
 
@@ -268,3 +273,33 @@ def _named(what: str, statement: Statement | None, in_process: str) -> Statement
     if statement is None:
         return Statement(in_process, comment)
     return dataclasses.replace(statement, text=f"{comment}\n{statement.text}")
+
+
+class RecordingFiles(WrittenFiles):
+    """Files whose making is written down."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    @contextlib.contextmanager
+    def private_directory(self, parent: str | Path | None) -> Iterator[Path]:  # noqa: ARG002 - nothing is made
+        yield Path("PRIVATE_DIRECTORY")
+
+    def create(self, path: Path) -> None:
+        self._script.remark("files/create", f"Create the file {path}, which only this user can read.")
+
+    def move(self, path: Path, place: Path) -> None:
+        """Both stand for a private directory."""
+
+    def publish(self, part: Path, target: Path) -> None:
+        self._script.remark("files/publish", f"Let the file {part} take the name {target}, in one step.")
+
+    def publish_directory(self, part: Path, target: Path) -> None:
+        self._script.remark("files/publish", f"Let the directory {part} take the name {target}, by two renames.")
+
+    def remove(self, path: Path) -> None:
+        """There is none."""
+
+    def digest(self, path: Path) -> str:
+        self._script.remark("files/digest", f"Digest the file {path}.")
+        return "0" * 64

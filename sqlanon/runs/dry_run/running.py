@@ -8,24 +8,49 @@ all.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sqlanon.algorithms import SearchRequest, algorithm_of
 from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.catalog import Step
+from sqlanon.catalog.tables import Tables
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from sqlanon.engines.embedded import database_file, open_in_place_of
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.errors import PolicyError
+from sqlanon.errors import AccessError, PolicyError
 from sqlanon.plan.persons import refuse_persons
 from sqlanon.plan.plan import Plan, with_word_of_release
 from sqlanon.plan.pseudonyms import refuse_pseudonyms
 from sqlanon.policy import Policy
 from sqlanon.runs.dry_run.answers import FakeAnswers
+from sqlanon.runs.dry_run.catalog import RecordingCatalog
+from sqlanon.runs.dry_run.engine import RecordingEngine
 from sqlanon.runs.dry_run.script import Script
-from sqlanon.runs.dry_run.session import open_dry_session
-from sqlanon.runs.dry_run.source import ShortSearch
-from sqlanon.runs.execution import RunExecution
+from sqlanon.runs.execution import ClassRun, Encoded, RunExecution
 from sqlanon.runs.flow import carry_out, interruptible
+from sqlanon.runs.searching import Search
 from sqlanon.runs.sink import AnySource, Publish
+from sqlanon.work.session import (
+    Session,
+    catalog_at,
+    catalog_place,
+    database_url,
+    has_own_catalog,
+    open_engines,
+    require_first,
+)
+
+_REPEATS = 2  # statements of one template that a shortened search shows
+
+
+_RELEASE = "-- In the release's database.\n"
+
+
+_CATALOG = "-- In the catalog's database.\n"
 
 
 @dataclass(frozen=True)
@@ -75,3 +100,59 @@ def run_dry(
         sink = PrintRelease(answers, replace)
         carry_out(session, policy, ShortSearch(policy, search_options, answers), sink, answers.script)
     return DryRun(answers.plan, answers.script.steps)
+
+
+class ShortSearch(Search):
+    """The policy's search, shortened as its algorithm says: heights and sizes are made up."""
+
+    def __init__(self, policy: Policy, search_options: SearchOptions, answers: FakeAnswers) -> None:
+        super().__init__(policy.algorithm, search_options)
+        self._answers = answers
+
+    def _search(self, run: ClassRun, request: SearchRequest, encoded: Encoded) -> Any:
+        shortened = algorithm_of(request.policy.algorithm).shortened(request)
+        if shortened is not None:
+            request = shortened
+            self._answers.script.repeats = _REPEATS
+        self._answers.algorithm = request.policy.algorithm
+        decision = super()._search(run, request, encoded)
+        self._answers.script.repeats = None
+        self._answers.omitted = decision.omitted
+        return decision
+
+
+@contextlib.contextmanager
+def open_dry_session(policy: Policy, options: EngineOptions, answers: FakeAnswers) -> Iterator[Session]:
+    """All that a run needs, where nothing is written; a DuckDB file that a run would make is not made."""
+    with contextlib.ExitStack() as stack:
+        opened: list[RecordingEngine] = []
+
+        def opening(url: str, options: EngineOptions, *, create: bool) -> Engine:
+            opened.append(_open_recording(stack, url, options, create, answers, _RELEASE if opened else ""))
+            return opened[-1]
+
+        engine, target = stack.enter_context(open_engines(policy, options, opening))
+        place = catalog_place(policy)
+        is_own = place.url == database_url(policy)
+        store = opened[0] if is_own else _open_recording(stack, place.url, options, True, answers, _CATALOG)
+        there = stack.enter_context(catalog_at(place, policy, opened[0].inner, store.inner))
+        if place.is_named and there.current() is None:
+            require_first(there, policy)
+        with RecordingCatalog(engine, store, answers.script, there) as catalog:
+            answers.of_catalog = tuple(str(there.location.relation(name)) for name in Tables.names())
+            catalog.upgrade()
+            yield Session(engine, target, catalog, own_catalog=has_own_catalog(policy))
+
+
+def _open_recording(
+    stack: contextlib.ExitStack, url: str, options: EngineOptions, create: bool, answers: FakeAnswers, where: str
+) -> RecordingEngine:
+    """A session that writes nothing; an empty database in memory stands for a DuckDB file that a run would make."""
+    try:
+        return RecordingEngine(stack.enter_context(connect(url, options)), answers, where)
+    except AccessError:
+        file = database_file(url)
+        if not create or file is None or file.exists():
+            raise
+    inner = stack.enter_context(open_in_place_of(file, options))
+    return RecordingEngine(inner, answers, where, file.absolute())

@@ -23,8 +23,7 @@ from sqlanon.work.publish.files import (
     type_problems,
 )
 from sqlanon.work.publish.parquet_values import parquet_value_problems
-from sqlanon.work.publish.transfer import transfer
-from sqlanon.work.publish.transfer_types import carrying_problems, texts_of_csv
+from sqlanon.work.publish.transfer import carrying_problems, texts_of_csv, transfer
 
 __all__ = [
     "FileRelease",

@@ -6,9 +6,9 @@ import pytest
 
 from sqlanon.api.calls import draft_policy
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.inquiries.profile.bands import band_widths
 from sqlanon.inquiries.profile.column_facts import ColumnFacts
-from sqlanon.inquiries.profile.vocabulary import vocabularies
+from sqlanon.inquiries.profile.hierarchy import band_widths
+from sqlanon.inquiries.profile.profiling import vocabularies
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_policy
 from tests.cli.support import execute, query

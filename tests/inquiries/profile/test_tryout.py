@@ -10,8 +10,7 @@ import pytest
 
 from sqlanon.api.calls import draft
 from sqlanon.inquiries.profile.costs import DraftCosts
-from sqlanon.inquiries.profile.draft import Draft
-from sqlanon.inquiries.profile.protection import choose_k
+from sqlanon.inquiries.profile.draft import Draft, choose_k
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_policy
 from tests.cli.support import call, execute, only_object, query

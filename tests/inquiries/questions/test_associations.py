@@ -15,7 +15,7 @@ import pytest
 from sqlanon.api.associations import policy_associations, table_associations
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.inquiries.risk import voting
+from sqlanon.inquiries.risk import association_mining
 from sqlanon.inquiries.risk.association_mining import AssociationOptions, mine_associations
 from sqlanon.inquiries.risk.source import risk_source
 from sqlanon.results.associations import AssociationRule, Associations
@@ -116,7 +116,7 @@ def test_rules_are_those_of_brute_force_however_few_bits_are_voted_on(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, bits: int
 ) -> None:
     """On all bits of the code, on two of them, on none."""
-    monkeypatch.setattr(voting, "WORD_BITS", bits)
+    monkeypatch.setattr(association_mining, "WORD_BITS", bits)
     for number, confidence in enumerate((0.51, 0.6, 0.75, 0.8, 0.999)):
         asked = AssociationOptions(4, 1, confidence, 0.9, 3, 1000)
         rows = uneven_rows(number)

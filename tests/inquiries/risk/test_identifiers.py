@@ -7,9 +7,7 @@ import pytest
 from sqlanon import table_risk
 from sqlanon.engines.base import Engine
 from sqlanon.inquiries.risk import identifiers
-from sqlanon.inquiries.risk.identifier_kinds import kinds_by_name
-from sqlanon.inquiries.risk.identifiers import find_identifiers, measure_patterns
-from sqlanon.inquiries.risk.name_lists import known_names
+from sqlanon.inquiries.risk.identifiers import find_identifiers, kinds_by_name, known_names, measure_patterns
 from sqlanon.results.codec import to_json
 from sqlanon.results.singling import Evidence, IdentifierSign
 from tests.cli.support import execute

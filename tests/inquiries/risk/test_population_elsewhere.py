@@ -13,7 +13,7 @@ import pytest
 
 from sqlanon import PolicyError, table_risk
 from sqlanon.engines import connect
-from sqlanon.inquiries.risk.brought_population import bring_population
+from sqlanon.inquiries.risk.in_population import bring_population
 from sqlanon.inquiries.risk.source import risk_source
 from sqlanon.plan.lookup import find_table
 from tests.cli.support import call, only_object

@@ -80,7 +80,7 @@ def test_subsets_that_are_too_wide_for_one_number_are_measured_by_several(
 ) -> None:
     chance = random.Random(5)
     rows: list[Row] = [tuple(chance.choice([None, *range(7)]) for _ in range(4)) for _ in range(60)]
-    monkeypatch.setattr("sqlanon.inquiries.risk.narrow_codes.WORD_BITS", 7)
+    monkeypatch.setattr("sqlanon.inquiries.risk.subsets.WORD_BITS", 7)
     found = measured(engine, dict.fromkeys("abcd", "INTEGER"), rows, 4, enough=2.0)
     assert {one.columns: (one.distinction, pytest.approx(one.separation)) for one in found} == {
         tuple("abcd"[n] for n in subset): by_brute_force(rows, subset)

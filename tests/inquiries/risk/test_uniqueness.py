@@ -13,9 +13,8 @@ import pytest
 
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.uniqueness.estimating import _probability_of_one, count_zayatz, estimate_uniqueness
-from sqlanon.models.uniqueness.pitman import count_uniques, fit_pitman
+from sqlanon.models.uniqueness.pitman import count_uniques, digamma, digamma_rise, fit_pitman, log_gamma_ratio
 from sqlanon.models.uniqueness.slide_negative_binomial import _logs, estimate_classes, fit_slide_negative_binomial
-from sqlanon.models.uniqueness.special import digamma, digamma_rise, log_gamma_ratio
 
 Sizes = tuple[tuple[int, int], ...]
 SAMPLE: Sizes = ((1, 20), (2, 7), (3, 4), (5, 2), (9, 1))

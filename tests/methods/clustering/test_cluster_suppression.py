@@ -8,7 +8,7 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, VerificationError
-from sqlanon.methods.clustering.search.suppressing import suppress_violating
+from sqlanon.methods.clustering.search.searching import suppress_violating
 from sqlanon.sql import Statement
 from tests.methods.clustering.test_microaggregation import EXACT, QUASI, anonymity
 from tests.run_support import Database, anonymize

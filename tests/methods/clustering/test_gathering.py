@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from sqlanon.engines.base import Engine
 from sqlanon.methods.clustering.search import gathering
-from sqlanon.methods.clustering.search.filling import fill_centres
-from sqlanon.methods.clustering.search.gathering import Guessing
+from sqlanon.methods.clustering.search.gathering import Guessing, fill_centres
 from sqlanon.sql import Statement
 from sqlanon.work.workspace import TemporaryWorkspace
 from tests.methods.clustering.point_support import load_points

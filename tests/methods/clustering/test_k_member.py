@@ -16,14 +16,14 @@ from sqlanon.encoding.coordinates import Coordinate, Scale
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError, VerificationError
+from sqlanon.methods.clustering import verify_centres
 from sqlanon.methods.clustering.policy import K_MEMBER_BLOCK, Microaggregation
 from sqlanon.methods.clustering.releases import centres
-from sqlanon.methods.clustering.search.methods import gather
 from sqlanon.methods.clustering.search.points import rows_of_block
+from sqlanon.methods.clustering.search.searching import gather
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Relation, Statement
 from sqlanon.staging.recode import Recoding
-from sqlanon.verification import ancestors
 from tests.methods.clustering.point_support import NUMBERS, clusters_of, load_points
 from tests.oracle import clusters as oracle
 from tests.random_cases import many
@@ -140,7 +140,9 @@ def _count_untrue(engine: Engine, clusters: list[Any]) -> int:
         engine.execute(Statement("test", f"CREATE TABLE {table} ({kinds})"))
         engine.load(table, columns, rows)
     column = Column("a", "VARCHAR", Kind.TEXT)
-    return ancestors.count_untrue_ancestors(engine, values, witness, {0: (column, Hierarchy.model_validate(HIERARCHY))})
+    return verify_centres.count_untrue_ancestors(
+        engine, values, witness, {0: (column, Hierarchy.model_validate(HIERARCHY))}
+    )
 
 
 def test_labels_are_those_of_lowest_common_ancestors(engine: Engine) -> None:
@@ -152,7 +154,7 @@ def test_labels_are_those_of_lowest_common_ancestors(engine: Engine) -> None:
 def test_ancestors_in_a_hierarchy_that_is_not_the_policys_are_none(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = ancestors.scratch_hierarchies
+    whole = verify_centres.scratch_hierarchies
 
     @contextlib.contextmanager
     def changed(engine: Engine, *given: Any) -> Iterator[Any]:
@@ -160,7 +162,7 @@ def test_ancestors_in_a_hierarchy_that_is_not_the_policys_are_none(
             engine.execute(Statement("test", f"UPDATE {built['r0'].table} SET l1 = 'vw' WHERE value = 'x'"))
             yield built
 
-    monkeypatch.setattr(ancestors, "scratch_hierarchies", changed)
+    monkeypatch.setattr(verify_centres, "scratch_hierarchies", changed)
     assert _count_untrue(engine, [("xx", ["x", "x"], 0)]) > 0
 
 

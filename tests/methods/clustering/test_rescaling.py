@@ -100,7 +100,7 @@ def test_rescaling_is_of_numbers(database: Database) -> None:
 
 
 def test_wrongly_rescaled_centres_are_not_published(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.releases.rescaling.FIXED", 2**59)
+    monkeypatch.setattr("sqlanon.methods.clustering.releases.centres.FIXED", 2**59)
     table = database.create(COLUMNS, numbers(60))
     with pytest.raises(VerificationError, match=r"centres_true.*variances_equal"):
         anonymize(database.policy(table, ROLES, algorithm=RESCALED, privacy=anonymity(4)))

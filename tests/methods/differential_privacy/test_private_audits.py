@@ -21,18 +21,18 @@ from sqlanon.mechanisms.mechanisms import OpenDP
 from sqlanon.methods.differential_privacy import release as counts
 from sqlanon.methods.differential_privacy.drawing.accounting import schedule_of
 from sqlanon.methods.differential_privacy.drawing.drawing import draw_counts
-from sqlanon.methods.differential_privacy.mechanism_audit.accounts import audit_account, audit_schedule
-from sqlanon.methods.differential_privacy.mechanism_audit.bounds import least_probability, lower_bound
 from sqlanon.methods.differential_privacy.mechanism_audit.findings import Finding
 from sqlanon.methods.differential_privacy.mechanism_audit.generating import GeneratedTable, generate_table
-from sqlanon.methods.differential_privacy.mechanism_audit.mechanisms_audit import audit_mechanisms
-from sqlanon.methods.differential_privacy.mechanism_audit.neighbours import (
+from sqlanon.methods.differential_privacy.mechanism_audit.mechanisms_audit import (
+    audit_account,
     audit_changes,
     audit_charges,
+    audit_mechanisms,
     audit_neighbours,
+    audit_schedule,
 )
 from sqlanon.methods.differential_privacy.mechanism_audit.recording import ConstantDraws, Request, change
-from sqlanon.methods.differential_privacy.mechanism_audit.sampling import audit_samples
+from sqlanon.methods.differential_privacy.mechanism_audit.sampling import audit_samples, least_probability, lower_bound
 from sqlanon.methods.differential_privacy.plan import PrivatePlan
 from sqlanon.methods.differential_privacy.release import NoisyCounts
 from sqlanon.sql import Relation

@@ -12,7 +12,7 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.mechanisms.keys import secret_key
+from sqlanon.mechanisms.mechanisms import secret_key
 from sqlanon.methods.differential_privacy.drawing.counting import Places
 from sqlanon.methods.differential_privacy.drawing.drawing import require_cells
 from sqlanon.methods.differential_privacy.plan import PrivatePlan

@@ -10,7 +10,7 @@ import pytest
 
 from sqlanon import measure_noise_filter
 from sqlanon.errors import PolicyError
-from sqlanon.methods.randomization.reconstruction.filtering import filter_noise
+from sqlanon.methods.randomization.reconstruction.measure_filter import filter_noise
 from sqlanon.models.randomization.changes import AddedNoise
 from sqlanon.models.randomization.draws import noise_draws
 from sqlanon.models.randomization.noise import GaussianNoise, LaplaceNoise, NoiseDistribution, UniformNoise

@@ -23,7 +23,7 @@ from sqlanon.methods.randomization.columns.numbers import UncertainColumn
 from sqlanon.methods.randomization.plan import RandomizedPlan
 from sqlanon.methods.randomization.reconstruction.bins import Bins, transitions
 from sqlanon.methods.randomization.reconstruction.uncertain import group_of_sizes
-from sqlanon.methods.randomization.spread_rows import create_spreads
+from sqlanon.methods.randomization.release import create_spreads
 from sqlanon.methods.randomization.verify_uncertain import measure_uncertain
 from sqlanon.models.randomization.changes import UncertainNoise, read_changes
 from sqlanon.models.randomization.noise import GaussianNoise

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.methods.clustering.releases.centred import Centres
-from sqlanon.methods.clustering.releases.masked import measure_groups
+from sqlanon.methods.clustering.releases.centred import Centres, measure_groups
 from sqlanon.methods.clustering.releases.synthetic import draw_rows
 from sqlanon.methods.clustering.verify_condensed import CondensedRows, check_condensed, create_judged, create_witness
 from sqlanon.plan.plan import Plan

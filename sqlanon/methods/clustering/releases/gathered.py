@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.methods.clustering.policy import RGather
-from sqlanon.methods.clustering.releases.describe import describe_clusters
 from sqlanon.methods.clustering.verify_gathered import GatheredClaims, check_gathered
 from sqlanon.plan.plan import Plan
 from sqlanon.releases.base import Judged, Release
 from sqlanon.releases.clustering import Gathered, digest_clusters
 from sqlanon.results.measures import Check
 from sqlanon.results.search_facts import GatheredFacts
-from sqlanon.sql import Relation
+from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.staging.gathered import expand_clusters, stage_clusters
 from sqlanon.staging.pair import StagedPair
 from sqlanon.staging.recode import cell_name
@@ -121,3 +124,34 @@ class GatheredClusters(Release):
     @property
     def classes(self) -> Relation:
         return self.regions
+
+
+def describe_clusters(engine: Engine, workspace: Workspace, coded: CodedTable, gathered: Gathered) -> Relation:
+    """Write down what each cluster shows."""
+    regions, quasi = workspace.table("regions"), coded.quasi_identifiers
+    centres = [_centre(number, field) for number, field in enumerate(quasi)]
+    engine.run(
+        "methods/clustering/gathering/describe_clusters",
+        regions=regions,
+        clustered=gathered.clustered,
+        points=gathered.points.table,
+        coordinates=gathered.points.coordinates,
+        centres=centres,
+        scale=RedactedValue(gathered.scale),
+        slack=len(quasi) + 1,  # steps by which rounding may have shortened a distance
+    )
+    engine.analyze(regions)
+    return regions
+
+
+def _centre(number: int, field: Field) -> dict[str, Any]:
+    """The number of one column in the row `r` that is a centre."""
+    code = field.code(Identifier("r"))
+    return {
+        "cell": cell_name(number),
+        "alias": Identifier(f"d{number}"),
+        "dictionary": field.coding.dictionary,
+        "code": code,
+        "value": None if field.coding.dictionary is not None else field.coding.value_of(code),
+        "type": Markup(field.attribute.column.type),
+    }

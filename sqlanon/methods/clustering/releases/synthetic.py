@@ -10,7 +10,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.coordinates import Coordinate, Scale
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
-from sqlanon.mechanisms.keys import secret_key
+from sqlanon.mechanisms.mechanisms import secret_key
 from sqlanon.methods.clustering.releases.centres import Centre
 from sqlanon.methods.clustering.verify_condensed import CondensedRows, DrawnNumber
 from sqlanon.releases.clustering import Clusters

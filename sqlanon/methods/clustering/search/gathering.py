@@ -17,7 +17,8 @@ tells how many times.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +28,6 @@ from sqlanon.encoding.domains import create_domains, require_attainable
 from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
 from sqlanon.methods.clustering.policy import Microaggregation
-from sqlanon.methods.clustering.search.filling import fill_centres
 from sqlanon.methods.clustering.search.merging import merge_violating
 from sqlanon.methods.clustering.search.points import create_points
 from sqlanon.models.base import PrivacyModel
@@ -38,7 +38,11 @@ from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
 STEPS = 8  # of distances, from one reach to the next
+
+
 PLACED = 500_000  # points that are left, over all steps of a statement that places centres: PostgreSQL keeps them all
+
+
 _FINEST = 2.0**60  # where all rows are alike, any scale would do
 
 
@@ -240,3 +244,58 @@ class Guessing:
         self.engine.analyze(filled)
         self.workspace.drop(clustered, moved)
         return filled
+
+
+def fill_centres(joined: Mapping[int, int], near: Iterable[tuple[int, int]], least: int) -> dict[int, int] | None:
+    """Move points until every centre has at least `least`; returns the new centres of those that moved.
+
+    joined: the centre of every point that has one. near: centres with the points that each may take, the centres in
+    the order in which they are filled, and the points in the order in which they are asked.
+
+    Returns None where no assignment gives all centres so many points.
+    """
+    reached: defaultdict[int, list[int]] = defaultdict(list)
+    for centre, point in near:
+        reached[centre].append(point)
+    centres, sizes = dict(joined), Counter(joined.values())
+    for centre, points in reached.items():
+        if len(points) < least:
+            return None
+        while sizes[centre] < least:
+            path = _find_path(centre, centres, reached, sizes, least)
+            if path is None:
+                return None
+            for point, taker in path:
+                sizes[centres[point]] -= 1
+                sizes[taker] += 1
+                centres[point] = taker
+    return {point: centre for point, centre in centres.items() if joined[point] != centre}
+
+
+def _find_path(
+    start: int, centres: Mapping[int, int], reached: Mapping[int, list[int]], sizes: Mapping[int, int], least: int
+) -> list[tuple[int, int]] | None:
+    """Find a shortest chain of moves, each a point and the centre that takes it, from a centre that can spare one."""
+    moves: dict[int, tuple[int, int]] = {}  # of a centre that gives: the point, and the centre that takes it
+    waiting = deque([start])
+    while waiting:
+        taker = waiting.popleft()
+        for point in reached[taker]:
+            giver = centres.get(point, taker)
+            if giver in (start, taker) or giver in moves:
+                continue
+            moves[giver] = (point, taker)
+            if sizes[giver] > least:
+                return _trace(giver, start, moves)
+            waiting.append(giver)
+    return None
+
+
+def _trace(giver: int, start: int, moves: Mapping[int, tuple[int, int]]) -> list[tuple[int, int]]:
+    """List the moves from the centre that gives to the one that lacks a point."""
+    path = []
+    while giver != start:
+        point, taker = moves[giver]
+        path.append((point, taker))
+        giver = taker
+    return path

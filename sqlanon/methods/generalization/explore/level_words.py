@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import partial
 
 from sqlanon.errors import PolicyError
-from sqlanon.hierarchies.grid import Grid, plain
+from sqlanon.hierarchies.intervals import Grid, plain
 from sqlanon.hierarchies.taxonomy import Line, read_taxonomy
 from sqlanon.policy.attributes import Hierarchy
 from sqlanon.support.quantities import quantity

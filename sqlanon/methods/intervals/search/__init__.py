@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sqlanon.algorithms.base import SearchRequest
-from sqlanon.algorithms.partitions import PartitionSearch
+from sqlanon.algorithms.base import PartitionSearch, SearchRequest
 from sqlanon.methods.intervals.search import searching
 from sqlanon.releases.generalized import Regions
 from sqlanon.staging.partition import Partition

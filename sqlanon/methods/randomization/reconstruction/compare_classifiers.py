@@ -7,7 +7,6 @@ import contextlib
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.methods.randomization.reconstruction.classification import Classification
 from sqlanon.methods.randomization.reconstruction.classifying.comparing import compare
 from sqlanon.methods.randomization.reconstruction.classifying.features import read_features, read_target
 from sqlanon.methods.randomization.reconstruction.reconstruct import (
@@ -16,6 +15,7 @@ from sqlanon.methods.randomization.reconstruction.reconstruct import (
     declared_range,
     read_released_changes,
 )
+from sqlanon.methods.randomization.reconstruction.result import Classification
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.opening import open_source_table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,9 @@ from sqlanon.engines.columns import Column
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.methods.randomization.columns.numbers import UncertainColumn
-from sqlanon.methods.randomization.reconstruction.filtering import filter_noise
-from sqlanon.methods.randomization.reconstruction.noise_filter import FilteredColumn, NoiseFilter
-from sqlanon.methods.randomization.reconstruction.numeric_column import possible_number_of
 from sqlanon.methods.randomization.reconstruction.reconstruct import read_released_changes
+from sqlanon.methods.randomization.reconstruction.released_column import possible_number_of
+from sqlanon.methods.randomization.reconstruction.result import FilteredColumn, NoiseFilter
 from sqlanon.methods.randomization.reconstruction.uncertain import require_sizes
 from sqlanon.methods.randomization.verify_uncertain import count_released
 from sqlanon.models.randomization.changes import AddedNoise, UncertainNoise
@@ -105,3 +105,27 @@ def _measure(
         for (left, right), covariance in zip(portion, measured, strict=True):
             covariances[left, right] = covariances[right, left] = float(covariance)
     return int(rows), covariances
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """The parts of the variance of each column's noise that filters take away.
+
+    together: by a filter of all columns, which keeps so many `components`. alone: of each column by itself, which moves
+    its numbers to their mean where noise varies more than originals.
+    """
+
+    together: Sequence[float]
+    alone: Sequence[float]
+    components: int
+
+
+def filter_noise(covariances: NDArray[np.float64], variances: Sequence[float]) -> Filtered:
+    """Measure what filters take away of the noise with these variances; covariances are those of released numbers."""
+    deviations = np.sqrt(np.array(variances))
+    originals = covariances / np.outer(deviations, deviations) - np.eye(len(deviations))
+    signals, components = np.linalg.eigh(originals)
+    errors = np.clip(signals, 0.0, 1.0)
+    together = 1.0 - components**2 @ errors
+    alone = 1.0 - np.clip(np.diag(originals), 0.0, 1.0)
+    return Filtered(together.tolist(), alone.tolist(), int((signals > 1.0).sum()))

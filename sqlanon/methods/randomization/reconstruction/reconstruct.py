@@ -9,10 +9,10 @@ from typing import Literal
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
+from sqlanon.engines.publishing import publisher_of
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.methods.randomization.reconstruction.bins import spread, transitions
-from sqlanon.methods.randomization.reconstruction.estimate_table import place_of_estimate, write_estimate
 from sqlanon.methods.randomization.reconstruction.estimating import Estimate, estimate, has_inverse, invert
 from sqlanon.methods.randomization.reconstruction.released_column import GroupedColumn, require_few
 from sqlanon.methods.randomization.reconstruction.result import ReconstructedGroup, ReconstructedShare, Reconstruction
@@ -26,6 +26,7 @@ from sqlanon.models.randomization.changes import (
 )
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
+from sqlanon.plan.new_tables import find_new_table
 from sqlanon.policy import Policy, Recodes
 from sqlanon.sql import Expression, Identifier, Relation
 from sqlanon.support.suggest import did_you_mean
@@ -33,8 +34,15 @@ from sqlanon.values.expressions import text_of
 from sqlanon.work.publish.companion import NOISE, companion_of
 
 Method = Literal["em", "bayes", "inversion"]
+
+
 BINS = 50
+
+
 MOST_BINS = 1000
+
+
+_OPTION = "--table"
 
 
 def reconstruct(
@@ -221,3 +229,24 @@ def _category_group(
         for place, value in enumerate(change.values)
     ]
     return ReconstructedGroup(group, rows, tuple(listed), *((None, None) if of is None else (of.rounds, of.ended)))
+
+
+def place_of_estimate(engine: Engine, table: str, by: str | None) -> Relation:
+    """Find the place of a table of an estimate, before any work.
+
+    Raises PolicyError where the table exists or can't be made, or groups are of a column named as one of the table's.
+    """
+    if by is not None and by.lower() in Reconstruction.COLUMNS:
+        raise PolicyError(f"'{by}' has the name of a column that {_OPTION} writes: rename it in the source, by a view.")
+    return find_new_table(engine, table, _OPTION)
+
+
+def write_estimate(engine: Engine, table: Relation, result: Reconstruction) -> None:
+    """Write an estimate into a new table, whole or not at all."""
+    by = None if result.by is None else Identifier(result.by)
+    with engine.transaction():
+        engine.run(
+            "methods/randomization/reconstruction/create_estimate", table=table, by=by, is_numeric=result.is_numeric
+        )
+        publisher_of(engine).guard(table)
+        engine.load(table, result.headings, result.rows())

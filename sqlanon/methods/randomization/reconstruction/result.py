@@ -1,12 +1,12 @@
-"""An original distribution as it is reconstructed from a release with noise."""
+"""Results of reconstruction: an original distribution, classifiers compared, and a noise filter's figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from sqlanon.results.codec import JsonObject, optional
+from sqlanon.results.codec import JsonObject, optional, to_json
 
 
 @dataclass(frozen=True)
@@ -71,3 +71,68 @@ class Reconstruction(JsonObject):
             for share in group.shares:
                 place = (share.low, share.high) if is_numeric else (share.value,)
                 yield (*of_group, *place, share.share, share.released)
+
+
+@dataclass(frozen=True)
+class FilteredColumn:
+    """The standard deviations of a column's noise and of its released numbers, and what filters take away of the noise.
+
+    together: the part of the noise's variance that a filter of all columns takes away. alone: one of this column.
+    """
+
+    name: str
+    noise: float
+    released: float
+    together: float
+    alone: float
+
+
+@dataclass(frozen=True)
+class NoiseFilter:
+    """Parts of the noise of a release that a filter by principal components takes away.
+
+    components: that it keeps, of as many as there are columns.
+    """
+
+    release: str
+    rows: int
+    components: int
+    columns: tuple[FilteredColumn, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values, as `--json` prints it."""
+        plain: dict[str, Any] = to_json(self)
+        return plain
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The shares of rows for testing whose class naive Bayes and a decision tree predict rightly; the tree's leaves."""
+
+    naive_bayes: float
+    tree: float
+    leaves: int
+
+
+@dataclass(frozen=True)
+class Classification(JsonObject):
+    """The accuracies of classifiers for a target, by the rows that they were trained on.
+
+    features: the columns that it is predicted from; omitted: those that have too many texts.
+    trained, tested: rows; tested_on: `source`, or `release`, whose rows have noise.
+    baseline: the accuracy of the most frequent class alone. noise_free: None where the source can't be read, as
+        `unread` says.
+    """
+
+    release: str
+    target: str
+    features: tuple[str, ...]
+    omitted: tuple[str, ...]
+    trained: int
+    tested: int
+    tested_on: str
+    baseline: float
+    noise_free: Accuracy | None
+    as_is: Accuracy
+    reconstructed: Accuracy
+    unread: str | None = optional()

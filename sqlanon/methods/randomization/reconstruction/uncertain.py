@@ -13,8 +13,12 @@ from collections.abc import Mapping
 from sqlanon.errors import PolicyError
 from sqlanon.methods.randomization.reconstruction.bins import Bins, spread, transitions
 from sqlanon.methods.randomization.reconstruction.estimating import Estimate, estimate
-from sqlanon.methods.randomization.reconstruction.numeric_column import possible_number_of
-from sqlanon.methods.randomization.reconstruction.released_column import MOST_GROUPS, GroupedColumn, require_few
+from sqlanon.methods.randomization.reconstruction.released_column import (
+    MOST_GROUPS,
+    GroupedColumn,
+    possible_number_of,
+    require_few,
+)
 from sqlanon.methods.randomization.reconstruction.result import ReconstructedGroup, ReconstructedShare
 from sqlanon.models.randomization.changes import UncertainNoise
 from sqlanon.plan.lookup import require_columns

@@ -18,7 +18,7 @@ from fractions import Fraction
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.methods.rule_hiding.plan import RuleItem, SensitiveRule
-from sqlanon.methods.rule_hiding.policy_rules import hiding_of
+from sqlanon.methods.rule_hiding.policy import hiding_of
 from sqlanon.methods.rule_hiding.release import RuleTransactions, masks_of, mined_table
 from sqlanon.methods.rule_hiding.rule_mining import RuleMining, RuleThresholds
 from sqlanon.methods.rule_hiding.search.counting import HidingProgress, count_rules

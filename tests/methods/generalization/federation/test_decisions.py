@@ -11,7 +11,7 @@ from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.methods.generalization.federation.federation_plan import FederationPlan
 from sqlanon.methods.generalization.federation.party import Party
 from sqlanon.methods.generalization.federation.releasing import SharedSearch
-from sqlanon.methods.generalization.federation.scope import require_scope
+from sqlanon.methods.generalization.federation.serving import require_scope
 from sqlanon.methods.generalization.federation.thresholds import Threshold
 from sqlanon.policy.loading import build_policy
 from tests.methods.generalization.federation.sites import attributes

@@ -14,12 +14,11 @@ from ruamel.yaml import YAML
 
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.methods.generalization.federation import union
+from sqlanon.methods.generalization.federation import unite_values
 from sqlanon.methods.generalization.federation.party import Party
 from sqlanon.methods.generalization.federation.shares import Sharing
 from sqlanon.methods.generalization.federation.thresholds import Threshold
-from sqlanon.methods.generalization.federation.union import Union, require_fit
-from sqlanon.methods.generalization.federation.unite_values import list_lacking, unite
+from sqlanon.methods.generalization.federation.unite_values import Union, list_lacking, require_fit, unite
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Relation
 from tests.methods.generalization.federation.sites import Sites, attributes, random_rows
@@ -40,13 +39,13 @@ def united(owned: list[set[str]]) -> list[Any]:
 def test_every_site_learns_the_union(owned: list[set[str]]) -> None:
     """With few slots, so that values of one site and of several meet in them."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(union, "SLOTS", 64)
+        patched.setattr(unite_values, "SLOTS", 64)
         assert united(owned) == [sorted(set().union(*owned))] * len(owned)
 
 
 def test_who_has_a_value_changes_nothing_that_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values, slots and sizes of messages are the same whether one site has all values, or all have them."""
-    monkeypatch.setattr(union, "SLOTS", 16)
+    monkeypatch.setattr(unite_values, "SLOTS", 16)
     values = {"Ulm", "Linz", "Kiel", "Bonn", "Riga", "Oslo", "Rom"}
     seen = []
     for owned in ([values, set(), set()], [values, values, values], [{"Ulm", "Rom"}, values - {"Ulm"}, {"Kiel"}]):
@@ -62,12 +61,12 @@ def test_who_has_a_value_changes_nothing_that_is_opened(monkeypatch: pytest.Monk
 
 def test_marks_of_different_values_are_opened_times_a_number_at_random(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variance itself would tell at how many sites a value is: of equal values it differs from run to run."""
-    monkeypatch.setattr(union, "SLOTS", 1)
+    monkeypatch.setattr(unite_values, "SLOTS", 1)
     opened: list[list[int]] = []
     for _ in range(2):
         seen: list[Any] = []
         with monkeypatch.context() as patched:
-            patched.setattr(union, "_MOST_ROUNDS", 1)
+            patched.setattr(unite_values, "_MOST_ROUNDS", 1)
             record(patched, Sharing, "open", seen)
             ended = Room(3).run(lambda party: Union(Sharing(party)).of({"Ulm" if party.place else "Rom"}))
         assert {type(error) for error in ended} == {ProtectionError}

@@ -13,7 +13,7 @@ from sqlanon.methods.generalization.lattice.quality.loss import LossQuality
 from sqlanon.methods.generalization.lattice.quality.precision import Precision
 from sqlanon.methods.generalization.lattice.quality.quality import Height, Quality
 from sqlanon.methods.generalization.policy import FullDomain, quality_names
-from sqlanon.policy.choices import Choice, describe_choices
+from sqlanon.policy.registry import Choice, describe_choices
 from sqlanon.support.plugins import QUALITIES as PLUGINS
 from sqlanon.support.plugins import load_plugin
 

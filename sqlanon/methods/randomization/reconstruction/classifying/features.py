@@ -12,7 +12,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.methods.randomization.reconstruction.bins import Bins
-from sqlanon.methods.randomization.reconstruction.numeric_column import is_possible, number_of
+from sqlanon.methods.randomization.reconstruction.released_column import is_possible, number_of
 from sqlanon.models.randomization.changes import AddedNoise, CategoryChange, RandomChange
 from sqlanon.sql import Expression, Identifier, Relation
 from sqlanon.values.expressions import text_of
