@@ -23,13 +23,18 @@ SMOKE := tests/engines/test_adapters.py tests/test_catalog.py \
   tests/methods/generalization/test_lattice_command.py::test_the_summary_tells_levels_score_and_proof \
   tests/cli/test_jobs.py::test_a_job_from_freezing_to_a_violation
 
-.PHONY: demo test test-lowest lint pictures clean
+.PHONY: demo test test-without-a-method test-lowest lint pictures clean
 
 demo: .venv/installed-demo
 	$(BIN)/sqlanon demo
 
+# the fast tier; with SQLANON_TEST_ALL=1 every test
 test: .venv/installed-dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 12
+
+# the program without the method whose turn it is today: the fast tier of all other tests
+test-without-a-method: .venv/installed-dev
+	$(BIN)/python -m tests.without_method --of-the-day -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 test-lowest: .venv-lowest/installed
 	$(LOWEST)/python -m pytest -n $(WORKERS) $(SMOKE)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import itertools
 import os
-import re
 import shutil
 import signal
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import psycopg
 import pytest
@@ -27,12 +23,11 @@ from sqlanon.engines.session_limits import EngineOptions
 from tests import missing_method
 from tests.directories import make_directory, remove_left_directories
 from tests.postgres_server import PostgresServer, find_binaries, start
-from tests.random_cases import everything, some_of, turn
+from tests.random_cases import draw_seed, everything, seed
 from tests.run_support import Database, duckdb_url, open_database
 from tests.template_heads import refuse_unneeded_values
 
 ENGINES = ("duckdb", "postgres")
-_DRAWN = ("postgres", "postgres", "postgres", "duckdb")  # a small run costs DuckDB nearly twice as much
 _LEFT_OUT = pytest.StashKey[int]()
 _numbers = itertools.count()
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -44,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     Calls of templates are held to what these need.
     """
     refuse_unneeded_values()
+    draw_seed()
     if missing_method.MISSING:
         config.pluginmanager.register(missing_method.MissingMethods())
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -58,15 +54,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start first what waits for a clock or a process, and Spark's: under xdist the other workers go on meanwhile."""
     items.sort(key=lambda item: (item.get_closest_marker("waits") is None, not item.path.name.startswith("test_spark")))
-    if not everything():
-        draws = [functools.partial(_of_another_engine, drawn=_drawn_engines()), _of_other_variants]
-        if not any(".py" in argument for argument in config.args):  # who names a file wants its dear tests too
-            draws.append(_of_other_turns)
-        for draw in draws:
-            left = draw(items)
-            config.stash[_LEFT_OUT] = config.stash.get(_LEFT_OUT, 0) + len(left)
-            config.hook.pytest_deselected(items=[item for item in items if item in left])
-            items[:] = [item for item in items if item not in left]
+    if everything() or any(".py" in argument for argument in config.args):  # who names a file wants its slow tests too
+        return
+    left = [item for item in items if item.get_closest_marker("slow")]
+    config.stash[_LEFT_OUT] = len(left)
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item.get_closest_marker("slow") is None]
+
+
+def pytest_report_header() -> str:
+    """Print the number by which random tests drew, so that they can draw the same again."""
+    return f"SQLANON_TEST_SEED={seed()}"
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -83,7 +81,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say how many tests were left out, and how to run them."""
     if left := config.stash.get(_LEFT_OUT, 0):
-        terminalreporter.write_line(f"{left:,} tests and variants were left out; SQLANON_TEST_ALL=1 runs them all.")
+        terminalreporter.write_line(f"{left:,} slow tests were left out; SQLANON_TEST_ALL=1 runs them all.")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -100,56 +98,6 @@ def pytest_collection_finish() -> None:
     """Spare the collector what lives as long as the session: the modules and thousands of collected tests."""
     gc.collect()
     gc.freeze()
-
-
-def _drawn_engines() -> Sequence[str]:
-    return _DRAWN if find_binaries() is not None else ENGINES[:1]
-
-
-def _of_another_engine(items: Sequence[pytest.Item], drawn: Sequence[str]) -> set[pytest.Item]:
-    """Of tests of which the engine does not matter, and that are there for each, those not of the engine drawn by name.
-
-    That both engines release the same is what the tests of conformance are for.
-    """
-    alike: dict[str, dict[str, pytest.Item]] = defaultdict(dict)
-    for item in items:
-        engine = item.callspec.params.get("engine_name") if hasattr(item, "callspec") else None
-        if engine is not None and item.get_closest_marker("either_engine"):
-            alike[re.sub(rf"\b{engine}\b", "", item.nodeid)][engine] = item
-    pairs = [(name, found) for name, found in alike.items() if len(found) == len(ENGINES)]
-    kept = {name: drawn[crc32(name.encode()) % len(drawn)] for name, _ in pairs}
-    return {item for name, found in pairs for engine, item in found.items() if engine != kept[name]}
-
-
-def _of_other_variants(items: Sequence[pytest.Item]) -> set[pytest.Item]:
-    """Of tests with many variants that tell the same, those that are left out: `variants(n)` keeps n, evenly spread."""
-    variants: dict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("variants"):
-            variants[item.nodeid.partition("[")[0]].append(item)
-    left: set[pytest.Item] = set()
-    for those in variants.values():
-        marker, turns = (those[0].get_closest_marker(name) for name in ("variants", "in_turns"))
-        assert marker is not None
-        left |= set(those) - set(some_of(those, marker.args[0], turns.args[0] if turns else 1))
-    return left
-
-
-def _of_other_turns(items: Sequence[pytest.Item]) -> set[pytest.Item]:
-    """Of dear tests, of which each has its turn, those that are left out: `in_turns(n)` runs one in every n-th turn.
-
-    `in_turns(n, place)` says which of n turns, so that the dearest do not meet.
-    """
-    left = set()
-    for item in items:
-        marker = item.get_closest_marker("in_turns")
-        if marker is None:
-            continue
-        every, *places = marker.args
-        place = places[0] if places else crc32(item.nodeid.encode())
-        if (place + turn()) % every:
-            left.add(item)
-    return left
 
 
 @pytest.fixture(autouse=True)

@@ -1,14 +1,15 @@
 """Many random cases inside of one test, so that a database is made once.
 
-SQLANON_TEST_EXAMPLES=10 has all random tests try ten times as many as they do by default, and tests of which the
-engine does not matter run on both. SQLANON_TEST_TURN=n has other variants drawn for each number n. SQLANON_TEST_ALL=1
-has every test run, with all variants, on each engine that it is for.
+SQLANON_TEST_EXAMPLES=10 has all random tests try ten times as many as they do by default. SQLANON_TEST_ALL=1 has every
+test run; by default those of modules that are marked as slow are left out. SQLANON_TEST_SEED=n has tests that draw
+their cases by a number draw them by n; where it is not given a run draws the number, and prints it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, given, settings
@@ -26,23 +27,18 @@ def many(examples: int) -> int:
 
 
 def everything() -> bool:
-    """Tell whether every variant of every test is to run."""
-    return os.environ.get("SQLANON_TEST_ALL") == "1" or many(1) > 1
+    """Tell whether slow tests are to run too."""
+    return os.environ.get("SQLANON_TEST_ALL") == "1"
 
 
-def turn() -> int:
-    """The number by which variants are drawn: who counts it up has all of them after some turns."""
-    return int(os.environ.get("SQLANON_TEST_TURN", "0"))
+def draw_seed() -> None:
+    """Draw the number by which tests draw, where none is given; processes that are started from here have the same."""
+    os.environ.setdefault("SQLANON_TEST_SEED", str(secrets.randbelow(1_000_000)))
 
 
-def some_of(variants: Sequence[T], count: int, every: int = 1) -> list[T]:
-    """So many of the variants that tell the same, evenly spread, more by SQLANON_TEST_EXAMPLES.
-
-    Others are drawn each turn, or `every` so many: of a test that has its turn as seldom, all variants are run in time.
-    """
-    count = len(variants) if everything() else min(many(count), len(variants))
-    drawn = turn() // every
-    return [variants[(place * len(variants) // count + drawn) % len(variants)] for place in range(count)]
+def seed() -> int:
+    """The number by which tests draw their cases."""
+    return int(os.environ["SQLANON_TEST_SEED"])
 
 
 def random_cases(examples: int, *strategies: SearchStrategy[Any]) -> Callable[[Check], Callable[[], None]]:

@@ -29,7 +29,7 @@ from tests.persons_support import (
 )
 from tests.run_support import Database, Row, anonymize
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     **{
@@ -49,7 +49,6 @@ OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.variants(8)
 @pytest.mark.parametrize("name", sorted(OTHERS))
 @settings(max_examples=3, **CASES)
 @given(rows=changing_tables(), k=st.integers(2, 4), suppression=st.sampled_from([0, 0.3]))

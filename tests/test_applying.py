@@ -25,7 +25,7 @@ from tests.jobs_support import COLUMNS, ROLES, K, released, replaced, table
 from tests.rules_support import CODED, CODED_ROLES, apply, coded
 from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 
 def _simple(database: Database) -> tuple[str, str]:
@@ -55,7 +55,6 @@ def test_suppressed_rows_may_be_starred(database: Database) -> None:
     assert 0 < outcome.release.suppressed == sum(row[:2] == ("*", "*") for row in rows) < 30
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("columns", "rows", "problem"),
     [
@@ -99,7 +98,6 @@ def test_rows_that_no_rule_knows_may_be_suppressed(database: Database) -> None:
     assert database.leftovers() == []
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("hierarchy", [False, True])
 def test_rows_go_down_the_tree_alike_by_joins_and_by_a_case(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, hierarchy: bool

@@ -34,8 +34,6 @@ from sqlanon.sql import Relation, Statement
 from tests.processes import run_together
 from tests.recorded.runs import least_record
 
-pytestmark = pytest.mark.in_turns(4)
-
 START = RunStart("main.patients", "main.released", "privacy: []\n", "mondrian", "1.0", source_rows=7, seed=2**62)
 RELEASE = ReleaseRecord('"main"."released"', ReleaseKind.REGIONS, 7, 1, 2, '{"rules": 2}', "d1")
 ODD_SCHEMA = 'Odd %s."a":x {{ }} sélect'

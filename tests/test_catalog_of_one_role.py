@@ -18,7 +18,7 @@ from tests.postgres_server import PostgresServer
 from tests.roles_support import ATTRIBUTES, Place, open_place
 from tests.run_support import anonymize, open_database, quoted
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 STEALING = """
 CREATE SCHEMA attic AUTHORIZATION other;
@@ -170,7 +170,6 @@ def place(postgres_server: PostgresServer, postgres_url: str) -> Iterator[Place]
     postgres_server.run("DROP ROLE other")
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("attacks", [CODE, RIGHTS], ids=["code", "rights"])
 def test_a_catalog_that_others_got_into_is_refused(place: Place, attacks: list[tuple[str, str, str]]) -> None:
     runner = place.roles.runner
@@ -184,7 +183,6 @@ def test_a_catalog_that_others_got_into_is_refused(place: Place, attacks: list[t
     assert place.owner.sql("SELECT who FROM attic.stolen WHERE who <> 'postgres'") == []
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("attacks", [CODE, RIGHTS], ids=["code", "rights"])
 def test_a_procedure_looks_by_itself(place: Place, attacks: list[tuple[str, str, str]]) -> None:
     """As pg_cron calls it, without the program; it writes nothing before it has looked."""
@@ -203,7 +201,6 @@ def test_a_procedure_looks_by_itself(place: Place, attacks: list[tuple[str, str,
     assert place.owner.sql("SELECT who FROM attic.stolen WHERE who <> 'postgres'") == []
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("rules", "columns"),
     [("tree", ["inspection", "assigning", "showing"]), ("levels", ["inspection", "recoding"])],

@@ -39,7 +39,7 @@ from tests.postgres_server import PostgresServer
 from tests.roles_support import Place, open_place
 from tests.run_support import anonymize, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 SOURCE = 'people."The patients"'
 PREPARED = """
@@ -133,7 +133,6 @@ def _stolen(place: Place) -> list[Any]:
     return place.owner.sql(f"SELECT DISTINCT who FROM attic.stolen WHERE who = '{place.roles.runner}'")
 
 
-@pytest.mark.variants(5)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_code_of_the_owner_is_not_run(place: Place, attack: str) -> None:
     statements, said = ATTACKS[attack]
@@ -158,7 +157,6 @@ def test_code_of_the_owner_is_not_run(place: Place, attack: str) -> None:
     assert _stolen(place) == []
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("attack", WORKING)
 def test_who_trusts_the_owner_runs_it(place: Place, attack: str) -> None:
     """The attacks are real ones; and a trusted owner's source is released."""
@@ -167,7 +165,6 @@ def test_who_trusts_the_owner_runs_it(place: Place, attack: str) -> None:
     assert _stolen(place) == [(place.roles.runner,)]
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("procedure", [True, False], ids=["by a procedure", "by the program"])
 def test_a_job_keeps_to_the_kind_and_the_owner_of_its_source(place: Place, procedure: bool) -> None:
     """Though the policy trusts the owner: the one whose it was, of what it was."""
@@ -259,7 +256,6 @@ def _read_source(policy: Policy) -> None:
         engine.query("count_rows", table=source)
 
 
-@pytest.mark.variants(7)
 @pytest.mark.parametrize("command", READING)
 @pytest.mark.parametrize("attack", WORKING)
 def test_who_only_looks_does_not_run_it(place: Place, attack: str, command: str) -> None:

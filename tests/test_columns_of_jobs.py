@@ -11,7 +11,7 @@ from sqlanon.runs.columns import MOVED, changed_columns
 from tests.jobs_support import carry_out, frozen, released, runs, simple
 from tests.run_support import Database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 HOW = pytest.mark.parametrize("procedure", [True, False])
 
@@ -32,7 +32,6 @@ def table_of_a_job(database: Database, procedure: bool) -> str:
     return name
 
 
-@pytest.mark.either_engine
 @HOW
 def test_columns_that_came_went_or_changed_are_named(database: Database, procedure: bool) -> None:
     name, run = simple(database)
@@ -52,7 +51,6 @@ def test_columns_that_came_went_or_changed_are_named(database: Database, procedu
     assert carry_out(database)["published"]
 
 
-@pytest.mark.either_engine
 @HOW
 def test_a_source_that_is_not_there_is_told_as_such(database: Database, procedure: bool) -> None:
     name = table_of_a_job(database, procedure)
@@ -62,7 +60,6 @@ def test_a_source_that_is_not_there_is_told_as_such(database: Database, procedur
     assert "columns" not in told
 
 
-@pytest.mark.either_engine
 @HOW
 def test_a_release_of_other_columns_is_not_overwritten(database: Database, procedure: bool) -> None:
     name = table_of_a_job(database, procedure)
@@ -75,7 +72,6 @@ def test_a_release_of_other_columns_is_not_overwritten(database: Database, proce
     assert released(database, f"{name}_r") == before
 
 
-@pytest.mark.either_engine
 @HOW
 def test_a_release_that_was_dropped_is_made_again_with_a_warning(database: Database, procedure: bool) -> None:
     name = table_of_a_job(database, procedure)
@@ -96,7 +92,6 @@ def test_an_order_that_changed_is_told() -> None:
     assert changed_columns(was, was[:1]) == "'b' (int) is gone"
 
 
-@pytest.mark.variants(2)
 @HOW
 def test_columns_in_another_order_end_a_job(database: Database, procedure: bool) -> None:
     name = table_of_a_job(database, procedure)

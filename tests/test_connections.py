@@ -37,7 +37,6 @@ def counts(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[
         yield seen
 
 
-@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("threads", "most", "rows_are_many"), [(None, 6, True), (8, 6, True), (2, 4, True), (1, 2, True), (8, 2, False)]
 )

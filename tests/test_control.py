@@ -33,7 +33,7 @@ from tests.patience import PATIENCE, wait_until
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 from tests.test_crashes import ROLES, SLOW, with_old_release
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 _heard = threading.Event()  # a run has learned that it is to end
 
@@ -103,7 +103,6 @@ def last_status(database: Database) -> tuple[str, str]:
     return database.sql("SELECT status, error_class FROM sqlanon.runs ORDER BY started")[-1]
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("phase", ["encode", "search", "recode", "verify", "publish"])
 def test_a_run_is_seen_and_cancelled_in_every_phase(database: Database, people: Policy, phase: str) -> None:
     before = database.sql("SELECT * FROM people_r")

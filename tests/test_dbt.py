@@ -22,7 +22,7 @@ from sqlanon.policy.loading import build_policy
 from tests.cli.support import call, execute, only_object, query
 from tests.run_support import Row, anonymize, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 COLUMNS = {
     "n": "INTEGER",
@@ -125,7 +125,6 @@ def shown(url: str, name: str) -> list[Row]:
     return [*columns, *sorted(query(url, f"SELECT * FROM {name}"), key=repr)]
 
 
-@pytest.mark.either_engine
 def test_dbt_builds_what_applying_the_rules_gives(dbt: Any, database_url: str, tmp_path: Path) -> None:
     project, where = tmp_path / "project", ("--url", database_url)
     with open_database(database_url) as database:
@@ -155,7 +154,6 @@ def test_dbt_builds_what_applying_the_rules_gives(dbt: Any, database_url: str, t
     assert shown(database_url, "strict") == before
 
 
-@pytest.mark.either_engine
 def test_a_model_of_the_project_is_read_by_ref(dbt: Any, database_url: str, tmp_path: Path) -> None:
     project, where = tmp_path / "project", ("--url", database_url)
     with open_database(database_url) as database:

@@ -17,10 +17,9 @@ from tests.cli.support import call, only_object
 from tests.run_support import Database, anonymize
 from tests.test_report import CANARY, IMPOSSIBLE, made
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", ["mondrian", "optimal", "top-down"])
 def test_the_same_rows_recoded_alike_and_otherwise(database: Database, algorithm: str) -> None:
     policy = made(database, algorithm)

@@ -22,8 +22,6 @@ from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen, replaced
 from tests.run_support import Database, Row, anonymize, open_database
 
-pytestmark = pytest.mark.either_engine
-
 COLUMNS = {"age": "INTEGER", "sex": "VARCHAR(1)", "disease": "VARCHAR(9)", "salary": "DOUBLE PRECISION"}
 ROLES: dict[str, Any] = {
     "age": "quasi-identifier",
@@ -68,7 +66,6 @@ def require_figures(recorded: Sequence[dict[str, Any]], rows: Sequence[Row]) -> 
         assert {name: one[name] for name in expected} == expected
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("suppressed", ["omit", "star"])
 @pytest.mark.parametrize("algorithm", ["mondrian", "optimal"])
 def test_a_run_counts_what_its_release_tells(database: Database, algorithm: str, suppressed: str) -> None:
@@ -139,7 +136,6 @@ def test_the_command_counts_columns_that_no_model_is_about(database_url: str) ->
     assert '"protected": false' in result.output
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("on_violation", ["error", "suppress"])
 def test_a_job_records_what_its_release_tells(database: Database, on_violation: Any) -> None:
     """By its procedure on PostgreSQL, by the program on DuckDB; `job show` and the report show it."""

@@ -26,7 +26,7 @@ from sqlanon.measures.witness_columns import (
 from sqlanon.policy import Policy, Role
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 K = 6
 COLUMNS = {
@@ -102,7 +102,6 @@ def _share(count: float, rows: int = len(ROWS)) -> float:
     return round(int(count / K + 0.5) * K / rows, 4)
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_every_column_has_bars_that_add_up(database: Database, name: str) -> None:
     found = _found(_policy(database, name))

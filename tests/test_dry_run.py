@@ -18,13 +18,13 @@ from sqlanon.policy.loading import build_policy
 from sqlanon.runs.dry_run import DryRun, run_dry
 from sqlanon.runs.dry_run.columns import columns_of_query
 from tests.drawn_policies import drawn_policy, write_costs
-from tests.random_cases import many, turn
+from tests.random_cases import many, seed
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import frozen_releases
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 COLUMNS = {
     "age": "INTEGER",
@@ -165,7 +165,6 @@ def test_the_check_against_a_population_and_short_masks_parse(database: Database
     assert database.leftovers() == []
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_statement_parses(database: Database, name: str) -> None:
     attributes, models = POLICIES[name]
@@ -233,7 +232,6 @@ SENT = "SELECT name FROM sqlanon.steps WHERE run = ? AND phase = 'publish' ORDER
 ASKED = ("work/publish/describe_", "work/publish/list_", "catalog/", "engines/", "count_rows")
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("kept", ["nothing", "a release", "a release with a view"])
 def test_a_dry_run_publishes_as_a_run_does(database: Database, kept: str) -> None:
     """The same statements in the same order, whatever stands in the release's place."""
@@ -261,7 +259,6 @@ def test_a_dry_run_publishes_as_a_run_does(database: Database, kept: str) -> Non
         assert "work/publish/comment_table" in names
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("hierarchy", [False, True])
 def test_sampling_is_shown_with_all_models(database: Database, hierarchy: bool) -> None:
     attributes = _quasi(hierarchy=HIERARCHIES) if hierarchy else {**PLAIN}
@@ -310,7 +307,6 @@ FULL_DOMAIN: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.variants(6)
 @pytest.mark.parametrize("algorithm", FULL_DOMAIN, ids=lambda a: "-".join(a.values()))
 def test_full_domain_searches_parse(database: Database, algorithm: dict[str, Any]) -> None:
     kept, disease = dict.fromkeys(COLUMNS, "insensitive"), {"role": "sensitive", "hierarchy": "suppress"}
@@ -407,13 +403,13 @@ def test_every_frozen_policy_has_a_dry_run(patients: Database) -> None:
 def test_every_drawn_policy_has_a_dry_run_or_a_refusal(patients: Database, tmp_path: Path) -> None:
     write_costs(tmp_path)
     shown = 0
-    for seed in range(turn() * 1000, turn() * 1000 + many(24)):
-        case = drawn_policy(seed, "everybody", tmp_path)
+    for number in range(seed(), seed() + many(24)):
+        case = drawn_policy(number, "everybody", tmp_path)
         try:
             dry = run_dry(patients.policy("patients", **case), OPTIONS)
         except PolicyError:
             continue
-        assert _wrong(dry, patients.engine) == [], f"seed {seed}: {case}"
+        assert _wrong(dry, patients.engine) == [], f"seed {number}: {case}"
         shown += 1
     assert shown >= many(24) // 3
     assert patients.leftovers() == []

@@ -15,7 +15,7 @@ from sqlanon.policy.loading import build_policy
 from sqlanon.runs.dry_run import run_dry, script_lines
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"q": "INTEGER", "zip": "VARCHAR(3)", "s": "VARCHAR(3)"}
 ROWS = [(n * n % 17, f"z{n % 4}", "ab"[n % 2]) for n in range(40)]
@@ -56,7 +56,6 @@ def in_database(database: Database) -> list[tuple[Any, ...]]:
     return [*sorted(database.sql("SELECT schema_name FROM information_schema.schemata")), *rows]
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("layout", ["flat", "star"])
 def test_nothing_is_written_to_the_database(database: Database, layout: str) -> None:
     """Neither before the first run, nor where a catalog and a release are."""
@@ -70,7 +69,6 @@ def test_nothing_is_written_to_the_database(database: Database, layout: str) -> 
         assert in_database(database) == before
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(("ending", "digest"), [("csv", "record"), ("parquet", "run")])
 def test_nothing_is_written_for_files(tmp_path: Path, ending: str, digest: str) -> None:
     """No release, no part of one, no catalog; and none of them changes once they are there."""

@@ -15,7 +15,7 @@ from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
 from tests.adult import ADULT, DATA, needs_adult
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -13,7 +13,7 @@ from sqlanon.errors import PolicyError
 from tests.random_cases import many
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 EXTREME: dict[str, list[Any]] = {
     "BIGINT": [-(2**63), -(2**63) + 1, -1, 0, 2**63 - 2, 2**63 - 1],
@@ -42,7 +42,6 @@ EXTREME: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_extreme_values_in_quasi_identifiers(database: Database, k: int) -> None:
     columns = {f"q{i}": type_ for i, type_ in enumerate(EXTREME)}
@@ -86,7 +85,6 @@ def test_regions_whose_text_holds_hyphens_and_null(database: Database, has_null:
     assert set(released) == {(*(f"{left}{span}{right}" for span in spans[:-1]), last)}
 
 
-@pytest.mark.variants(3)
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1e-400", "'NaN'", "'Infinity'", "1.0", "1.00"])
 def test_decimals_beyond_doubles(postgres_url: str, number: str) -> None:
     with open_database(postgres_url) as database:
@@ -132,7 +130,6 @@ INFINITE: dict[str, tuple[list[str], set[str]]] = {
 }
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("show", ["mean", "midpoint"])
 @pytest.mark.parametrize("name", INFINITE)
 def test_an_infinite_end_gives_an_infinite_number(database: Database, name: str, show: str) -> None:
@@ -149,7 +146,6 @@ def test_the_loss_of_a_span_beside_zero_is_none(database: Database, greatest: fl
     assert result.as_json()["metrics"]["gcp"] == 0.0
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("show", ["mean", "midpoint"])
 def test_between_both_infinities_is_no_number(database: Database, show: str) -> None:
     table = database.create({"q": "DOUBLE PRECISION"}, [(value,) for value in (-math.inf, 1.0, 2.0, math.inf)])
@@ -207,7 +203,6 @@ def test_collations_that_take_different_texts_for_equal(database: Database) -> N
         )
 
 
-@pytest.mark.variants(4)
 @pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
 @pytest.mark.parametrize("type_", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
 def test_shows_of_dates(database: Database, type_: str, show: str) -> None:

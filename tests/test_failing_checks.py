@@ -17,7 +17,7 @@ from sqlanon.work.journal import Silent
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"q": "INTEGER", "b": "INTEGER", "p": "VARCHAR(3)", "s": "VARCHAR(3)", "id": "INTEGER"}
 ROLES = {
@@ -95,7 +95,6 @@ NUMBERS = {
 SAMPLED = ("a mean is beyond its region", "a midpoint is another")
 
 
-@pytest.mark.variants(5)
 @pytest.mark.parametrize(("name", "is_sample"), [*((name, False) for name in NUMBERS), *((n, True) for n in SAMPLED)])
 def test_no_number_is_published_that_is_not_of_its_region(
     database: Database, name: str, is_sample: bool, monkeypatch: pytest.MonkeyPatch
@@ -116,7 +115,6 @@ def test_no_number_is_published_that_is_not_of_its_region(
 MISPLACED = [name for name, (_, check) in TAMPERING.items() if check == "classes_equal"]
 
 
-@pytest.mark.variants(9)
 @pytest.mark.parametrize(("name", "counted"), [*((name, False) for name in TAMPERING), *((n, True) for n in MISPLACED)])
 def test_nothing_is_published(database: Database, name: str, counted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     statement, check = TAMPERING[name]

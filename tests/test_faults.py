@@ -32,7 +32,7 @@ from tests.postgres_server import PostgresServer, crash, find_binaries, start
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
 from tests.test_crashes import ROLES, SLOW, with_old_release
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 MANY = {
@@ -210,7 +210,6 @@ def test_a_statement_that_takes_too_long(database: Database) -> None:
     assert failure(database, policy, "statement timeout", options=options) == CLEAN
 
 
-@pytest.mark.either_engine
 def test_a_downgrade_during_a_run(database: Database) -> None:
     """The catalog stays, and the run publishes; afterwards nothing is in the way, a dead run neither."""
     policy = with_old_release(database)
@@ -250,7 +249,6 @@ def test_two_procedures_of_a_job_at_once(postgres_url: str) -> None:
         assert released(database, f"{name}_r")
 
 
-@pytest.mark.either_engine
 def test_two_job_runs_at_once(database: Database) -> None:
     """A job that another begins in the middle of a run by rules is refused; the first one goes on."""
     name, run = simple(database)
@@ -268,7 +266,6 @@ def test_two_job_runs_at_once(database: Database) -> None:
     assert released(database, f"{name}_r")
 
 
-@pytest.mark.either_engine
 def test_a_clock_that_is_set_back_and_forth(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Liveness, ownership and durations do not depend on the time of day."""
     shift = [dates.timedelta()]

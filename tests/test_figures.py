@@ -15,11 +15,7 @@ import quality
 import scans
 from agrawal import Wanted, create_statement
 
-pytestmark = pytest.mark.in_turns(4)
 
-
-@pytest.mark.in_turns(4)
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(("figure", "worst"), [("c2", 1.0), ("r7", 80_000.0)])
 def test_quality_is_measured_by_the_size_of_samples(figure: str, worst: float, tmp_path: Path) -> None:
     points = quality.measure(figure, 1, 1_200, (20,), (100,))
@@ -31,7 +27,6 @@ def test_quality_is_measured_by_the_size_of_samples(figure: str, worst: float, t
     assert (tmp_path / f"quality-{figure}.png").stat().st_size > 5_000
 
 
-@pytest.mark.in_turns(4)
 def test_hypothesis_tests_prune_less_than_the_naive_check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(pruned, "requirements", lambda _panel: {"k = 20": [{"model": "k-anonymity", "k": 20}]})
     found = list(pruned.measure("k", 1_500, (100, 400)))

@@ -17,7 +17,7 @@ from sqlanon.verification.release import verify_release
 from tests.persons_support import COLUMNS, DRAWN, MOVED, ORACLE, ROLES, K, changing_tables, groups, persons_by
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
 def test_results_tell_of_persons(database: Database) -> None:

@@ -24,10 +24,8 @@ CHANGES: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.variants(4)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("step", ["encode", "search", "release"])
-@pytest.mark.either_engine
 def test_the_file_of_a_hierarchy(
     database: Database, step: str, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,7 +64,6 @@ class Changing(Silent):
             CHANGES["other labels"](self.file)
 
 
-@pytest.mark.either_engine
 def test_the_file_of_a_hierarchy_in_a_sweep(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "jobs.csv"
     file.write_text(LINES)

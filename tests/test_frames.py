@@ -20,7 +20,7 @@ from sqlanon.api.frames.anonymizing import _document, _placed
 from sqlanon.releases import equivalence_classes
 from tests.cli.support import execute, make_patients, query
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -135,7 +135,6 @@ def test_a_file(tmp_path: Path, name: str) -> None:
     require_protected(anonymize(path if name.endswith("csv") else str(path), POLICY), source)
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("place", [":memory:", "file"])
 def test_a_duckdb_connection(tmp_path: Path, place: str) -> None:
     source = people()

@@ -11,7 +11,7 @@ from tests.jobs_support import ALONE, carry_out, frozen, replaced, simple, table
 from tests.postgres_server import PostgresServer
 from tests.run_support import Database, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 STEALING = """
 CREATE TABLE public.stolen (v TEXT); GRANT INSERT ON public.stolen TO public; GRANT CREATE ON SCHEMA public TO other;

@@ -34,8 +34,6 @@ from tests.test_architecture import PROGRAM
 from tests.test_control import At, asked, seen
 from tests.test_control import quick as quick  # a fixture
 
-pytestmark = pytest.mark.in_turns(4)
-
 SITE = Sites.policy
 PASSING = {
     gate: [(engine, name) for name, way in WAYS.items() for engine in way.engines if gate not in way.lacks]

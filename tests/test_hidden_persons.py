@@ -29,7 +29,7 @@ from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
 from tests.test_resuming import resumed, stopped
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 COLUMNS = {
     "who": "VARCHAR(9)",
@@ -69,7 +69,6 @@ def persons_of(rows: list[Row], shown: list[Row], *, town: bool = True) -> dict[
     return classes
 
 
-@pytest.mark.variants(6)
 @pytest.mark.parametrize("name", sorted(SEARCHES))
 @settings(max_examples=4, **CASES)
 @given(rows=changing_tables(), k=st.integers(2, 4), suppression=st.sampled_from([0, 0.3]))
@@ -141,7 +140,6 @@ def test_a_check_warns_that_persons_are_counted_once(database: Database) -> None
     assert any("the release shows nothing of 'who'" in warning for warning in warnings)
 
 
-@pytest.mark.either_engine
 def test_what_is_published_can_not_be_judged_by_its_persons(tmp_path: Path) -> None:
     """Models and risk are not reckoned of rows in place of persons; other checks are made."""
     with open_database(duckdb_url(tmp_path / "t.duckdb")) as database:
@@ -160,7 +158,6 @@ def test_what_is_published_can_not_be_judged_by_its_persons(tmp_path: Path) -> N
     assert result.risk.prosecutor_max == 1 / result.release.min_class_size
 
 
-@pytest.mark.either_engine
 def test_verify_says_that_persons_were_not_counted(tmp_path: Path) -> None:
     with open_database(duckdb_url(tmp_path / "t.duckdb")) as database:
         database.create(COLUMNS, ROWS, "t")

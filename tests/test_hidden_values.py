@@ -16,7 +16,7 @@ from sqlanon.policy.shown_policy import flattened_both, without_values
 from tests.cli.support import call, make_patients, write_policy
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 SECRET = "zz-secret-diagnosis"
 ROWS = [(n, SECRET if n % 5 == 0 else "flu") for n in range(40)]
@@ -54,7 +54,6 @@ def test_a_recorded_policy_is_shown_without_them_and_still_tells_changes() -> No
     assert SECRET not in json.dumps([shown, before, after])
 
 
-@pytest.mark.either_engine
 def test_results_and_refusals_do_not_show_them(database: Database) -> None:
     table = database.create({"q": "INTEGER", "s": "VARCHAR(30)"}, ROWS)
     result = anonymize(database.policy(table, ROLES, privacy=asked()))
@@ -65,7 +64,6 @@ def test_results_and_refusals_do_not_show_them(database: Database) -> None:
     assert SECRET not in str(refused.value)
 
 
-@pytest.mark.either_engine
 def test_output_does_not_show_them(database_url: str, tmp_path: Path) -> None:
     make_patients(database_url)
     text = "{model: distinct-l-diversity, attribute: disease, l: 2}"

@@ -28,7 +28,7 @@ from tests.hierarchy_support import (
     taxonomy,
 )
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("TEXT", ["b", "a", ""], {"suppress": True}),

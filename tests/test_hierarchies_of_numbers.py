@@ -27,7 +27,7 @@ from tests.hierarchy_support import (
     labels,
 )
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
 def snapped_grid(widths: Sequence[Fraction], low: int, high: int) -> list[list[Fraction]]:
@@ -89,7 +89,6 @@ def test_intervals_at_the_ends_of_bigint(engines: Any) -> None:
     assert labels(rows)["-1"][:2] == ["[-7-0)", "[-994-0)"]  # -1000 is no multiple of 7; the next boundary is
 
 
-@pytest.mark.variants(1)
 @SETTINGS
 @given(data=st.data(), width=st.integers(1, 10**6), origin=st.integers(-(10**7), 10**7))
 @pytest.mark.parametrize(("type_name", "bits"), [("SMALLINT", 16), ("INTEGER", 32), ("BIGINT", 64)])

@@ -22,7 +22,7 @@ from tests.hierarchy_support import (
     left_behind,
 )
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 # --- masks
 

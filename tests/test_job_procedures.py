@@ -36,7 +36,7 @@ from tests.jobs_support import (
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, open_database, quoted
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 NESTED = {
     "n": {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 20]}},
@@ -69,7 +69,6 @@ MODELS: dict[str, list[dict[str, Any]]] = {
 # --- the procedure, and applying the rules
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("models", MODELS)
 def test_a_procedure_releases_what_applying_the_rules_does(postgres_url: str, models: str) -> None:
     with open_database(postgres_url) as database:
@@ -113,7 +112,6 @@ def digest_of(database: Database, run: str) -> str | None:
 # --- the procedure alone
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("more", "wanted", "problem"),
     [
@@ -157,7 +155,6 @@ def test_a_procedure_keeps_what_belongs_to_a_release(postgres_url: str) -> None:
         database.sql("DROP OWNED BY reader_of_jobs; DROP ROLE reader_of_jobs")
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("begin", ["BEGIN", "SET default_transaction_read_only = on"])
 def test_a_call_that_cannot_begin_holds_no_lock(postgres_url: str, begin: str) -> None:
     with open_database(postgres_url) as database, open_database(postgres_url) as other:
@@ -229,7 +226,6 @@ ALTERED = {
 }
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("statements", ALTERED.values(), ids=ALTERED)
 def test_a_release_has_all_rows_and_no_other(postgres_url: str, statements: tuple[str, ...]) -> None:
     """Equal rows as often as they were staged, whatever the release's triggers and rules do."""
@@ -264,7 +260,6 @@ RECODINGS = {
 }
 
 
-@pytest.mark.variants(3)
 @pytest.mark.parametrize("change", RECODINGS.values(), ids=RECODINGS)
 @pytest.mark.parametrize("staging", ["rules", "addresses", "rows"])
 def test_a_recoding_that_loses_or_doubles_rows_ends_a_job(postgres_url: str, staging: str, change: str) -> None:
@@ -284,7 +279,6 @@ def test_a_recoding_that_loses_or_doubles_rows_ends_a_job(postgres_url: str, sta
         assert released(database, f"{name}_r") == before
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     "select", ["x.violates FROM {own} AS x WHERE x.measure > 40", "NULL::BOOLEAN AS violates FROM {own} AS x"]
 )
@@ -328,7 +322,6 @@ def test_neither_errors_nor_procedures_tell_values(postgres_url: str) -> None:
         assert [run.status for run in runs(database)] == ["failed", "failed", "published"]
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     "reading", ["to_tsquery('simple', n)", "CAST(n AS REGCLASS)", "CAST(n AS REGTYPE)", "date_trunc(n, now())"]
 )

@@ -25,10 +25,9 @@ from tests.jobs_support import (
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Row, anonymize, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("wide", [0, 3])
 def test_the_order_of_rows_tells_nothing_of_the_sources(postgres_url: str, wide: int) -> None:
     with open_database(postgres_url) as database:

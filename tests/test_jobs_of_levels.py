@@ -25,7 +25,7 @@ from tests.jobs_support import (
 from tests.rules_support import GENERALIZATIONS, apply, coded
 from tests.run_support import Database, Row, anonymize, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -48,7 +48,6 @@ def test_they_release_what_applying_the_rules_does(database: Database) -> None:
     assert released(database, f"{name}_r") == released(database, f"{name}_again")
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_they_release_what_applying_the_rules_does_of_every_kind(database: Database, level: int) -> None:
     """Values of which keys stand for what is shown, and others; NULL beside a text that is written like it."""
@@ -72,7 +71,6 @@ FOLDED = {
 }
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize(("type_", "hierarchy", "level", "values"), FOLDED.values(), ids=FOLDED)
 def test_what_the_server_hashes_alike_is_told_apart(
     database: Database, type_: str, hierarchy: Any, level: int, values: tuple[Any, Any]
@@ -209,7 +207,6 @@ TAMPERED = {
 }
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
 def test_classes_show_what_their_rows_do(database: Database, change: str) -> None:
     name, run = fulldomain(database)

@@ -21,10 +21,9 @@ from tests.random_cases import many
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.variants(3)
 @pytest.mark.parametrize("case", CASES)
 def test_a_star_shows_what_a_flat_release_shows(database: Database, case: str) -> None:
     attributes, more = CASES[case]
@@ -73,7 +72,6 @@ def test_suppressed_rows_are_one_class_with_those_that_look_like_them(database: 
 # --- replacing
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("was", ["star", "flat"])
 @pytest.mark.parametrize("now", ["star", "flat"])
 def test_either_layout_replaces_the_other(database: Database, was: str, now: str) -> None:
@@ -188,7 +186,6 @@ def test_long_names_are_refused(database: Database, length: int, fits: bool) -> 
         anonymize(policy)
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("role", ["sensitive", QI])
 def test_a_column_with_the_name_of_the_number_is_refused(database: Database, role: str) -> None:
     table = database.create({**COLUMNS, "class_number": "INTEGER"}, [(*row, 1) for row in ROWS])
@@ -254,7 +251,6 @@ class Tampering(Silent):
 PARTS = [*zip(["postgres", "duckdb"] * 3, [0, 1, 2] * 2, strict=True)]
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(("engine_name", "part"), PARTS[: many(3)], indirect=["engine_name"])
 def test_no_star_is_published_that_was_tampered_with(database: Database, part: int) -> None:
     rows = [("flu" if n % 5 else "cold", n % 12, 1, "abcd"[n % 4], "2024-01-01", 1.5) for n in range(48)]
@@ -272,7 +268,6 @@ def test_no_star_is_published_that_was_tampered_with(database: Database, part: i
 # --- kills
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("phase", ["verify", "publish"])
 def test_a_killed_run_leaves_the_old_star(database_url: str, tmp_path: Path, phase: str) -> None:
     with open_database(database_url) as database:

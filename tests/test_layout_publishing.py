@@ -17,7 +17,7 @@ from tests.layout_support import COLUMNS, PLAIN, QI, ROWS, as_star, content, peo
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -56,7 +56,6 @@ def test_readers_are_granted_the_view_alone(postgres_database: Database, reader:
     postgres_database.sql("RESET ROLE")
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("was", ["star", "flat"])
 def test_the_owner_of_the_release_owns_its_tables(postgres_database: Database, reader: str, was: str) -> None:
     postgres_database.sql(f"GRANT CREATE, USAGE ON SCHEMA public TO {reader}")
@@ -111,7 +110,6 @@ def test_an_older_snapshot_keeps_the_old_star(postgres_database: Database, monke
 CHANGING = ["work/publish/drop_table", "work/publish/rename_table", "work/publish/create_star_view"]
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize(("was", "now"), [("star", "star"), ("flat", "star"), ("star", "flat")])
 def test_a_failure_half_way_leaves_the_old_release(
     database: Database, was: str, now: str, monkeypatch: pytest.MonkeyPatch

@@ -26,7 +26,7 @@ from tests.random_cases import many
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 INCOMES = [-50, 1010, 2000, 3000, 4000, 83_456_789, None, None]
 OPEN: dict[str, list[Any]] = {
@@ -38,7 +38,6 @@ OPEN: dict[str, list[Any]] = {
 TYPES = ["INTEGER", "DECIMAL(12, 0)", "DOUBLE PRECISION", "REAL"]
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("show", OPEN)
 def test_numbers_beyond_the_limits_count_as_these(database: Database, show: str) -> None:
     columns = {f"q{place}": type_ for place, type_ in enumerate(TYPES)}
@@ -51,7 +50,6 @@ def test_numbers_beyond_the_limits_count_as_these(database: Database, show: str)
     assert sorted(row[-1] for row in released) == list(range(8))
 
 
-@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("values", "limits", "labels"),
     [
@@ -82,7 +80,6 @@ def test_ranges_of_postgres_are_unbounded(postgres_url: str) -> None:
         assert found == {None, "(,1011)", "[2000,3001)", "[4000,)"}
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("type_", TYPES)
 def test_a_quantile_is_taken_from_the_table(database: Database, type_: str) -> None:
     values = [*range(1, 200), 10_000_000, None]
@@ -170,7 +167,6 @@ SEARCHES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.variants(6)
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search["name"])
 @pytest.mark.parametrize("type_", TYPES)
 def test_the_interval_of_a_limit_is_open(database: Database, type_: str, search: dict[str, Any]) -> None:
@@ -183,7 +179,6 @@ def test_the_interval_of_a_limit_is_open(database: Database, type_: str, search:
     assert not any("5000000" in label or "70" in label for label in labels)
 
 
-@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     ("limits", "intervals", "expected"),
     [
@@ -227,7 +222,6 @@ def cases(draw: st.DrawFn) -> tuple[list[int | None], dict[str, Any], dict[str, 
     return values, role, {key: end for key, end in limits.items() if end is not None}
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", ["mondrian", "rothko-s", "optimal", "top-down"])
 @settings(
     max_examples=many(1),
@@ -286,7 +280,6 @@ def _opened(label: str, limits: dict[str, Any]) -> str:
     return f"{prefix or '['}{'*' if opens_low else low}-{'*' if opens_high else high}{suffix or ']'}"
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("show", ["label", "bounds"])
 @pytest.mark.parametrize("hierarchy", [None, {"intervals": [10, 30]}])
 def test_later_releases_keep_the_number_of_a_quantile(
@@ -310,7 +303,6 @@ def test_later_releases_keep_the_number_of_a_quantile(
 # --- what verification finds
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("show", ["label", "bounds", "mean", "midpoint"])
 def test_a_release_of_numbers_that_were_not_clamped_is_refused(
     database: Database, show: str, monkeypatch: pytest.MonkeyPatch
@@ -333,7 +325,6 @@ def test_an_interval_of_a_limit_that_is_not_open_is_refused(
         anonymize(database.policy(table, {"q": role}))
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("wrong", [2999, 5000, None])
 def test_a_number_that_is_not_the_quantile_is_refused(
     database: Database, wrong: int | None, monkeypatch: pytest.MonkeyPatch
@@ -369,7 +360,6 @@ def test_a_draft_of_the_greatest_and_the_least_numbers(database: Database, numbe
         assert "age:" in propose_policy(profile(engine, relation), database.url, table)
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("values", "proposed"),
     [

@@ -25,7 +25,7 @@ from tests.patience import wait_until
 from tests.postgres_server import PostgresServer, find_binaries, restart, start
 from tests.run_support import open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 NAMES = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "default_transaction_read_only")
 
@@ -248,7 +248,6 @@ def only_run(url: str) -> str:
     return str(run)
 
 
-@pytest.mark.either_engine
 def test_what_writes_is_refused_with_the_remedy(read_only: tuple[str, Path], tmp_path: Path) -> None:
     url, policy = read_only
     run = only_run(url)
@@ -260,7 +259,6 @@ def test_what_writes_is_refused_with_the_remedy(read_only: tuple[str, Path], tmp
     assert only_run(url) == run
 
 
-@pytest.mark.variants(1)
 def test_what_only_reads_goes_on(read_only: tuple[str, Path], tmp_path: Path) -> None:
     url, policy = read_only
     run = only_run(url)

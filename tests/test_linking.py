@@ -22,7 +22,7 @@ from tests.jobs_support import COLUMNS, ROLES, K, carry_out, frozen, linked, rel
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 SAME = "same-recoding"
 MDAV = {"name": "microaggregation", "refine": False}
@@ -73,7 +73,6 @@ def counted(database: Database) -> int:
     return int(count)
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("release", ["same", "other"])
 def test_an_earlier_policy_binds_later_ones(database: Database, release: str) -> None:
     name, run = simple(database, republish=SAME)
@@ -134,7 +133,6 @@ class Meanwhile(Silent):
             self.work()
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("first", [None, SAME])
 def test_a_release_that_came_meanwhile_is_seen(database: Database, first: str | None) -> None:
     name = database.create(COLUMNS, table(1, 120, 0))

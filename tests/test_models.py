@@ -51,7 +51,7 @@ from tests.models_support import (
 from tests.oracle import brute_force
 from tests.random_cases import many
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
 def close(left: float, right: float) -> bool:
@@ -192,7 +192,6 @@ def test_rows_that_must_go_until_a_class_is_recursively_diverse(
         assert (lost is None) if not bound else counts[0] - lost < bound <= counts[0] - lost + 1
 
 
-@pytest.mark.variants(4)
 @pytest.mark.parametrize("distance", DISTANCES)
 @MANY
 @given(classes=partitions, t=st.sampled_from([0.0, 0.1, 0.25, 0.5]))
@@ -211,7 +210,6 @@ def test_closeness(engine: Engine, distance: str, classes: Classes, t: float) ->
         assert violates == (float(distance_of(classes[c])) > t + 1e-9)
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("form", ["basic", "enhanced"])
 @MANY
 @given(classes=partitions, beta=st.sampled_from([0.1, 0.5, 1.0, 2.5, 50.0]))

@@ -13,8 +13,6 @@ from sqlanon.errors import PolicyError, VerificationError
 from tests.run_support import Database, Row, anonymize
 from tests.test_failing_checks import Tampering
 
-pytestmark = pytest.mark.either_engine
-
 DAY = datetime.date(2020, 2, 29)
 SENSITIVE: dict[str, tuple[str, list[Any], Any]] = {
     "texts": ("VARCHAR(9)", ["HIV", "flu", "it's", None], "HIV"),
@@ -54,7 +52,6 @@ def asked(named: Any, alpha: float = 0.5) -> list[dict[str, Any]]:
     return [{"model": "alpha-k", "attribute": "s", "alpha": alpha, "k": 3, "values": [named]}]
 
 
-@pytest.mark.variants(3)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("kind", SENSITIVE)
 def test_a_named_value_is_bounded_whatever_its_type(database: Database, kind: str, algorithm: str) -> None:

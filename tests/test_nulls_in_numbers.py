@@ -21,7 +21,7 @@ from tests.random_cases import many
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 VALUES: list[int | None] = [1, None, 2, 3, 4, 5, 6, 7]
 HIDDEN = {"bounds": (None, None), "mean": (None,), "midpoint": (None,)}
@@ -32,8 +32,6 @@ def _role(show: str, **more: Any) -> dict[str, Any]:
     return {"role": "quasi-identifier", "show": show, **more}
 
 
-@pytest.mark.variants(6)
-@pytest.mark.either_engine
 @pytest.mark.parametrize("show", HIDDEN)
 @pytest.mark.parametrize("type_", TYPES)
 def test_a_class_that_holds_null_shows_no_number(database: Database, type_: str, show: str) -> None:
@@ -47,7 +45,6 @@ def test_a_class_that_holds_null_shows_no_number(database: Database, type_: str,
 
 
 @pytest.mark.parametrize("show", HIDDEN)
-@pytest.mark.either_engine
 def test_a_policy_may_give_it_the_numbers_of_the_others(database: Database, show: str) -> None:
     table = database.create({"q": "INTEGER", "id": "INTEGER"}, [(n, i) for i, n in enumerate(VALUES)])
     released = database.release(table, {"q": _role(show, nulls="allow"), "id": "insensitive"})
@@ -62,7 +59,6 @@ def test_ranges_of_postgres(postgres_url: str) -> None:
             assert database.sql(f"SELECT q FROM {table}_r WHERE id = 1") == [(None,)]
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("type_", ["DATE", "TIMESTAMP"])
 def test_dates(database: Database, type_: str) -> None:
     days = ["2024-01-01", None, "2024-01-03", "2024-01-04", "2024-01-05", "2024-01-07"]
@@ -74,10 +70,8 @@ def test_dates(database: Database, type_: str) -> None:
     assert run.metrics.gcp > sum(row[0] is None for row in released) / 6 - 1e-9
 
 
-@pytest.mark.variants(3)
 @pytest.mark.parametrize("search", ["optimal", "top-down"])
 @pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
-@pytest.mark.either_engine
 def test_lattices(database: Database, search: str, show: str) -> None:
     values = [1, 2, 11, 12, 13, None]
     table = database.create({"q": "INTEGER", "id": "INTEGER"}, [(n, i) for i, n in enumerate(values)])
@@ -86,7 +80,6 @@ def test_lattices(database: Database, search: str, show: str) -> None:
     assert {cell for row in released if row[-1] == 5 for cell in row[:-1]} == {None}
 
 
-@pytest.mark.either_engine
 def test_labels_have_no_need_of_it(database: Database) -> None:
     with pytest.raises(PolicyError, match="labels say themselves whether a class holds NULL"):
         database.policy("t", {"q": _role("label", nulls="unknown")})
@@ -95,7 +88,6 @@ def test_labels_have_no_need_of_it(database: Database) -> None:
 # --- verification
 
 
-@pytest.mark.variants(3)
 @pytest.mark.parametrize("show", HIDDEN)
 def test_a_number_for_an_unknown_value_is_refused(
     database: Database, show: str, monkeypatch: pytest.MonkeyPatch
@@ -107,7 +99,6 @@ def test_a_number_for_an_unknown_value_is_refused(
 
 
 @pytest.mark.parametrize("show", HIDDEN)
-@pytest.mark.either_engine
 def test_hiding_known_classes_is_refused(database: Database, show: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = database.create({"q": "INTEGER", "id": "INTEGER"}, [(n, i) for i, n in enumerate(VALUES)])
     monkeypatch.setattr(Shown, "_number_cell" if show != "bounds" else "_bounds", _nothing(show))
@@ -141,7 +132,6 @@ def cases(draw: st.DrawFn) -> tuple[list[str], list[tuple[Any, ...]], list[tuple
     return shows, rows, draw(st.lists(st.tuples(other, other), min_size=1, max_size=10))
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("ranges", ["observed", "cuts"])
 @settings(
     max_examples=many(3),
@@ -193,7 +183,6 @@ def _require_unknown(released: list[tuple[Any, ...]], rows: list[tuple[Any, ...]
                 assert show != "label" or "NULL" in cells[0] or cells[0] == "*"
 
 
-@pytest.mark.either_engine
 def test_a_job_hides_what_its_run_hides(database: Database) -> None:
     draw = random.Random(7)
     rows = [(draw.choice([None, *range(30)]), draw.choice([None, *range(9)]), n) for n in range(200)]

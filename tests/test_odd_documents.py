@@ -23,7 +23,7 @@ from tests.odd_values import TEXTS, mutated
 from tests.random_cases import many
 from tests.test_policy import GRAMMAR
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 WHOLE: dict[str, Any] = read_document(GRAMMAR).data
 LONG = 100_000
@@ -101,7 +101,6 @@ PIECES = [
 REPEATED = [*PIECES, "[]", "a: ", "- - ", "'", '"', "\\", "\n ", "a,", "{a: ", "[a, ", "&a [", "\t"]
 
 
-@pytest.mark.variants(12)
 @pytest.mark.parametrize("piece", REPEATED, ids=range(len(REPEATED)))
 def test_long_repetitions_are_read_or_refused_soon(piece: str) -> None:
     started = time.process_time()

@@ -9,8 +9,6 @@ import pytest
 from sqlanon.errors import PolicyError
 from tests.run_support import Database, anonymize, open_database, quoted
 
-pytestmark = pytest.mark.either_engine
-
 TABLE_NAMES = ["group", 'say "hi". {{ n }} {% if %}', "UPPER 100% %s :x $1", "n" * 62 + "m", "名前😀"]
 
 
@@ -42,7 +40,6 @@ NAMES = [
 ]
 
 
-@pytest.mark.variants(3)
 @pytest.mark.parametrize("name", TABLE_NAMES)
 def test_names_of_tables(database: Database, name: str) -> None:
     table, release = quoted(name), quoted(name[:30] + "r")
@@ -56,7 +53,6 @@ def test_names_of_tables(database: Database, name: str) -> None:
     assert database.sql(f"SELECT count(*) FROM {release}") == [(6,)]
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("turn", range(3))
 def test_names_of_columns(database: Database, turn: int) -> None:
     """Every name is that of a quasi-identifier, of a sensitive and of an insensitive column in turn."""
@@ -98,7 +94,6 @@ def test_columns_that_differ_only_in_case(postgres_url: str) -> None:
         assert [name for name, _ in database.columns(f"{table}_r")] == list(columns)
 
 
-@pytest.mark.in_turns(2)
 def test_62_quasi_identifiers(database: Database) -> None:
     columns = {f"q{i}": "INTEGER" for i in range(62)}
     table = database.create(columns, [tuple((n * (i + 1)) % 13 for i in range(62)) for n in range(12)])

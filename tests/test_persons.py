@@ -21,8 +21,6 @@ from sqlanon.verification.release import verify_release
 from tests.persons_support import COLUMNS, DRAWN, ORACLE, ROLES, ROWS, K, changing_tables, groups, persons_by, refused
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(4)
-
 
 @st.composite
 def tables(draw: st.DrawFn) -> list[Row]:

@@ -19,7 +19,7 @@ from tests.jobs_support import ALONE, COLUMNS, ROLES, K, frozen, frozen_table, r
 from tests.postgres_server import PostgresServer, find_binaries, start
 from tests.run_support import Database, anonymize, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 CLEAR = """
 DO $$
@@ -131,7 +131,6 @@ class Walk:
         subprocess.run(["bash", "-ec", commands], env=given, cwd=os.getcwd(), check=True, capture_output=True)
 
 
-@pytest.mark.in_turns(8)
 def test_the_way_of_the_administrators_guide(
     server_with_cron: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

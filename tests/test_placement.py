@@ -30,7 +30,7 @@ from sqlanon.work.workspace import TemporaryWorkspace
 from tests.carried_searches import PEOPLE, SEARCHES, DividingEngine, facts_of, request_of, tables_of
 from tests.run_support import anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 compute = pytest.importorskip("pyarrow.compute", reason="takes pyarrow")
 exchange = pytest.importorskip("sqlanon.engines.duckdb.exchange", reason="takes pyarrow")

@@ -15,7 +15,7 @@ from tests.people import PEOPLE, ROLES, ROWS
 from tests.postgres_server import PostgresServer
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 K2 = [{"model": "k-anonymity", "k": 2}]
 ATTRIBUTES = {name: {"role": role} for name, role in ROLES.items()}
@@ -48,7 +48,6 @@ def test_a_view_as_source(database: Database) -> None:
     assert of_view == of_table
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("shape", ["materialized view", "partitioned table"])
 def test_sources_that_postgres_has(postgres_url: str, shape: str) -> None:
     with open_database(postgres_url) as database:
@@ -56,7 +55,6 @@ def test_sources_that_postgres_has(postgres_url: str, shape: str) -> None:
     assert of_shape == of_table
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_files_as_sources_and_releases(tmp_path: Path, ending: str) -> None:
     source, release = tmp_path / f"people.{ending}", tmp_path / f"released.{ending}"

@@ -26,7 +26,7 @@ from tests.plan_support import (
     warnings,
 )
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
 def test_a_right_policy_gives_a_plan(engine: Engine) -> None:

@@ -11,8 +11,6 @@ from sqlanon.plan.plan import resolve
 from sqlanon.policy.loading import build_policy
 from tests.plan_support import PRIVACY, make_table, sql, warnings
 
-pytestmark = pytest.mark.either_engine
-
 
 def test_unique_columns_are_pointed_out(engine: Engine) -> None:
     make_table(engine)
@@ -50,8 +48,6 @@ def test_whole_numbers_that_repeat_are_told_by_their_range(engine: Engine) -> No
     assert scans.count("plan/measure_attributes") == 1
 
 
-@pytest.mark.in_turns(2)
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("kind", ["SMALLINT", "TEXT"])
 def test_a_thousand_kept_columns_are_looked_at(engine: Engine, kind: str) -> None:
     """More than one statement of PostgreSQL tells of."""

@@ -92,7 +92,6 @@ def duckdb_database(tmp_path: Path) -> Iterator[Database]:
         yield database
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("attributes", "algorithm"),
     [

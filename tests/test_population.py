@@ -11,7 +11,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.measures.population import journalist_risk
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 FRACTIONS = (0.9, 0.5, 0.1, 0.01)
 
@@ -50,7 +50,6 @@ def test_what_is_no_sample_is_refused(rows: int, fraction: float) -> None:
         journalist_risk(rows, fraction)
 
 
-@pytest.mark.either_engine
 def test_the_report_shows_it_for_a_population(database: Database) -> None:
     table = database.create({"age": "INTEGER", "job": "TEXT"}, [(n // 5, "nurse") for n in range(100)])
     roles = {"age": "quasi-identifier", "job": "insensitive"}

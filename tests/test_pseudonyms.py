@@ -28,7 +28,7 @@ from sqlanon.values.digest import table_digest
 from tests.rules_support import apply, opened
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 KEY = "a key of more than sixteen bytes"
 NAMED = {"role": "identifier", "show": "pseudonym", "key": "${SQLANON_TEST_KEY}"}

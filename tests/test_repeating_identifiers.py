@@ -25,7 +25,7 @@ from tests.jobs_support import carry_out
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"person_id": "INTEGER", "age": "INTEGER", "sex": "VARCHAR(1)", "ward": "INTEGER"}
 ROLES: dict[str, Any] = {
@@ -161,7 +161,6 @@ def test_an_identifier_that_may_not_be_read_is_not_taken_for_unique(
     assert check_policy(policy).repetition.sentence is None
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("key", ["person_id", "customerno", "visit_ref"])
 def test_drafts_name_the_key_and_the_line_that_is_needed(database_url: str, key: str) -> None:
     with open_database(database_url) as database:

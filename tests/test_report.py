@@ -25,8 +25,6 @@ from sqlanon.work.session import catalog_place, open_recorded
 from tests.cli.support import call
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
-
 CANARY = "Xq7Canary"
 COLUMNS = {"age": "INTEGER", "job": "VARCHAR(20)", "zip": "VARCHAR(6)", "sex": "VARCHAR(1)", "disease": "VARCHAR(20)"}
 JOBS = [f"{CANARY}{n}" for n in range(4)]
@@ -85,7 +83,6 @@ def check_columns(database: Database, policy: Policy, outcome: RunResult) -> Non
     assert sum(losses) / 4 == pytest.approx(outcome.metrics.gcp, abs=1e-8)
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_report_is_made_from_the_catalog_alone_and_holds_no_value(database: Database, algorithm: str) -> None:
     policy = made(database, algorithm)
@@ -120,7 +117,6 @@ def test_passwords_are_not_in_it(postgres_url: str, tmp_path: Path) -> None:
     assert CANARY not in page.read_text(encoding="utf-8") + done.output
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", ["optimal", "incognito"])
 def test_the_lattice_is_recorded_as_it_was_explored(database: Database, algorithm: str) -> None:
     policy = made(database, algorithm, remainder="suppress")

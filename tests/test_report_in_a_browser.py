@@ -15,8 +15,6 @@ from tests.browser import browser, watched
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 from tests.test_report import LEVELED, PLAIN, PRIVACY, ROWS
 
-pytestmark = pytest.mark.in_turns(4)
-
 __all__ = ["browser", "watched"]
 
 LONG = "a_column_whose_name_is_as_long_as_a_name_in_a_database_may_be_63"
@@ -46,7 +44,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: directory / f"{name}.html" for name in made}
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", ["tree", "lattice"])
 def test_the_page_loads_nothing_and_says_nothing_on_the_console(
     pages: dict[str, Path], watched: tuple[Any, list[str]], name: str
@@ -159,7 +156,6 @@ def test_before_and_after_differ_without_colour(pages: dict[str, Path], watched:
     assert {"#ffffff", "#0b66a8"} <= set(fills)
 
 
-@pytest.mark.in_turns(4)
 def test_it_prints_on_paper_without_loss(pages: dict[str, Path], watched: tuple[Any, list[str]]) -> None:
     page, _ = watched
     page.goto(pages["lattice"].as_uri())

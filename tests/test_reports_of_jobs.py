@@ -16,7 +16,7 @@ from tests.jobs_support import ALONE, carry_out, frozen, fulldomain, replaced, r
 from tests.rules_support import apply
 from tests.run_support import Database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 
 def page_of(database: Database, run: str) -> str:
@@ -36,7 +36,6 @@ def suppressing(database: Database, **wanted: Any) -> tuple[str, dict[str, Any]]
     return run, carry_out(database, "odd")
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("procedure", [True, False])
 def test_a_report_tells_what_a_job_was_told(database: Database, procedure: bool) -> None:
     run, result = suppressing(database, procedure=procedure)

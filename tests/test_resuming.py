@@ -29,7 +29,7 @@ from tests.cli.support import call, make_patients, only_object, write_policy
 from tests.conftest import ENGINES
 from tests.run_support import OPTIONS, Database, anonymize
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 ROWS = [(n * 7 % 23, "abcd"[n % 4] + str(n % 3), n * n % 5, n) for n in range(80)]
 COLUMNS = {"a": "INTEGER", "b": "VARCHAR(9)", "s": "INTEGER", "id": "INTEGER"}
@@ -111,7 +111,6 @@ def release(database: Database, policy: Policy) -> list[Any]:
     return database.sql(f"SELECT * FROM {policy.release.table}")
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("engine_name", "search"),
     [
@@ -147,7 +146,6 @@ def test_a_resumed_run_releases_what_the_run_would_have(
         assert catalog.recoding_digest(outcome.run) == catalog.recoding_digest(whole["run"])
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("phase", ["recode", "publish"])
 def test_what_a_stopped_run_leaves_by_phase(
     database: Database, policy: Policy, phase: str, monkeypatch: pytest.MonkeyPatch
@@ -276,7 +274,6 @@ def test_a_run_that_is_stopped_again_can_be_resumed_again(
     assert cleared(database, policy) == []
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("engine_name", ENGINES)
 def test_a_stopped_run_that_is_taken_up_is_seen_as_dead_and_left_alone(
     database: Database, policy: Policy, monkeypatch: pytest.MonkeyPatch
@@ -309,7 +306,6 @@ def test_the_command_says_what_it_did(database_url: str, tmp_path: Path, monkeyp
     assert call("run", path, "--resume", run, "--dry-run").exit_code == 2
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("remedy", ["resume", "gc"])
 def test_killed_between_a_file_and_its_record(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remedy: str

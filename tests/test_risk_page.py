@@ -16,7 +16,7 @@ from tests.browser import browser, opened, watched
 from tests.cli.support import call
 from tests.run_support import anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 __all__ = ["browser", "opened", "watched"]
 
@@ -67,7 +67,6 @@ def test_no_value_of_the_data_is_in_the_page(file: Path) -> None:
     assert not re.search(r"""(?:src|href)=["'](?!data:|#)""", text)
 
 
-@pytest.mark.variants(1)
 def test_it_shows_the_figures_and_asks_for_nothing(
     opened: tuple[Any, list[str]], file: Path, measured: TableRisk
 ) -> None:

@@ -25,7 +25,7 @@ from tests.private_support import Known, run_private
 from tests.roles_support import ATTRIBUTES, Place, open_place
 from tests.run_support import Database, anonymize, open_database, quoted
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 _numbers = itertools.count()
 

@@ -24,7 +24,7 @@ from tests.random_cases import many
 from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, apply, classes, coded, listed, opened, recoded
 from tests.run_support import Database, Row, anonymize
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 FEW = settings(
     max_examples=many(2),
@@ -96,7 +96,6 @@ def _table(seed: int, rows: int, wide: int) -> list[Row]:
     return [_row(lambda below: source.randrange(max(1, below)), place, wide) for place in range(rows)]
 
 
-@pytest.mark.either_engine
 def test_every_new_row_falls_under_one_rule_and_shows_it(database: Database) -> None:
     table, newer = database.create(_COLUMNS, _table(1, 120, 0)), database.create(_COLUMNS, _table(1, 200, 1))
     run = anonymize(database.policy(table, _ROLES, privacy=[{"model": "k-anonymity", "k": 4}])).run
@@ -158,7 +157,6 @@ _CORRUPTIONS = {
 }
 
 
-@pytest.mark.either_engine
 def test_the_check_finds_gaps_and_overlaps(database: Database) -> None:
     rows = [(i % 17, str(10 + i % 37) + str(i % 3), i) for i in range(150)]
     k = [{"model": "k-anonymity", "k": 5}]
@@ -192,7 +190,6 @@ def _check(database: Database, stored: StoredRules) -> None:
 # --- levels and cuts
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", GENERALIZATIONS)
 def test_generalizations_are_rules_too(databases: tuple[Database, Database], name: str) -> None:
     found = []
@@ -213,7 +210,6 @@ def test_generalizations_are_rules_too(databases: tuple[Database, Database], nam
     assert found[0] == found[1]
 
 
-@pytest.mark.either_engine
 def test_rules_take_as_many_statements_as_there_are_levels(database: Database) -> None:
     counts = []
     for rows in (100, 800):

@@ -17,7 +17,7 @@ from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, Row, anonymize
 from tests.test_resuming import cleared, resumed, stopped
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("shown", [DRAWN, {"role": "identifier"}])

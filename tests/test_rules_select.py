@@ -15,7 +15,7 @@ from sqlanon.releases.rules.store_rules import read_rules
 from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, apply, coded
 from tests.run_support import Database, Row, anonymize
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 
 def test_the_select_recodes_like_apply(database: Database) -> None:
@@ -44,7 +44,6 @@ def test_the_select_recodes_like_apply(database: Database) -> None:
     assert sorted(database.sql(text), key=repr) == sorted(database.sql(f"SELECT * FROM {other}_r"), key=repr)
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ["tree", "nodes", "rules", "kids"])
 def test_the_select_reads_a_table_that_is_called_like_a_part_of_a_tree(database: Database, name: str) -> None:
     table = database.create({"z": "VARCHAR(3)", "s": "VARCHAR(1)"}, [("99x", "a"), ("10y", "b")] * 4)
@@ -58,7 +57,6 @@ def test_the_select_reads_a_table_that_is_called_like_a_part_of_a_tree(database:
     database.sql(f"DROP TABLE {name}")
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", ["top-down", "starred"])
 def test_the_select_of_levels_recodes_like_apply(database: Database, name: str) -> None:
     table, other = (
@@ -73,7 +71,6 @@ def test_the_select_of_levels_recodes_like_apply(database: Database, name: str) 
     assert sorted(database.sql(text), key=repr) == sorted(database.sql(f"SELECT * FROM {other}_r"), key=repr)
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("algorithm", ["mondrian", "optimal", "top-down"])
 def test_the_select_reckons_every_kind_of_hierarchy(database: Database, tmp_path: Path, algorithm: str) -> None:
     """Dates and intervals by expressions, a file's lines as VALUES; values that the source lacked, and odd ones."""

@@ -16,8 +16,6 @@ from sqlanon.work.journal import Silent
 from tests.people import PEOPLE, ROLES, ROWS
 from tests.run_support import Database, anonymize, duckdb_url, run
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
-
 # --- what goes, and what stays as it is
 
 POSTGRES_KEPT = {
@@ -218,7 +216,6 @@ UNIFORM = {
 }
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", UNIFORM)
 def test_tables_that_make_one_class(database: Database, name: str) -> None:
     rows, k, regions = UNIFORM[name]

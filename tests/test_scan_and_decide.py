@@ -180,7 +180,6 @@ def search(engine: DuckDBEngine, case: dict[str, Any]) -> list[Any]:
     return [sorted(engine.fetch(Statement("look", f"SELECT * FROM {table}")), key=repr) for table in tables if table]
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", CASES if many(1) > 1 else USUAL)
 def test_decisions_need_no_rows(engines: tuple[DuckDBEngine, DividedEngine], name: str) -> None:
     whole, divided = engines
@@ -201,7 +200,6 @@ def grow_in_process(task: Task, trunk: Frontier, number: int, shares: int, table
         return [fetched(engine, f"FROM {table}") for table in (growth.leaves, growth.done, growth.tree)]
 
 
-@pytest.mark.in_turns(4)
 def test_sub_trees_grow_in_other_processes(engines: tuple[DuckDBEngine, DividedEngine]) -> None:
     engine, _ = engines
     policy, workspace = build_policy(POLICY | CASES["Mondrian, hierarchies"]), TemporaryWorkspace(engine)

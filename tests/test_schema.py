@@ -16,7 +16,7 @@ from sqlanon.policy.document import read_document
 from sqlanon.policy.schema import DIALECT, policy_schema
 from tests.cli.support import call, make_patients, only_object
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yml"))
@@ -65,7 +65,6 @@ def test_policies_of_the_documentation_are_valid() -> None:
     assert wrong(policy_text(Path("demo.duckdb"))) == []
 
 
-@pytest.mark.either_engine
 def test_drafts_name_it_and_are_valid(database_url: str, tmp_path: Path) -> None:
     make_patients(database_url)
     draft = draft_policy(database_url, "patients")

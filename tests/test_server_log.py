@@ -25,7 +25,7 @@ from tests.postgres_server import PostgresServer, find_binaries, start
 from tests.private_leaks import FEW, MANY, left_behind
 from tests.run_support import Row, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 LOUD = {"log_statement": "all", "log_min_duration_statement": "0", "log_min_messages": "notice"}
 COLUMNS = {
@@ -182,7 +182,6 @@ def carried_out(*arguments: object) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_the_log_holds_no_value(loud_server: PostgresServer, tmp_path: Path, name: str) -> None:
     database = f"db_{name.replace('-', '_')}"

@@ -21,7 +21,7 @@ from tests.jobs_support import carry_out, frozen
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"street": "TEXT", "age": "INTEGER", "id": "INTEGER"}
 ODD = ['Main, "Old"', "{x}", "NULL", " ", "a-b", "*", "Ä"]
@@ -44,7 +44,6 @@ def _members(label: str) -> int:
     return 0 if re.search(r'"-"', label) else len(re.findall(r'"(?:[^"]|"")*"|[^",{} ][^",{}]*', label))
 
 
-@pytest.mark.variants(4)
 @pytest.mark.parametrize("streets", [40, 300])
 @pytest.mark.parametrize(("sets", "most"), [("auto", 12), ("range", 1), ("list", 100), (None, 100)])
 def test_larger_sets_show_their_ends(database: Database, sets: str | None, most: int, streets: int) -> None:
@@ -57,7 +56,6 @@ def test_larger_sets_show_their_ends(database: Database, sets: str | None, most:
         assert all(len(label) < 300 for label in labels)
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("sets", ["auto", "range"])
 @pytest.mark.parametrize("streets", [40, 300])
 def test_later_releases_show_the_same(database: Database, sets: str, streets: int) -> None:

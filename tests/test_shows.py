@@ -10,7 +10,7 @@ import pytest
 
 from tests.run_support import Database, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 NUMBERS = [-3, 0, 5, 5, 7, 40, None, None]
 SHOWN = {
@@ -21,7 +21,6 @@ SHOWN = {
 }
 
 
-@pytest.mark.variants(5)
 @pytest.mark.parametrize("type_", ["INTEGER", "DECIMAL(7, 0)", "DOUBLE PRECISION"])
 @pytest.mark.parametrize("show", SHOWN)
 def test_shows(database: Database, show: str, type_: str) -> None:
@@ -33,7 +32,6 @@ def test_shows(database: Database, show: str, type_: str) -> None:
     assert [name for name, _ in database.columns(f"{table}_r")] == names
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("type_", "range_type", "least", "greatest", "text"),
     [
@@ -54,7 +52,6 @@ def test_ranges_on_postgres(
         assert database.sql(f"SELECT CAST(q AS TEXT) FROM {table}_r") == [(text,), (text,), (None,), (None,)]
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(("width", "ranges"), [(5, ["[0,5)", "[5,10)"]), (4.25, ["[0,5)", "[5,9)"])])
 def test_ranges_of_intervals_of_whole_numbers(postgres_url: str, width: float, ranges: list[str]) -> None:
     with open_database(postgres_url) as database:

@@ -15,7 +15,7 @@ from sqlanon.policy import Policy
 from sqlanon.report.queries import run_report
 from tests.run_support import Database, anonymize
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 ROWS = 40_000
 TABLES = {  # the value of row i, and how large its class becomes
@@ -64,7 +64,6 @@ def measured(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> ClassStatistics
     return sizes[0]
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("kind", TABLES)
 def test_estimates_are_near_what_is_there(database: Database, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     policy = of_values(database, TABLES[kind])

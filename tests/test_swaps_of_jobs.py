@@ -22,7 +22,7 @@ from tests.patience import wait_until
 from tests.run_support import Database, open_database
 from tests.test_procedures_at_work import CALLS
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 _BESIDE = "SELECT count(*) FROM pg_class WHERE starts_with(relname, 'sqlanon_staging_')"
 
@@ -121,7 +121,6 @@ HOLDING = {
 }
 
 
-@pytest.mark.variants(3)
 @pytest.mark.parametrize("statement", HOLDING.values(), ids=HOLDING)
 def test_rows_are_replaced_where_something_would_be_lost(
     postgres_url: str, restricted_role: tuple[str, str], statement: str
@@ -158,7 +157,6 @@ def test_who_calls_the_procedure_is_offered_vacuum_where_rows_were_replaced(post
         assert (carry_out(database)["notes"] == []) is not kept
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("what", ["FOR ALL TABLES", "FOR TABLES IN SCHEMA public"])
 def test_who_subscribes_to_all_tables_is_not_sent_one_of_another_name(postgres_url: str, what: str) -> None:
     with open_database(postgres_url) as database:
@@ -170,7 +168,6 @@ def test_who_subscribes_to_all_tables_is_not_sent_one_of_another_name(postgres_u
         assert identity(database, name) == old
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_a_session_that_isolates_transactions_more_swaps_too(postgres_url: str, level: str) -> None:
     with open_database(postgres_url) as database:
@@ -267,7 +264,6 @@ def test_a_backup_that_holds_both_tables_is_left_alone(at_work: AtWork) -> None:
     assert_rows_were_replaced(at_work)
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("privilege", ["SELECT", "SELECT (s)"])
 def test_a_privilege_that_is_revoked_meanwhile_is_revoked(
     at_work: AtWork, restricted_role: tuple[str, str], privilege: str
@@ -290,7 +286,6 @@ def test_a_view_that_was_made_meanwhile_goes_on_showing_the_release(at_work: AtW
     assert_rows_were_replaced(at_work)
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     "change", ["ADD COLUMN note TEXT", "DROP COLUMN x", "ALTER COLUMN x TYPE BIGINT", "RENAME TO other_r"]
 )

@@ -17,7 +17,7 @@ from tests.cli.support import call, only_object
 from tests.run_support import OPTIONS, Database, anonymize
 from tests.test_report import made
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 
 def _write(policy: Any, directory: Path) -> Path:
@@ -26,7 +26,6 @@ def _write(policy: Any, directory: Path) -> Path:
     return path
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", ["mondrian", "incognito"])
 def test_a_trial_measures_what_a_run_would_publish(database: Database, algorithm: str) -> None:
     policy = made(database, algorithm)

@@ -37,10 +37,8 @@ def exchange_labels(engine: Engine, coded: CodedTable) -> None:
     engine.execute(Statement("test", f"UPDATE {hierarchy.stored} SET {target} = {exchanged}{rest}"))
 
 
-@pytest.mark.variants(5)
 @pytest.mark.parametrize("algorithm", ["optimal", "mondrian", "top-down"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.either_engine
 def test_exchanged_labels_are_refused(
     database: Database, kind: str, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

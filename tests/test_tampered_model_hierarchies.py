@@ -21,10 +21,8 @@ KINDS: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.variants(4)
 @pytest.mark.parametrize("column", ["l1", "g1"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.either_engine
 def test_an_exchanged_hierarchy_is_refused(
     database_url: str, kind: str, column: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,6 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
 import sqlglot
 from sqlglot import exp
 
@@ -21,8 +20,6 @@ from tests.postgres_server import find_binaries, start
 from tests.rendered_statements import COLUMNS, Rendered, statements_of_jobs, statements_of_runs
 from tests.run_support import Database, duckdb_url, open_database
 from tests.template_heads import FOLDER, WIDTH, template_files, with_head
-
-pytestmark = pytest.mark.in_turns(4)
 
 _HEAD = re.compile(r"\A\{#(.*?)#\}", re.DOTALL)
 _GIVES = re.compile(r"\s*\bGives: ([^.]*)\.")

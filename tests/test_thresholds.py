@@ -15,7 +15,7 @@ from tests.oracle.thresholds import NUMBERS, ORDERED, TEXTS, Case, cases, check_
 from tests.random_cases import many
 from tests.run_support import Database, Row
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 FEW = settings(
     max_examples=many(3),
@@ -82,7 +82,6 @@ FOR_EACH_SENSITIVE = {
 }
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("rows", [120, 600])
 def test_a_round_takes_as_many_statements_whatever_its_nodes(
     databases: tuple[Database, Database], rows: int, monkeypatch: pytest.MonkeyPatch

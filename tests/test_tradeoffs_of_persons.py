@@ -18,7 +18,7 @@ from sqlanon.runs.tradeoffs.sweeping import sweep
 from tests.persons_support import CASES, CLOSE, COLUMNS, DRAWN, GROUPED, ROLES, ROWS, K, changing_tables
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 HIDDEN = {"role": "identifier", "nulls": "each"}
 EACH = DRAWN | {"nulls": "each"}
@@ -122,7 +122,6 @@ def test_a_lattice_holds_generalizations_with_classes_of_k_persons(database: Dat
     database.sql(f"DROP TABLE {table}")
 
 
-@pytest.mark.either_engine
 def test_pages_name_persons_and_what_goes_by_shares_is_refused(tmp_path: Path) -> None:
     with open_database(duckdb_url(tmp_path / "t.duckdb")) as database:
         database.create(COLUMNS, ROWS, "t")

@@ -70,7 +70,6 @@ def release(database: Database, monkeypatch: pytest.MonkeyPatch) -> Callable[[fl
     return run
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("sampled", [False, True])
 def test_values_are_released_as_if_they_were_coded(
     release: Callable[[float], tuple[list[Any], list[str]]], sampled: bool, monkeypatch: pytest.MonkeyPatch
@@ -86,7 +85,6 @@ def test_values_are_released_as_if_they_were_coded(
     assert len(carried) == ROWS
 
 
-@pytest.mark.either_engine
 def test_models_and_targets_see_codes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sensitive column that a model judges, and a target, are coded however many values they have."""
     monkeypatch.setattr(dictionaries, "UNCODED_ROWS", 1)
@@ -99,7 +97,6 @@ def test_models_and_targets_see_codes(database: Database, monkeypatch: pytest.Mo
     assert database.sql(f"SELECT count(*) FROM {table}_r") == [(ROWS,)]
 
 
-@pytest.mark.either_engine
 def test_there_is_no_more_than_needed_of_each_row(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table of values that are not coded numbers its rows by 32 bits, and that of kept values counts by 16."""
     monkeypatch.setattr(dictionaries, "UNCODED_ROWS", 1)

@@ -24,7 +24,7 @@ from tests.jobs_support import carry_out, frozen, replaced
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"age": "INTEGER", "disease": "VARCHAR(9)"}
 LADDER = {"role": "quasi-identifier", "hierarchy": {"intervals": [10, 20]}}
@@ -48,10 +48,8 @@ def verified(database: Database, table: str, *models: PrivacyModel) -> Verificat
         return verify_table(engine, Relation.parse(table), ["age"], models)
 
 
-@pytest.mark.variants(4)
 @pytest.mark.parametrize("algorithm", ["mondrian", "rothko-t", "rothko-s", "optimal", "top-down"])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model["model"])
-@pytest.mark.either_engine
 def test_null_adds_no_diversity(database: Database, model: dict[str, Any], algorithm: str) -> None:
     """A class of HIV and NULL is not diverse; where NULL is a value, it is."""
     table = database.create(COLUMNS, HALF_KNOWN)
@@ -68,7 +66,6 @@ def test_null_adds_no_diversity(database: Database, model: dict[str, Any], algor
     assert not verified(database, f"{table}_r", *models_of(database.policy(table, roles(None, age), **more))).satisfied
 
 
-@pytest.mark.variants(3)
 @pytest.mark.parametrize("algorithm", ["mondrian", "rothko-s", "optimal"])
 def test_classes_are_as_large_as_they_must_be(database: Database, algorithm: str) -> None:
     """HIV and NULL are merged with flu, although NULL alone would do were it a value."""
@@ -90,7 +87,6 @@ def test_tables_of_others_are_judged_alike(database: Database) -> None:
     assert verified(database, table, DistinctLDiversity("disease", 1, counts_null=True)).models[0].worst == 1
 
 
-@pytest.mark.either_engine
 def test_nulls_that_are_refused_are_refused_before_any_work(database: Database) -> None:
     known = database.create(COLUMNS, DIVERSE[:4] + DIVERSE[6:])
     policy = database.policy(known, roles("refuse"), privacy=MODELS[:1])
@@ -106,7 +102,6 @@ def test_nulls_that_are_refused_are_refused_before_any_work(database: Database) 
         carry_out(database)
 
 
-@pytest.mark.either_engine
 def test_rules_are_applied_and_jobs_judge_as_their_run_did(database: Database) -> None:
     """New rows that are 2-diverse only with NULL are refused, or released where NULL is a value."""
     for nulls, is_value in ((None, False), ("value", True)):
@@ -127,7 +122,6 @@ def test_rules_are_applied_and_jobs_judge_as_their_run_did(database: Database) -
             assert (1, None) not in database.sql(f"SELECT * FROM {table}_r")
 
 
-@pytest.mark.either_engine
 def test_a_run_of_before_keeps_its_meaning(database: Database) -> None:
     """A stored policy that does not say what NULL is had it as a value: so do its rules, exports and record."""
     table = database.create(COLUMNS, HALF_KNOWN)
@@ -148,7 +142,6 @@ def test_a_run_of_before_keeps_its_meaning(database: Database) -> None:
     assert "NULL counts as a value." in page
 
 
-@pytest.mark.either_engine
 def test_what_null_is_goes_into_dbt_and_reports(database: Database) -> None:
     table = database.create(COLUMNS, DIVERSE)
     run = anonymize(database.policy(table, roles(None), privacy=MODELS[:1])).run

@@ -17,7 +17,7 @@ from sqlanon.support.roles import Roles
 from tests.cli.support import call
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 _PEOPLE = {"age": "INTEGER", "job": "TEXT"}
 _SPELT: dict[str, str] = {"age": "quasi-identifier", "job": "insensitive"}

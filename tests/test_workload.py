@@ -31,7 +31,7 @@ from tests.random_cases import many
 from tests.run_support import OPTIONS, anonymize, duckdb_url, open_database
 from tests.test_verify import FEW, create
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"q": "BIGINT", "p": "VARCHAR(9)", "s": "VARCHAR(9)", "i": "BIGINT", "f": "FLOAT8", "d": "DECIMAL(9,2)"}
 rows_of_a_table = st.lists(
@@ -194,7 +194,6 @@ def urls(tmp_path: Path, postgres_url: str) -> tuple[str, str]:
     return url, postgres_url
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("case", RELEASES)
 def test_every_row_is_found_in_the_class_that_shows_it(urls: tuple[str, str], case: str) -> None:
     changes, more = RELEASES[case]
@@ -210,7 +209,6 @@ def test_every_row_is_found_in_the_class_that_shows_it(urls: tuple[str, str], ca
     assert told[0] == told[1]
 
 
-@pytest.mark.either_engine
 def test_a_table_shown_as_it_is_predicts_as_its_source(database_url: str) -> None:
     rows = people(400, jobs=JOBS[:7])
     ones = {"age": "quasi-identifier", "job": "quasi-identifier"} | {"sick": "insensitive", "cost": "insensitive"}
@@ -234,7 +232,6 @@ def test_a_table_shown_as_it_is_predicts_as_its_source(database_url: str) -> Non
     assert (drawn.tree.rows, drawn.tree.suppressed) == (100, 0)
 
 
-@pytest.mark.either_engine
 def test_a_run_with_a_target_reports_what_the_release_predicts(database_url: str) -> None:
     search = {"name": "top-down", "quality": "information-gain", "target": "sick"}
     for target in ("sick", "cost"):

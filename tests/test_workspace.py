@@ -24,7 +24,7 @@ from sqlanon.work.workspace import Workspace, gc, release_lock
 from tests.child_run import FORKED, receive
 from tests.patience import PATIENCE, wait_until
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 START = RunStart("main.patients", "main.released", "privacy: []\n", "mondrian", "1.0")
 RELEASE = ReleaseRecord("released", ReleaseKind.REGIONS, 7, 1, 2, "{}", "d1")

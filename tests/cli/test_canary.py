@@ -16,7 +16,7 @@ import pytest
 from tests.cli.support import call
 from tests.run_support import Row, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 CANARY = "Xq7Canary"
 NUMBER = 86_420_975
@@ -132,7 +132,6 @@ def _carry_out(calls: Iterator[tuple[int, tuple[object, ...]]], texts: dict[str,
         texts[" ".join(map(str, arguments[:2]))] = result.output + result.stderr
 
 
-@pytest.mark.either_engine
 def test_no_canary_is_printed_logged_reported_or_recorded(
     people: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

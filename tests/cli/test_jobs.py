@@ -11,10 +11,9 @@ from tests.cli.support import call, only_object
 from tests.jobs_support import ALONE, runs, simple, table
 from tests.run_support import Database, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.either_engine
 def test_a_job_from_freezing_to_a_violation(database: Database) -> None:
     name, run = simple(database)
     where = ("--url", database.url)
@@ -54,7 +53,6 @@ def test_a_job_is_reported_and_compared_like_a_run(postgres_url: str, tmp_path: 
         assert only_object(call("diff", run, again, "--json", *where).stdout)["recoding"] == "same"
 
 
-@pytest.mark.either_engine
 def test_a_recoding_is_exported_as_a_view(database: Database) -> None:
     _, run = simple(database)
     where = ("--url", database.url)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.support import call_main, execute, spawn
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 ROWS = 150_000
 POLICY = """\

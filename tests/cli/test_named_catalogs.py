@@ -22,7 +22,7 @@ from tests.postgres_server import PostgresServer
 from tests.roles_support import Place, open_place
 from tests.run_support import quoted
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 FIRST = "count(*) where age <= 40"
 SECOND = "count(*) where age <= 41"  # with the first: the five persons of 41

@@ -17,7 +17,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from tests.cli.support import PROGRAM, ROOT, call, execute, make_patients, query, write_policy
 from tests.random_cases import many
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 ROWS = 20
 CODE = 5  # of a release that is published and could not be told
@@ -47,7 +47,6 @@ def unwritable(how: str) -> int:
     return writing
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("engine_name", "command", "how"),
     [
@@ -111,7 +110,6 @@ def unheard(how: str) -> Iterator[dict[str, Any]]:
     os.close(err)
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("engine_name", "how"),
     [("duckdb", "closed"), ("postgres", "none"), ("duckdb", "full"), ("postgres", "closed")][: many(3)],

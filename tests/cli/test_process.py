@@ -29,7 +29,7 @@ from tests.cli.support import (
 )
 from tests.postgres_server import PostgresServer
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 
 def test_usage_errors_end_with_2(tmp_path: Path) -> None:
@@ -163,7 +163,6 @@ def test_an_interrupt_after_all_is_done_changes_nothing() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_leaves_the_old_release(database_url: str, tmp_path: Path, signal_number: int) -> None:
     make_patients(database_url, 60_000)

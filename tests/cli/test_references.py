@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.support import call, execute, make_patients, query
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 SECRET = "zzcanaryzz"
 POLICY: dict[str, Any] = {

@@ -13,8 +13,6 @@ from sqlanon.sql import DialectRenderer, RedactedValue, expression
 from tests.cli.support import call
 from tests.run_support import Database
 
-pytestmark = pytest.mark.either_engine
-
 LEAST = {"age": 86_420_975, "seen": 97_531_864, "paid": 75_319_864, "ward": -64_209_753}
 COLUMNS = {"age": "INTEGER", "seen": "BIGINT", "paid": "INTEGER", "ward": "INTEGER", "sex": "VARCHAR(9)"}
 ROWS = [(n % 20, n % 7, n % 5, n % 3, "ab"[n % 2]) for n in range(60)]
@@ -45,7 +43,6 @@ def make(database: Database, directory: Path, algorithm: str) -> Path:
     return path
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_least_values_of_columns_are_nowhere(
     database: Database, tmp_path: Path, algorithm: str, caplog: pytest.LogCaptureFixture

@@ -10,8 +10,6 @@ import pytest
 from sqlanon.encoding import coded_table
 from tests.cli.support import call, execute, only_object, run_program, write_policy
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
-
 
 def test_a_release_holds_and_its_source_does_not(policy: Path) -> None:
     assert call("run", policy, "-q").exit_code == 0
@@ -79,7 +77,6 @@ def test_any_table_without_a_policy(patients_url: str, options: list[str], model
     assert found["classes"] == 2
 
 
-@pytest.mark.variants(8)
 @pytest.mark.parametrize(
     "options",
     [
@@ -208,7 +205,6 @@ def test_a_source_that_changed_is_said(policy: Path, patients_url: str) -> None:
     assert "NOT checked, for the source has changed since run " in result.stdout
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("kind", ["view", "materialized view"])
 def test_what_took_the_release_s_place_is_refused(policy: Path, patients_url: str, kind: str) -> None:
     """With and without the source; one that is named by itself is looked at."""
@@ -225,7 +221,6 @@ def test_what_took_the_release_s_place_is_refused(policy: Path, patients_url: st
     assert call("verify", policy, "--table", "patients_released").exit_code == 0
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     "query",
     [

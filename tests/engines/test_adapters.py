@@ -19,7 +19,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, Cancelled, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 # Runs for hours: it must be stopped from outside.
 ENDLESS = {
@@ -123,7 +123,6 @@ def test_tells_a_listener_what_it_ran(engine: Engine) -> None:
     assert heard == [("test", 2)]
 
 
-@pytest.mark.variants(8)
 @pytest.mark.parametrize("name", WEIRD_NAMES)
 def test_weird_names_of_tables_and_columns(engine: Engine, name: str) -> None:
     do(engine, f"CREATE TABLE {Identifier(name)} ({Identifier(name)} INTEGER NOT NULL, other VARCHAR)")

@@ -14,7 +14,7 @@ from sqlanon.sql import Statement
 from tests.cli.support import call, only_object
 from tests.random_cases import many
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 SECRET = "PRIVATE-OF-THE-RUNNER"
 POLICY = """\
@@ -122,7 +122,6 @@ def test_commands_read_no_files_by_views(url: str, tmp_path: Path, name: str, re
             assert table != "released"
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", ["out.parquet", "odd 'x' [1]*?.csv", "out.csv"][: many(2)])
 def test_releases_of_a_file_are_written_where_the_policy_says(url: str, tmp_path: Path, name: str) -> None:
     out = tmp_path / "home" / name

@@ -20,8 +20,6 @@ from sqlanon.staging import rows as released_rows
 from tests import run_support
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(4)
-
 MOST_STATEMENTS_A_ROUND = 20
 WHERE_NODES_END = {"algorithms/tree/decide/record_leaves", "algorithms/tree/scan/retire_rows"}
 SHORTCUTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
@@ -104,7 +102,6 @@ def test_the_engines_agree(tmp_path: Path, postgres_url: str, models: list[dict[
     assert sorted(row[-1] for row in first) == list(range(600))
 
 
-@pytest.mark.either_engine
 def test_shortcuts_change_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = table_of(240)
     plain = _released(database, rows, MODELS[:2])
@@ -114,7 +111,6 @@ def test_shortcuts_change_nothing(database: Database, monkeypatch: pytest.Monkey
             assert _released(database, random.Random(name).sample(rows, len(rows)), MODELS[:2]) == plain, name
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("models", [MODELS[:1], MODELS], ids=["k", "k, l and variance"])
 def test_statements_a_round_do_not_grow(database: Database, models: list[dict[str, Any]]) -> None:
     most = []
@@ -199,7 +195,6 @@ def test_a_server_counts_equal_rows_first(database: Database, monkeypatch: pytes
     assert len(found[0]) == 3_000
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("few", [recode.FEW_ROWS, 37_500])
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_a_file_has_the_rows_of_the_table(

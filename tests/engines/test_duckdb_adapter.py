@@ -20,7 +20,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 HOLD = """
 import duckdb, sys

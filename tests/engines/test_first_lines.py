@@ -25,7 +25,7 @@ from tests.cli.support import call
 from tests.engines.sheets import write_sheet
 from tests.run_support import OPTIONS, run
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.slow
 
 ADULT = "39, State-gov, 77516, Bachelors\n50, Self-emp, 83311, Masters\n38, State-gov, 215646, HS-grad\n\n"
 

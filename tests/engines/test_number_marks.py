@@ -26,7 +26,7 @@ from tests.cli.support import call
 from tests.random_cases import many
 from tests.run_support import OPTIONS, run
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.slow
 
 UTC = datetime.UTC
 

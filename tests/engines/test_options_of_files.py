@@ -19,7 +19,7 @@ from tests.cli.support import call, execute
 from tests.engines.sheets import write_sheet
 from tests.run_support import OPTIONS, run
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from sqlanon.work.session import local_catalog
 from sqlanon.work.workspace import gc
 from tests.run_support import OPTIONS, run
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 SPILLING = """
 import sys, time

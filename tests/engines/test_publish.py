@@ -28,7 +28,6 @@ def put(engine: Engine, release: Relation, query: str, *, replace: bool = False)
     return publish(engine, staging, release, replace=replace, grants=grants).how
 
 
-@pytest.mark.variants(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_any_name_is_published_and_replaced(engine: Engine, schema: str, name: str) -> None:
     release = Relation(name, schema)

@@ -18,7 +18,7 @@ from sqlanon.work.publish import Publication, PublishMethod, publish, target_pro
 from tests.engines.publish_support import rows, run, stage
 from tests.postgres_server import PostgresServer
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 OLD = "SELECT i AS a, 'old' || i AS b FROM generate_series(1, 1000) AS i"
 NEW = "SELECT i AS a, 'new' || i AS b FROM generate_series(1, 1700) AS i"

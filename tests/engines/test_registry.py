@@ -19,7 +19,7 @@ from sqlanon.support import plugins
 from sqlanon.work.publish import transfer
 from tests.cli.support import PATIENTS, call, execute
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 DIALECT = """
 from sqlanon.engines.dialects import Capability

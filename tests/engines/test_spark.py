@@ -24,7 +24,7 @@ from sqlanon.verification.verdict import Verification
 from tests.random_cases import many
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = needs_spark
 COLUMNS = {
     "age": ("INT", "INTEGER"),
     "weight": ("DOUBLE", "DOUBLE"),
@@ -114,7 +114,6 @@ def rounded(verification: Verification) -> Verification:
     return dataclasses.replace(verification, models=results)
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("seed", range(many(4)))
 def test_every_model_is_verified_as_by_duckdb(spark: SparkEngine, url: str, tmp_path: Path, seed: int) -> None:
     """A quarter of the models for each seed, as Spark reads the table many times for the statements of all."""

@@ -24,7 +24,7 @@ from tests.engines.test_adapters import ENDLESS, WEIRD_NAMES, ask, do, resolved,
 from tests.patience import PATIENCE
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.slow]
 
 test_statements_go_through_as_they_are = suite.test_statements_go_through_as_they_are
 test_tells_a_listener_what_it_ran = suite.test_tells_a_listener_what_it_ran

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from frozen_releases import COLUMNS, cases, patients
 
-pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.in_turns(8, 1)]  # all at once: a cluster is started for them
+pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.slow]  # all at once: a cluster is started for them
 PHASES = ("encode", "search", "recode", "verify")
 CASE = "mondrian, hierarchies"
 

@@ -112,7 +112,6 @@ def released_by(policy: Path) -> str:
 
 @needs_spark
 @pytest.mark.waits
-@pytest.mark.in_turns(8, 3)
 def test_check_run_and_verify_over_a_server(server: str, tmp_path: Path) -> None:
     """By the commands, as a process that has been a client of a server can't open a session of its own any more."""
     parquet, url = tmp_path / "people.parquet", f"duckdb:///{tmp_path}/rows.duckdb"

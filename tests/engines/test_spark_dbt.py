@@ -17,7 +17,7 @@ __all__ = ["dbt"]  # a fixture
 pytestmark = [
     needs_spark,
     pytest.mark.skipif(importlib.util.find_spec("dbt.adapters.spark") is None, reason="takes the extra dbt-spark"),
-    pytest.mark.in_turns(8, 2),
+    pytest.mark.slow,
 ]
 PROFILE = (
     "{name}: {{target: t, outputs: {{t: {{type: spark, method: session, host: NA, schema: default, threads: 1}}}}}}\n"

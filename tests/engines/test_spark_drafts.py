@@ -23,7 +23,7 @@ from tests.cli.support import execute
 from tests.run_support import open_database
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.slow]
 
 COLUMNS = {
     "patient_id": "INTEGER",
@@ -66,7 +66,6 @@ def databases(tmp_path_factory: pytest.TempPathFactory, spark_tables: SparkTable
     return duckdb.url, spark_tables
 
 
-@pytest.mark.in_turns(8, 5)
 def test_the_draft_is_that_of_duckdb(databases: tuple[str, SparkTables]) -> None:
     """Costs of the trial are among it: the table is so small that every combination of values was tried."""
     one, other = (draft(url, "patients") for url in (databases[0], databases[1].url))

@@ -30,7 +30,7 @@ from tests.spark_support import SparkTables, needs_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.slow]
 T = TypeVar("T")
 _numbers = itertools.count()
 NUMBERS = "SELECT id * 7 % 13 AS p0, CAST(id % 3 AS INT) AS n FROM range(1000)"
@@ -114,7 +114,6 @@ def carried(session: SparkSession, work: Callable[[Engine], Any], place: str, **
     )
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ["mondrian", "rothko-s", "optimal", "incognito", "top-down", "microaggregation"])
 def test_a_search_in_an_executor(engines: tuple[DuckDBEngine, ExecutingEngine], name: str) -> None:
     decisions = [search_with_rows(*request_of(engine, name)) for engine in engines]

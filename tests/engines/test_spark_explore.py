@@ -11,7 +11,7 @@ import pytest
 from sqlanon import build_policy, explore_tradeoff
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(8, 7)]
+pytestmark = [needs_spark, pytest.mark.slow]
 
 ROWS = (
     "SELECT 20 + i * i % 41 * (i % 7) // 6 AS age, CASE i % 2 WHEN 0 THEN 'f' ELSE 'm' END AS sex,"
@@ -22,7 +22,6 @@ STAR = {"role": "quasi-identifier", "hierarchy": "suppress"}
 CLOSE = {"model": "t-closeness", "attribute": "job", "distance": "equal", "t": 0.2}
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("models", [[], [CLOSE]], ids=["k alone", "suppression moves what others are checked by"])
 def test_candidates_are_those_of_duckdb(spark_tables: SparkTables, tmp_path: Path, models: list[Any]) -> None:
     file = tmp_path / "people.parquet"

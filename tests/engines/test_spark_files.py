@@ -34,7 +34,7 @@ from sqlanon.work.publish.files import (
 )
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.slow]
 READ = Relation("read_file")
 
 

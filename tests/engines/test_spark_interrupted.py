@@ -13,13 +13,12 @@ from tests.run_support import open_database
 from tests.spark_child import in_phase, private_files, table_files, work_files
 from tests.spark_support import needs_spark
 
-pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.in_turns(8, 4)]
+pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.slow]
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("phase", ["encode", "search", "recode", "verify"])
 def test_ctrl_c_leaves_the_old_release_and_nothing_else(phase: str, tmp_path: Path) -> None:
-    """One phase each turn; files are looked at, and no Spark is started for that."""
+    """Files are looked at, and no Spark is started for that."""
     with in_phase(phase, tmp_path) as child:
         assert work_files(tmp_path) != [] or phase == "encode", "there is something to clear"
         child.send_signal(signal.SIGINT)

@@ -24,7 +24,7 @@ from tests.run_support import open_database, run
 from tests.spark_child import CANARY, in_phase, policy_of, private_files, released, work_files
 from tests.spark_support import SharedSpark, SparkTables, needs_spark, open_spark
 
-pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.in_turns(8, 0)]
+pytestmark = [needs_spark, pytest.mark.waits, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module", params=["search", "recode", "verify"])
@@ -44,9 +44,7 @@ def spark(home: Path) -> Iterator[SparkTables]:
         yield opened
 
 
-@pytest.mark.variants(1)
 def test_a_driver_that_is_killed_leaves_the_old_release(spark: SparkTables, home: Path) -> None:
-    """One phase each turn, as two JVMs and two executors are started for each."""
     before = json.loads((home / "before.json").read_text())
     assert released(spark) == before
     assert work_files(home) != [], "there was something to clear"
@@ -63,7 +61,6 @@ def test_a_driver_that_is_killed_leaves_the_old_release(spark: SparkTables, home
     assert {str(before)} <= seen <= {str(before), str(released(spark))}, "readers see whole releases alone"
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("phase", ["encode", "search", "recode", "verify", "publish"])
 def test_a_group_that_is_killed_leaves_no_raw_value_after_gc(
     phase: str, tmp_path: Path, shared_spark: SharedSpark, monkeypatch: pytest.MonkeyPatch
@@ -94,7 +91,6 @@ def test_a_group_that_is_killed_leaves_no_raw_value_after_gc(
     assert statuses[1] in ({"failed", "published"} if phase == "publish" else {"failed"})
 
 
-@pytest.mark.in_turns(8, 3)
 def test_a_run_whose_java_is_killed_leaves_nothing(tmp_path: Path, shared_spark: SharedSpark) -> None:
     shared_spark.close()
     with in_phase("recode", tmp_path, "file") as child:

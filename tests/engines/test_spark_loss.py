@@ -14,7 +14,7 @@ from tests.cli.support import execute
 from tests.run_support import open_database
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.slow]
 COLUMNS = {
     "id": "BIGINT",
     "age": "DOUBLE PRECISION",
@@ -54,7 +54,6 @@ def databases(tmp_path_factory: pytest.TempPathFactory, spark_tables: SparkTable
     return duckdb.url, spark_tables
 
 
-@pytest.mark.in_turns(8, 7)
 def test_the_figures_are_those_of_duckdb(databases: tuple[str, SparkTables], tmp_path: Path) -> None:
     """Sums over rows of logarithms, and of quotients, are in no order there."""
     duckdb, spark = databases

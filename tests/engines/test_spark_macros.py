@@ -27,7 +27,7 @@ from sqlanon.values.expressions import double_of, text_of
 from tests.random_cases import many
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.slow]
 V = Markup("v")
 Build = Callable[[DialectRenderer], Expression]
 

@@ -7,7 +7,7 @@ import pytest
 from sqlanon.sql import Statement
 from tests.spark_support import SharedSpark, needs_spark, open_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(8, 6)]
+pytestmark = [needs_spark, pytest.mark.slow]
 
 
 def test_a_session_at_another_metastore_sees_none_of_the_last_one(

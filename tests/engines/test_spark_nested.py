@@ -13,7 +13,7 @@ from sqlanon.errors import PolicyError, VerificationError
 from tests.run_support import run
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 KEPT = {
     "tags": "CASE WHEN id % 2 = 0 THEN array('a, b', NULL) ELSE array('a', 'b', NULL) END",
@@ -46,7 +46,6 @@ def columns_of(spark: SparkTables, table: str) -> tuple[list[str], dict[str, str
 
 
 @needs_spark
-@pytest.mark.in_turns(8, 5)
 def test_nested_values_are_kept_as_they_are(spark: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
     """A release in which a text with a comma became two, which Spark writes as the same text, is not published."""
     attributes = OTHERS | dict.fromkeys(KEPT, INSENSITIVE) | {"tags": {"role": "sensitive"}}

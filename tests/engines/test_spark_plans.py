@@ -18,7 +18,7 @@ from tests.private_support import draw
 from tests.run_support import duckdb_url, open_database, run
 from tests.spark_support import Sent, SparkTables, growing_plans, needs_spark, watched
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.slow]
 COLUMNS = {"age": "INTEGER", "zip": "INTEGER", "pay": "INTEGER", "job": "VARCHAR"}
 JOBS = ("nurse", "clerk", "baker")
 ROWS = [(n * 37 % 89, n * 101 % 97, n * n % 211, JOBS[n * n % 3]) for n in range(3000)]
@@ -76,7 +76,6 @@ def released_by_duckdb(home: Path) -> list[tuple[Any, ...]]:
         return duckdb.sql("SELECT * FROM people_r")
 
 
-@pytest.mark.in_turns(8, 7)
 def test_a_release_of_many_classes_is_held_against_its_source(spark: SparkTables, tmp_path: Path) -> None:
     policy = spark.policy("people", **MONDRIAN)
     with watched(spark) as sent:

@@ -33,7 +33,7 @@ from tests.private_support import DOMAINS, Ample, Known, draw, place_of, steps_o
 from tests.run_support import Database, open_database
 from tests.spark_support import SparkTables, needs_spark, work_tables_left
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.slow]
 QUASI = {"role": "quasi-identifier"}
 NAME = 'Jöb "%s"'
 ROWS = {
@@ -124,8 +124,6 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.in_turns(2)
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", CASES)
 def test_the_release_is_that_of_duckdb(databases: tuple[Database, SparkTables], name: str) -> None:
     """So is all that noise is drawn for: scores and counts; and nothing is left behind."""

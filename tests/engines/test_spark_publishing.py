@@ -32,7 +32,7 @@ from sqlanon.work.publish.companion import companion_problems
 from sqlanon.work.workspace import Workspace, gc
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.slow]
 ROWS = 1000
 _names = (f"visits_{number}" for number in itertools.count())
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.engines.test_conformance import COLUMNS as CONFORMING
 from tests.engines.test_conformance import MODELS, ROLES, table_of
+from tests.random_cases import seed
 from tests.run_support import Database, open_database
 from tests.spark_support import SparkTables, needs_spark
 
@@ -20,9 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from spark_releases import release_of
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.slow]
 Draw = Callable[[random.Random], Any]
-SEEDS = range(30)
 
 
 def one_of(*values: Any) -> Draw:
@@ -95,18 +95,15 @@ def random_case(seed: int) -> RandomCase:
     return RandomCase(f"random_{seed}", {name: DRAWN[name][0] for name in names}, rows, case)
 
 
-@pytest.mark.variants(1)
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_release_of_a_random_table_is_that_of_duckdb(databases: tuple[Database, SparkTables], seed: int) -> None:
-    """One of thirty tables each turn, as each takes ten seconds."""
-    drawn = random_case(seed)
+@pytest.mark.parametrize("number", range(4))
+def test_the_release_of_a_random_table_is_that_of_duckdb(databases: tuple[Database, SparkTables], number: int) -> None:
+    drawn = random_case(seed() + number)
     for database in databases:
         database.create(drawn.columns, drawn.rows, drawn.table)
     one, other = (release_of(database, drawn.table, drawn.case) for database in databases)
     assert one == other
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("models", [MODELS[:1], MODELS], ids=["k", "k, l and variance"])
 def test_the_release_of_the_conformance_suite_is_that_of_duckdb(
     databases: tuple[Database, SparkTables], models: list[dict[str, Any]]

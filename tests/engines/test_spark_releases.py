@@ -18,7 +18,7 @@ from tests.cli.support import call
 from tests.run_support import Database, run
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.slow]
 COUNT = 600
 NAMES = ("duckdb", "spark")
 SETTINGS = {
@@ -186,7 +186,6 @@ def test_the_rows_are_the_same_in_the_order_of_the_files_for_readers_in_another_
     assert releases.rows("duckdb") == releases.rows("spark")
 
 
-@pytest.mark.in_turns(8, 2)
 def test_rows_that_are_recoded_later_are_in_the_order_of_the_files(releases: Releases, tmp_path: Path) -> None:
     applied = Releases(tmp_path / "duckdb.parquet", tmp_path / "spark.parquet")
     source, url = releases.duckdb.with_name("people.parquet"), f"duckdb:///{releases.duckdb.parent}/catalog.duckdb"

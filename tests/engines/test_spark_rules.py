@@ -15,7 +15,7 @@ from tests.cli.support import call
 from tests.run_support import Database, open_database
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(8, 6)]
+pytestmark = [needs_spark, pytest.mark.slow]
 COLUMNS = {'a"ge': "INTEGER", "z`ip": "VARCHAR", "seen": "DATE", "job": "VARCHAR"}
 CASE: dict[str, Any] = {
     "attributes": {

@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from frozen_releases import COLUMNS, cases, patients
 from spark_releases import release_of, text_of
 
-pytestmark = [needs_spark, pytest.mark.in_turns(8)]
+pytestmark = [needs_spark, pytest.mark.slow]
 CASES = (
     "mondrian, hierarchies",
     "optimal, recode",
@@ -73,8 +73,6 @@ def published(databases: tuple[Database, SparkTables]) -> Policy:
     return policy
 
 
-@pytest.mark.in_turns(1)
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", CASES)
 def test_the_release_is_that_of_duckdb(databases: tuple[Database, SparkTables], name: str) -> None:
     one, other = (release_of(database, "patients", cases()[name]) for database in databases)
@@ -191,7 +189,6 @@ def test_nothing_that_fails_after_the_change_makes_a_published_run_a_failed_one(
     assert any("could not be dropped" in note for note in outcome.notes)
 
 
-@pytest.mark.in_turns(8, 2)
 def test_a_source_that_changes_meanwhile_is_released_as_it_was(
     databases: tuple[Database, SparkTables], monkeypatch: pytest.MonkeyPatch
 ) -> None:

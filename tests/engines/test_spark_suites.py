@@ -21,7 +21,7 @@ from tests.engines.test_adapters import ask, do, resolved
 from tests.engines.test_publish import NAMES, NEW, OLD, OTHER
 from tests.spark_support import SparkTables, needs_spark
 
-pytestmark = [needs_spark, pytest.mark.in_turns(4)]
+pytestmark = [needs_spark, pytest.mark.slow]
 
 REPLACED = "publishing::test_only_a_view_of_the_programs_own_is_replaced"
 HELD: dict[ModuleType, dict[str, str]] = {

@@ -45,7 +45,7 @@ from tests.postgres_server import find_binaries
 from tests.random_cases import many
 from tests.run_support import Database, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 MOST, DRAWN = 60, 4  # tables on which a mutant must have been caught; of which so many come from one seed
 
@@ -350,14 +350,12 @@ def search(database: Database, mutant: Mutant) -> None:
         require_drawn_to_pass(database, mutant.check, mutant.cases, DRAWN, seed_of_turn)
 
 
-@pytest.mark.variants(12)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_broken_condition_is_caught(database: Database, mutant: Mutant) -> None:
     with mutated(mutant.place, mutant.old, mutant.new), pytest.raises((AssertionError, VerificationError)):
         search(database, mutant)
 
 
-@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     "check", [check_all, check_chart, check_samarati, check_optimal, check_best_first, check_floors]
 )
@@ -368,7 +366,6 @@ def test_the_program_as_it_is_passes(
     require_drawn_to_pass(database, check, drawn, 3, 1)
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("check", [check_all, check_chart, check_samarati, check_floors])
 def test_starred_rows_that_are_judged_are_completed(database: Database, check: Callable[[Database, Any], None]) -> None:
     require_drawn_to_pass(database, check, judged_cases(), many(5), 1)

@@ -25,7 +25,7 @@ from tests.cli.support import call, call_main
 from tests.plugins.support import COLUMNS, DEASSOCIATION, K2, ROLES, ROWS, SORTED_RUNS, clear_caches, policy_with
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
 def test_a_stored_policy_whose_package_is_gone_says_so(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +41,6 @@ def test_a_stored_policy_whose_package_is_gone_says_so(installed: Path, monkeypa
     ]
 
 
-@pytest.mark.either_engine
 def test_the_report_of_a_run_whose_package_is_gone(
     database: Database, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

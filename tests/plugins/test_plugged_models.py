@@ -17,7 +17,7 @@ from tests.plugins.support import COLUMNS, DEASSOCIATION, K2, ROLES, ROWS, SORTE
 from tests.random_cases import for_random
 from tests.run_support import Database, Row, anonymize
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 TREES_AND_LATTICES = ["mondrian", "optimal", "incognito", "top-down"]
 CASES = st.tuples(
@@ -38,7 +38,6 @@ def _known(counts: Counter[str | None]) -> list[int]:
     return [count for value, count in counts.items() if value is not None]
 
 
-@pytest.mark.variants(2)
 @pytest.mark.usefixtures("example")
 @pytest.mark.parametrize("algorithm", TREES_AND_LATTICES)
 def test_a_model_of_a_package_is_searched_and_verified(database: Database, algorithm: str) -> None:

@@ -24,7 +24,7 @@ from tests.random_cases import for_random, random_cases
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, Row, anonymize
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 PLAIN: dict[str, Any] = {"age": "quasi-identifier", "job": "quasi-identifier", "s": "sensitive"}
 SORTED_CASES = st.tuples(
@@ -121,7 +121,6 @@ def unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Widest, "bounds", Quality.bounds)
 
 
-@pytest.mark.variants(2)
 @pytest.mark.usefixtures("example")
 @pytest.mark.parametrize("knows_bounds", [True, False])
 @pytest.mark.parametrize("held", [10**9, 1])

@@ -18,7 +18,7 @@ from tests.cli.support import call, only_object
 from tests.recorded.runs import policy
 from tests.run_support import OPTIONS, duckdb_url
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 WRITTEN = Path(__file__).parent.parent / "recorded" / "v1"
 CATALOG, RECORD = WRITTEN / "catalog.duckdb.xz", WRITTEN / "record.json"
@@ -61,7 +61,6 @@ def test_runs_and_show(url: str, runs: dict[str, Run]) -> None:
     assert "ProtectionError" in shown("show", runs["refused"].id, "--url", url)
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ["mondrian", "starred", "top_down", "mondrian_again", "refused"])
 def test_report(url: str, runs: dict[str, Run], name: str) -> None:
     page = shown("report", runs[name].id, "--url", url)
@@ -75,7 +74,6 @@ def test_diff(url: str, runs: dict[str, Run]) -> None:
     assert compared["recoding"] == "same"
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", ["gain", "star"])
 def test_a_record_is_made_and_verified(url: str, runs: dict[str, Run], name: str, tmp_path: Path) -> None:
     path = tmp_path / "record.json"

@@ -18,8 +18,6 @@ from tests.recorded.runs import comparable, create_source, least_record, policy
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, run
 
-pytestmark = pytest.mark.either_engine
-
 WRITTEN: dict[str, Any] = json.loads(
     lzma.decompress((Path(__file__).parent.parent / "recorded" / "v1" / "results.json.xz").read_bytes())
 )
@@ -41,7 +39,6 @@ def test_a_record_of_version_1_is_read_whole(engine: str, name: str) -> None:
     assert read_record(write_record(result)) == result
 
 
-@pytest.mark.variants(3)
 @pytest.mark.parametrize("name", [*CARRIED_OUT, "apply mondrian"])
 def test_json_has_the_fields_that_it_had(database: Database, name: str) -> None:
     """But for the number of statements, which is the engine's business, and the unit, which later versions say too.

@@ -32,7 +32,7 @@ from sqlanon.policy.loading import parse_policy
 from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.support.environment import expanded
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 URL = "duckdb:///x.duckdb"
 

@@ -20,7 +20,7 @@ from tests.inquiries.risk.tables import make_table
 from tests.oracle.mutants import mutated
 from tests.random_cases import many
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
 class RememberingEngine:

@@ -34,7 +34,7 @@ from tests.patience import PATIENCE
 from tests.postgres_server import PostgresServer
 from tests.run_support import OPTIONS, quoted
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 FOUR = "sum(income) where age <= 33"
 WRITTEN = 'sum("income") where "age" <= 33'

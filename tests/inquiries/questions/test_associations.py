@@ -24,7 +24,7 @@ from tests.cli.support import call_main
 from tests.inquiries.risk.tables import Row, make_table
 from tests.run_support import open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"a": "VARCHAR(4)", "b": "INTEGER", "c": "NUMERIC(5,2)", "s": "VARCHAR(9)", "who": "INTEGER"}
 

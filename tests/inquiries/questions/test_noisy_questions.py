@@ -25,7 +25,7 @@ from tests.cli.support import call_main
 from tests.private_support import Known
 from tests.run_support import OPTIONS, Database, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"who": "INTEGER", "age": "INTEGER", "job": "VARCHAR(9)", "income": "INTEGER"}
 ATTRIBUTES: dict[str, Any] = {

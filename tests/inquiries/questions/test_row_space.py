@@ -16,7 +16,7 @@ from tests.inquiries.questions.linear import follows, incidence, learns, rank, t
 from tests.oracle.mutants import mutated
 from tests.random_cases import many
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 PERSONS = 8
 

@@ -15,7 +15,7 @@ from sqlanon.sql import Relation
 from tests.postgres_server import PostgresServer
 from tests.run_support import OPTIONS, Database, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 ROLES = {"age": "quasi-identifier", "job": "quasi-identifier", "income": "sensitive"}
 COLUMNS = {"age": "INTEGER", "job": "TEXT", "income": "INTEGER"}

@@ -16,7 +16,7 @@ from sqlanon.verification.release import verify_release
 from tests.cli.support import call, execute, only_object
 from tests.random_cases import many
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 ROWS = 60
 K = 10
@@ -60,7 +60,6 @@ SUGGESTING = [  # first what has every suggestion
 ]
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(("algorithm", "more"), SUGGESTING[: many(4)])
 def test_a_run_suggests_only_commands_that_work(
     people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str, more: str

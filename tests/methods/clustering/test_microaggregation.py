@@ -27,8 +27,6 @@ from tests.oracle import clusters as oracle
 from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, Row, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(4)
-
 CENSUS = DATA / "casc" / "census.csv"
 QUASI = "quasi-identifier"
 EXACT = {"name": "microaggregation", "blocks": "exact", "refine": False}
@@ -76,7 +74,6 @@ def test_clusters_are_those_of_a_plain_search(
     workspace.drop(clustered)
 
 
-@pytest.mark.either_engine
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), rows=st.integers(8, 40), k=st.integers(2, 4), method=METHODS)
 def test_runs_release_the_means_of_the_clusters_of_a_plain_search(
@@ -192,7 +189,6 @@ COLUMNS = {
 ROLES = {"age": QUASI, "income": QUASI, "share": QUASI, "ill": "sensitive", "number": "insensitive"}
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("table_of", ["numbers", "mixed"])
 @pytest.mark.parametrize(
     ("blocks", "refine", "method"),
@@ -224,7 +220,6 @@ def plain(value: Any) -> Any:
     return float(value) if isinstance(value, float) else value
 
 
-@pytest.mark.either_engine
 def test_refinement_loses_less_and_keeps_k(database: Database) -> None:
     table = database.create(COLUMNS, numbers(300))
     losses = []
@@ -263,8 +258,6 @@ MODELS = [
 ]
 
 
-@pytest.mark.variants(2)
-@pytest.mark.either_engine
 @pytest.mark.parametrize("models", MODELS, ids=lambda models: models[0]["model"])
 @pytest.mark.parametrize("blocks", ["exact", 20])
 def test_clusters_that_violate_a_model_are_merged(
@@ -283,7 +276,6 @@ def test_clusters_that_violate_a_model_are_merged(
     assert sorted(row[-2:] for row in released) == sorted(row[-2:] for row in rows)
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("type_", "values", "attribute", "problem"),
     [
@@ -359,7 +351,6 @@ def mixed(rows: int, seed: int = 0) -> list[Row]:
     ]
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("blocks", ["exact", 20])
 def test_categories_have_medians_and_modes(database: Database, blocks: Any) -> None:
     rows = mixed(60)
@@ -399,7 +390,6 @@ def test_odd_numbers_have_means(database: Database, values: list[float]) -> None
     assert {row[1] for row in released} == {7.0}
 
 
-@pytest.mark.either_engine
 def test_the_report_says_that_centres_are_shown_and_what_they_tell(database: Database) -> None:
     table = database.create({"a": "INTEGER", "s": "INTEGER"}, [(n, n % 3) for n in range(12)])
     policy = database.policy(table, {"a": QUASI, "s": "sensitive"}, algorithm=EXACT, privacy=anonymity(3))

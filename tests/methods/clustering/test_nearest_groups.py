@@ -20,7 +20,7 @@ from tests.oracle import clusters as oracle
 from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, anonymize
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 QUASI = "quasi-identifier"
 KEY = "an open secret"
@@ -56,8 +56,6 @@ def test_groups_are_those_of_a_plain_search(engine: Engine, blocks: list[list[tu
     assert all(k <= len(group) < 2 * k for group in expected) or any(len(members) < 2 * k for members in blocks)
 
 
-@pytest.mark.variants(2)
-@pytest.mark.either_engine
 @pytest.mark.parametrize("more", [{}, {"blocks": 30}, {"refine": True}])
 def test_a_release_of_nearest_groups_is_verified(database: Database, more: dict[str, Any]) -> None:
     draw = random.Random(5)

@@ -33,7 +33,7 @@ from tests.oracle.gathering import least_radius
 from tests.random_cases import many
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 QUASI = "quasi-identifier"
 GATHER = {"name": "r-gather", "radius": "least"}
@@ -277,7 +277,6 @@ TAMPERED = [
 ]
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("part", range(3))
 def test_what_is_tampered_with_is_not_published(database: Database, monkeypatch: pytest.MonkeyPatch, part: int) -> None:
     table = database.create(COLUMNS, people(30))
@@ -304,7 +303,6 @@ def _both(database: Database, table: str) -> list[list[Row]]:
     return [database.sql(f"SELECT * FROM {name} ORDER BY 1, 2, 3") for name in (f"{table}_r", f"{table}_r_values")]
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("replace", [False, True])
 def test_both_tables_are_published_or_none(database: Database, monkeypatch: pytest.MonkeyPatch, replace: bool) -> None:
     """The last statement about the second table fails: the first one is not published either."""

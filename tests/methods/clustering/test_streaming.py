@@ -17,7 +17,7 @@ from sqlanon.sql import Relation, Statement
 from tests.random_cases import many
 from tests.run_support import PlainWorkspace
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 NUMBERS = [{"number": 0}, {"number": 1}]
 Groups = dict[int, tuple[float, ...]]
@@ -61,7 +61,6 @@ def sums_of_rows(rows: list[tuple[int, int]]) -> list[float]:
     return [float(sum(column)) for column in zip(*parts, strict=True)]
 
 
-@pytest.mark.either_engine
 @settings(max_examples=many(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=st.lists(points, min_size=4, max_size=20), second=st.lists(points, max_size=12), k=st.integers(2, 4))
 def test_sums_are_those_of_all_rows_and_sizes_are_from_k_to_2k(

@@ -17,7 +17,7 @@ from sqlanon.errors import AccessError, BudgetError, ConflictError, EngineError,
 from tests.budgets_support import SOURCE, granted, spending, sql
 from tests.random_cases import many
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
 def test_a_budget_is_kept_from_its_grant_to_its_end(catalog: Catalog) -> None:
@@ -56,7 +56,6 @@ def test_sums_are_exact(catalog: Catalog) -> None:
         catalog.spend(spending("1e-25", limit="1"), SOURCE)
 
 
-@pytest.mark.either_engine
 @settings(max_examples=many(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(st.fractions("1/900", 1, max_denominator=997), min_size=1, max_size=3), min_size=1, max_size=8),
@@ -150,14 +149,12 @@ def test_a_source_has_one_budget(catalog: Catalog) -> None:
         ("people", "1", "  ", "needs a reason"),
     ],
 )
-@pytest.mark.either_engine
 def test_wrong_grants_are_refused(catalog: Catalog, name: str, epsilon: str, reason: str, problem: str) -> None:
     with pytest.raises(PolicyError, match=problem):
         catalog.grant_budget(name, Fraction(epsilon), reason, SOURCE)
     assert catalog.budgets() == []
 
 
-@pytest.mark.either_engine
 def test_a_mechanism_without_a_loss_is_no_mechanism(catalog: Catalog) -> None:
     granted(catalog)
     for uses in ((), (MechanismUse("laplace", Fraction(0), Fraction(1), Fraction(1)),)):

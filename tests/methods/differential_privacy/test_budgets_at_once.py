@@ -17,7 +17,7 @@ from sqlanon.errors import BudgetError, ConflictError, EngineError
 from tests.budgets_support import SOURCE, granted, spending
 from tests.processes import run_together
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 KILLED = """
 import os, sys
@@ -34,7 +34,6 @@ os._exit(9)
 """
 
 
-@pytest.mark.either_engine
 def test_a_killed_run_has_spent(database_url: str) -> None:
     assert subprocess.run([sys.executable, "-c", KILLED, database_url], check=False, timeout=60).returncode == 9
     with connect(database_url) as engine, Catalog.open(engine) as catalog:

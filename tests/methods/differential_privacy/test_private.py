@@ -67,7 +67,6 @@ def rows_of(count: int, seed: int) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.variants(6)
 @pytest.mark.parametrize("seed", range(6))
 def test_the_same_draws_give_the_cells_of_the_oracle(database: Database, seed: int) -> None:
     rows, draws = rows_of(40 * seed, seed), random.Random(seed)

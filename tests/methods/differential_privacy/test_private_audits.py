@@ -41,7 +41,7 @@ from tests.private_mutants import MUTANTS, cells_of_32_bits
 from tests.private_support import Ample, Known, draw, planned, private_policy
 from tests.run_support import OPTIONS, Database, PlainWorkspace
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 DIFFGEN = {"name": "diffgen", "target": "pay", "specializations": 4}
 PERSONS = {"column": "person", "rows": 2}
@@ -182,7 +182,6 @@ def generated(plan: PrivatePlan, units: int = 2) -> GeneratedTable:
 _FIRST = ("more than the domains", "usual values", "undeclared values", "less than the domains", "NULL")
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_no_audit_fails(memory: Engine, name: str) -> None:
     unit = PERSONS if name in ("diffgen", "threshold") else "row"
@@ -197,7 +196,6 @@ def test_no_audit_fails(memory: Engine, name: str) -> None:
     assert failed(findings) == []
 
 
-@pytest.mark.variants(5)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_are_found(memory: Engine, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     mutate, audit = MUTANTS[name]
@@ -265,7 +263,6 @@ def test_what_is_not_private_is_not_audited(database: Database) -> None:
         audit_mechanisms(database.policy(table, dict.fromkeys(COLUMNS, "quasi-identifier")))
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize(
     "labels",
     [
@@ -294,7 +291,6 @@ def test_labels_that_do_not_cover_the_domain_are_found(
 
 
 @pytest.mark.parametrize("exchanged", ["age", "pay"])
-@pytest.mark.either_engine
 def test_counts_under_exchanged_labels_are_found(
     database: Database, monkeypatch: pytest.MonkeyPatch, exchanged: str
 ) -> None:

@@ -13,8 +13,6 @@ from sqlanon.results import codec
 from tests.cli.support import call, execute
 from tests.private_mutants import half_the_scale
 
-pytestmark = pytest.mark.in_turns(4)
-
 POLICY = """
 source: {{url: "{url}", table: people}}
 release: {{table: people_dp}}
@@ -54,7 +52,6 @@ def test_check_says_what_a_release_costs(policy: Path) -> None:
     assert {one["mechanism"] for one in found["guarantee"]["mechanisms"]} == {"noisy max", "discrete laplace"}
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("command", [["run"], ["run", "--dry-run"], ["lattice"], ["sweep", "--k", "2,3"]])
 def test_no_command_releases_anything(policy: Path, database_url: str, command: list[str]) -> None:
     refused = call(*command[:1], policy, *command[1:])
@@ -62,7 +59,6 @@ def test_no_command_releases_anything(policy: Path, database_url: str, command: 
     execute(database_url, "CREATE TABLE people_dp (a INTEGER)")  # there is none
 
 
-@pytest.mark.either_engine
 def test_what_a_release_lost_is_not_measured(policy: Path, database_url: str) -> None:
     execute(database_url, "CREATE TABLE people_dp AS SELECT * FROM people")
     refused = call("utility", policy, "--target", "pay")
@@ -70,7 +66,6 @@ def test_what_a_release_lost_is_not_measured(policy: Path, database_url: str) ->
     assert "can't be measured against its source" in refused.output
 
 
-@pytest.mark.either_engine
 def test_audit_ends_with_1_if_an_audit_fails(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert call("audit", policy, "--samples", "10").exit_code == 2
     policy.write_text(policy.read_text().replace("diffgen", "contingency"))

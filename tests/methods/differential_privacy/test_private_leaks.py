@@ -32,7 +32,6 @@ def database(tmp_path: Path) -> Iterator[Database]:
         yield opened
 
 
-@pytest.mark.in_turns(2)
 def test_very_different_tables_leave_the_same(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

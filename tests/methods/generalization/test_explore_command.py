@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.support import call, full_domain_policy, only_object, write_policy
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
 def test_the_page_is_its_owners_alone_and_people_see_the_front(patients_url: str, tmp_path: Path) -> None:

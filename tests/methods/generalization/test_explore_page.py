@@ -19,7 +19,7 @@ from sqlanon.runs.tradeoffs.tradeoff import Tradeoff
 from tests.browser import browser, opened, watched
 from tests.run_support import OPTIONS, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 __all__ = ["browser", "opened", "watched"]
 
@@ -108,7 +108,6 @@ def test_a_trade_off_in_which_nothing_satisfies_the_policy_has_a_page(tradeoff: 
 # --- in a browser
 
 
-@pytest.mark.variants(1)
 def test_it_opens_from_disk_asks_for_nothing_and_shows_the_best(
     opened: tuple[Any, list[str]], file: Path, tradeoff: Tradeoff
 ) -> None:

@@ -19,7 +19,7 @@ from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, needs_adult, quasi_identifiers
 from tests.lattice_support import build_problem
 
-pytestmark = [needs_adult, pytest.mark.in_turns(4)]
+pytestmark = [needs_adult, pytest.mark.slow]
 PUBLISHED = {2: (136, 32), 5: (87, 27), 10: (65, 20), 100: (22, 7)}
 """Anonymous and minimal generalizations, by k."""
 

@@ -12,7 +12,7 @@ from sqlanon.errors import PolicyError, ProtectionError, SqlanonError
 from sqlanon.policy import Policy
 from tests.run_support import OPTIONS, Database, anonymize
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"q": "VARCHAR(80)", "p": "INTEGER", "s": "VARCHAR(3)"}
 ROWS = [("abcd"[i % 4], i % 5, "xyz"[i % 3]) for i in range(40)]
@@ -110,7 +110,6 @@ def test_weights_and_limits_of_unknown_attributes(database: Database) -> None:
 # --- no generalization
 
 
-@pytest.mark.variants(3)
 @pytest.mark.parametrize("algorithm", ["incognito", "samarati", "bottom-up", "optimal", "datafly"])
 def test_what_fails_at_the_top_and_what_would_do(database: Database, algorithm: str) -> None:
     rows = [("a", i % 2, "xyz"[i % 3]) for i in range(30)] + [("c", 1, "x"), ("d", 0, "x"), ("d", 0, "y")]
@@ -168,7 +167,6 @@ def test_more_quasi_identifiers_than_words_have_bits(database: Database) -> None
     assert "at most 62 can be searched" in _refused(policy, PolicyError)
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", ["incognito", "bottom-up"])
 def test_a_huge_lattice_is_refused_before_it_is_searched(database: Database, algorithm: str) -> None:
     columns = {f"c{i}": "INTEGER" for i in range(40)}
@@ -195,7 +193,6 @@ def test_weights_must_not_all_be_0(database: Database) -> None:
 # --- large lattices
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("quality", ["aecs", "discernibility", "kl-divergence"])
 def test_a_lattice_that_no_memory_holds_is_searched_by_datafly_or_for_so_long(
     database: Database, quality: str, monkeypatch: pytest.MonkeyPatch

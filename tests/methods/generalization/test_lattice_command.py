@@ -21,7 +21,7 @@ from tests.cli.support import (
 )
 from tests.random_cases import many
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -83,7 +83,6 @@ def test_progress_is_on_stderr_unless_quiet(lattice_policy: Path) -> None:
     assert run_program("lattice", lattice_policy, "-q")[2] == ""
 
 
-@pytest.mark.in_turns(4)
 def test_a_lattice_too_large_stops_unless_told_otherwise(lattice_policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sqlanon.methods.generalization.lattice.options.LARGEST", 10)
     monkeypatch.setattr("sqlanon.methods.generalization.explore.explore_lattice.LARGEST", 10)
@@ -191,7 +190,6 @@ def test_a_time_limit_goes_with_searches_that_can_stop(lattice_policy: Path) -> 
     assert "nothing to search" in both.stderr
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("algorithm", ["incognito", "bottom-up", "samarati", "datafly", "mondrian"])
 def test_others_refuse_a_time_limit(patients_url: str, tmp_path: Path, algorithm: str) -> None:
     policy = full_domain_policy(tmp_path, patients_url, f"{{name: {algorithm}}}")

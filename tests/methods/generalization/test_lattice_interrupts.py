@@ -9,10 +9,9 @@ import pytest
 
 from tests.cli.support import call, finish, full_domain_policy, make_patients, query, spawn
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("command", [["lattice", "--all"], ["run"]])
 def test_an_interrupted_search_leaves_nothing(database_url: str, tmp_path: Path, command: list[str]) -> None:
     make_patients(database_url, 60_000)

@@ -102,7 +102,6 @@ def for_random_cases(database: Database, test: Any) -> None:
     quick(given(st.data())(test))()
 
 
-@pytest.mark.either_engine
 def test_optimal_finds_what_brute_force_finds(database: Database) -> None:
     def test(data: st.DataObject) -> None:
         case = data.draw(cases())
@@ -115,7 +114,6 @@ def test_optimal_finds_what_brute_force_finds(database: Database) -> None:
     for_random_cases(database, test)
 
 
-@pytest.mark.either_engine
 def test_the_best_is_released_without_the_classes_that_fail(database: Database) -> None:
     def test(data: st.DataObject) -> None:
         case = data.draw(cases(SIZES, budgets=[0.1, 0.25, 0.5]).filter(suppresses))
@@ -135,7 +133,6 @@ def test_the_best_is_released_without_the_classes_that_fail(database: Database) 
     for_random_cases(database, test)
 
 
-@pytest.mark.either_engine
 def test_loss_scores_what_the_definition_says(database: Database) -> None:
     def test(data: st.DataObject) -> None:
         case = data.draw(cases())
@@ -161,7 +158,6 @@ def test_loss_scores_what_the_definition_says(database: Database) -> None:
     for_random_cases(database, test)
 
 
-@pytest.mark.either_engine
 def test_a_quality_without_bounds_gets_its_true_optimum(database: Database) -> None:
     def test(data: st.DataObject) -> None:
         case = data.draw(cases())
@@ -178,8 +174,6 @@ def test_a_quality_without_bounds_gets_its_true_optimum(database: Database) -> N
     for_random_cases(database, test)
 
 
-@pytest.mark.in_turns(2)
-@pytest.mark.either_engine
 def test_hash_buckets_change_no_result(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_checks, "BUCKET_TUPLES", 1)
 

@@ -25,8 +25,6 @@ from tests.oracle.quality import SCORES
 from tests.random_cases import many
 from tests.run_support import Database, duckdb_url, open_database
 
-pytestmark = pytest.mark.either_engine
-
 EXAMPLES = {"duckdb": 3, "postgres": 3}
 
 
@@ -131,7 +129,6 @@ def require_best(case: Case, quality: Quality, chosen: Node | None) -> None:
         assert chosen == min(tied, key=lambda node: (sum(node), node)), quality
 
 
-@pytest.mark.in_turns(2)
 def test_scores_are_the_same_numbers_on_both_engines(tmp_path: Path, postgres_url: str) -> None:
     numbers = random.Random(7)
     trees = (

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from sqlanon.errors import ProtectionError
 from tests.oracle.lattice import MODELS, ROOT, Case, Hierarchy, Node, Row, cases, judged_cases
-from tests.random_cases import random_cases, some_of
+from tests.random_cases import random_cases
 from tests.run_support import Database, anonymize
-
-pytestmark = pytest.mark.either_engine
 
 EXAMPLES = {"duckdb": 2, "postgres": 3}
 Groups = dict[Row, list[Row]]
@@ -75,7 +73,6 @@ def recoded(database: Database, case: Case, quality: str) -> tuple[dict[str, Any
         database.sql(f"DROP TABLE IF EXISTS {table}_r")
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("drawn", [cases(budgets=BUDGETS), cases(models=CLOSE, budgets=BUDGETS)], ids=["any", "close"])
 def test_passes_place_what_the_simulation_places(database: Database, drawn: st.SearchStrategy[Case]) -> None:
     @random_cases(EXAMPLES[database.engine], drawn, st.sampled_from(QUALITIES))
@@ -127,9 +124,8 @@ def completed(case: Case, nodes: list[Node]) -> int:
     return starred
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize(
-    ("model", "quality"), some_of([(model, quality) for quality in QUALITIES for model in SIZE_AND_CLOSENESS], 5)
+    ("model", "quality"), [(model, quality) for quality in QUALITIES for model in SIZE_AND_CLOSENESS]
 )
 def test_parts_of_a_search_keep_their_work_tables_apart(
     database: Database, model: dict[str, Any], quality: str

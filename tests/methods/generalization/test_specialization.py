@@ -13,8 +13,6 @@ from tests.oracle.lattice import LETTERS, ROOT, Case, Hierarchy, Row, cases
 from tests.random_cases import for_random
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.either_engine
-
 EXAMPLES = {"duckdb": 3, "postgres": 3}
 Cut = list[dict[str | None, int]]
 """For each attribute, the level that each of its values is shown at."""
@@ -168,7 +166,6 @@ def test_wrong_targets_are_refused(database: Database, algorithm: dict[str, Any]
 # --- attribute suppression
 
 
-@pytest.mark.in_turns(2)
 @for_random(cases(), EXAMPLES)
 def test_attribute_suppression_is_generalization_with_values_and_stars_alone(database: Database, case: Case) -> None:
     paths = [Hierarchy(dict.fromkeys(h.paths, (ROOT,))) for h in case.hierarchies]

@@ -29,8 +29,6 @@ from tests.methods.partitioning.mondrian_oracle import (
 from tests.random_cases import many
 from tests.run_support import Database, Row
 
-pytestmark = pytest.mark.in_turns(4)
-
 FEW = settings(
     max_examples=many(3),
     deadline=None,

@@ -14,7 +14,7 @@ from tests.random_cases import for_random
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 Row = tuple[Any, ...]
 COLUMNS = {"a": "INTEGER", "b": "INTEGER", "s": "VARCHAR(1)", "n": "INTEGER"}
@@ -117,7 +117,6 @@ def test_equal_rows_go_to_several_classes_and_leave_no_rules(database: Database)
         apply(database, outcome.run, table, f"{table}_again", replace=True)
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("more", "words"),
     [

@@ -23,7 +23,7 @@ from tests.oracle.rothko import LETTERS, Rothko, Row, axes_of, information, squa
 from tests.random_cases import random_cases
 from tests.run_support import Database, anonymize
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 EXAMPLES = {"duckdb": 3, "postgres": 3}
 NESTED = {
@@ -158,7 +158,6 @@ def test_every_split_gains_most_information(database: Database) -> None:
     check()
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(("bits", "words"), [(13, 6), (52, 0)], ids=["in several words", "one by one"])
 def test_every_split_gains_most_information_however_classes_are_counted(
     database: Database, monkeypatch: pytest.MonkeyPatch, bits: int, words: int
@@ -173,7 +172,6 @@ def test_every_split_gains_most_information_however_classes_are_counted(
     check()
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("models", [TEXTS, NUMBERS], ids=["texts", "numbers"])
 def test_every_split_gains_most_information_of_those_that_models_allow(
     database: Database, models: list[dict[str, Any]]
@@ -224,7 +222,6 @@ def test_every_split_lowers_the_squared_error_most(database: Database) -> None:
     check()
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("models", [TEXTS, NUMBERS], ids=["texts", "numbers"])
 def test_every_split_lowers_the_squared_error_most_of_those_that_models_allow(
     database: Database, models: list[dict[str, Any]]

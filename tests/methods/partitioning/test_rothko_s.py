@@ -29,7 +29,7 @@ from tests.methods.partitioning.test_mondrian import FEW, Case, cases, check_rel
 from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, Row, anonymize, open_database
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"age": "INTEGER", "zip": "VARCHAR(5)", "income": "INTEGER", "job": "VARCHAR(3)", "wage": "INTEGER"}
 ROLES: dict[str, Any] = {
@@ -104,7 +104,6 @@ def _people(number: int) -> list[Row]:
     return rows
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_lying_sample_can_only_cost_detail(databases: tuple[Database, Database], name: str) -> None:
     """Samples of some rows of a thousand, at the lowest confidence: what is pruned is counted on all rows."""
@@ -154,7 +153,6 @@ def test_a_run_says_what_the_samples_came_to(database: Database) -> None:
     assert f"{found['pruned']:,} pruned" in text
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("algorithm", [{"name": "rothko-s", "sample": 300, "exact_below": 0}, {"name": "mondrian"}])
 def test_sub_trees_in_sessions_of_their_own_make_no_difference(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, algorithm: dict[str, Any]
@@ -171,7 +169,6 @@ def test_sub_trees_in_sessions_of_their_own_make_no_difference(
         assert released[0] == released[1]
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     "algorithm",
     [

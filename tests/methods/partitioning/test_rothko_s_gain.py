@@ -19,7 +19,7 @@ from tests.random_cases import many
 from tests.run_support import Database, Row, anonymize
 from tests.test_dry_run import PERIPHERAL
 
-pytestmark = [pytest.mark.either_engine, pytest.mark.in_turns(4)]
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"x": "INTEGER", "y": "INTEGER", "zip": "VARCHAR(5)", "job": "VARCHAR(3)", "wage": "INTEGER", "id": "INTEGER"}
 ROLES: dict[str, Any] = {
@@ -75,7 +75,6 @@ DIVERSE = [K, {"model": "recursive-l-diversity", "attribute": "wage", "c": 3, "l
 SPREAD = [K, {"model": "variance-diversity", "attribute": "wage", "v": 20}]
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("split", "models", "size", "seed"),
     [(INFORMATION, DIVERSE, 40, 1), (INFORMATION, SPREAD, 40, 1), (REGRESSION, [K], 40, 1)],
@@ -122,7 +121,6 @@ def test_numbers_vary_least_in_the_classes(database: Database) -> None:
     assert sum(len({row[1] // 20 for row in c}) == 1 for c in by_gain) > 0.8 * len(by_gain)
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("nothing", [{**INFORMATION, "least_gain": 2}, {**REGRESSION, "least_gain": 1.5}])
 def test_a_sample_that_tells_nothing_of_the_target_is_cut_at_medians(
     database: Database, nothing: dict[str, Any]
@@ -134,7 +132,6 @@ def test_a_sample_that_tells_nothing_of_the_target_is_cut_at_medians(
     assert for_median == at_medians
 
 
-@pytest.mark.variants(1)
 @pytest.mark.parametrize("split", [{}, INFORMATION])
 def test_a_part_of_few_rows_is_cut_on_all_of_them(database: Database, split: dict[str, Any]) -> None:
     table, models = database.create(COLUMNS, people(300)), [K]

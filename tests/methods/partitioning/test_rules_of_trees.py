@@ -19,7 +19,7 @@ from tests.random_cases import many
 from tests.rules_support import classes, opened, recoded
 from tests.run_support import Database, Row, anonymize
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 SOME = settings(
     max_examples=many(2),
@@ -56,7 +56,6 @@ def cases(draw: st.DrawFn) -> tuple[tuple[Attribute, ...], list[Row], list[Row],
     return tuple(flavours), source, rows(3, [a.pool for a in flavours]), draw(st.integers(1, 3))
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ALGORITHMS)
 @SOME
 @given(case=cases())
@@ -105,8 +104,6 @@ def _people(number: int) -> list[Row]:
     ]
 
 
-@pytest.mark.variants(3)
-@pytest.mark.either_engine
 @pytest.mark.parametrize("sessions", [1, 3])
 @pytest.mark.parametrize("name", _TREES)
 def test_every_row_falls_under_one_rule(

@@ -32,7 +32,7 @@ from tests.oracle import brute_force
 from tests.random_cases import many
 from tests.run_support import PlainWorkspace
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 BITS = 16  # of a code; two words of one code each
 

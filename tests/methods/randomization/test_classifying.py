@@ -33,7 +33,7 @@ from tests.cli.support import call_main, execute
 from tests.randomize_support import randomize, randomized_policy
 from tests.run_support import OPTIONS, Database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 
 def test_least_rows_get_the_least_originals() -> None:
@@ -193,7 +193,6 @@ MATRIX = "true;clerk;agent;baker\nclerk;0.8;0;0.2\nagent;0.5;0;0.5\nbaker;0.1;0;
 """A matrix of which one value, the first in their order, is never released."""
 
 
-@pytest.mark.in_turns(2)
 def test_swapped_moved_and_uncertain_columns(database: Database, tmp_path: Path) -> None:
     """Swapped values are taken as they are, moved ones by the matrix, and those with noise of own sizes not at all."""
     draw, file = random.Random(4), tmp_path / "matrix.csv"

@@ -34,7 +34,7 @@ from sqlanon.models.randomization.noise import (
 from tests.randomize_support import randomize, randomized_policy
 from tests.run_support import Database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 NOISES = [GaussianNoise(10.0), GaussianNoise(2.0**20), LaplaceNoise(7.5), LaplaceNoise(1e5), UniformNoise(12.0)]
 

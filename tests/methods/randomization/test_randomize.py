@@ -17,8 +17,6 @@ from sqlanon.work.journal import Silent
 from tests.randomize_support import KEY, cents, randomize, randomized_policy, released_rows
 from tests.run_support import Database
 
-pytestmark = pytest.mark.in_turns(4)
-
 COLUMNS = {"id": "INTEGER", "age": "INTEGER", "pay": "DECIMAL(10,2)", "job": "VARCHAR(9)", "town": "VARCHAR(9)"}
 ROLES = {
     "id": "identifier",
@@ -189,7 +187,6 @@ def test_what_noise_would_not_hide_is_refused(database: Database, name: str) -> 
     assert database.sql("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [f"{table}_r"]) == []
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("name", ["gaussian", "uniform", "laplace"])
 def test_noise_that_floats_can_not_hold_is_refused(database: Database, name: str) -> None:
     key = {"gaussian": "deviation", "uniform": "half-width", "laplace": "scale"}[name]

@@ -20,7 +20,7 @@ from tests.cli.support import call_main
 from tests.randomize_support import randomize, randomized_policy
 from tests.run_support import open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"age": "INTEGER", "x": "DOUBLE PRECISION", "job": "VARCHAR(9)", "Town": "VARCHAR(9)", "pay": "INTEGER"}
 ROLES = {

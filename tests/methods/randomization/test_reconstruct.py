@@ -28,7 +28,7 @@ from tests.cli.support import call_main, execute, query
 from tests.randomize_support import randomize, randomized_policy
 from tests.run_support import open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 VALUES = ("a", "b", "c", "d")
 

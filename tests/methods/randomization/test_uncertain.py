@@ -42,7 +42,7 @@ from tests.random_cases import for_random
 from tests.randomize_support import KEY, cents, drawn, line_of, randomize, randomized_policy
 from tests.run_support import OPTIONS, Database, open_database
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"id": "INTEGER", "pay": "DECIMAL(10,2)", "age": "INTEGER", "town": "VARCHAR(9)"}
 ROLES = {"id": "identifier", "pay": "quasi-identifier", "age": "quasi-identifier", "town": "insensitive"}
@@ -280,7 +280,6 @@ TAMPERING = {
 }
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("name", TAMPERING)
 def test_nothing_is_published_that_was_tampered_with(database: Database, name: str) -> None:
     statement, check = TAMPERING[name]
@@ -325,7 +324,6 @@ def test_rows_of_each_size_are_estimated_by_its_noise() -> None:
     assert [round(one.share, 1) for one in made.shares] == [0, 0, 0.5, 0, 0, 0, 0.5, 0, 0, 0]
 
 
-@pytest.mark.in_turns(2)
 def test_a_release_is_verified_reported_and_reconstructed(
     database_url: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

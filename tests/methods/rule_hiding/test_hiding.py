@@ -26,8 +26,6 @@ from sqlanon.sql import Relation, Statement
 from tests.hiding_support import BASKETS, baskets_of, counts_of, hide, hiding_policy, is_mined, mine
 from tests.run_support import Database
 
-pytestmark = pytest.mark.in_turns(4)
-
 COLUMNS = {"basket": "INTEGER", "item": "VARCHAR(9)"}
 PLAIN = {"name": "hide-rules"}
 METHODS = st.sampled_from(["shortest", "border"])

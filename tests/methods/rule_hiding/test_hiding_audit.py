@@ -19,7 +19,7 @@ from tests.hiding_support import hide, hiding_policy
 from tests.methods.rule_hiding.test_hiding_commands import write_policy
 from tests.run_support import Database
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.slow
 
 COLUMNS = {"basket": "INTEGER", "item": "VARCHAR(9)", "paid": "NUMERIC(5,2)"}
 CHANGED = {

@@ -18,7 +18,7 @@ from tests.methods.generalization.federation.sites import AGES, Sites, attribute
 from tests.methods.generalization.federation.support import NAMES
 from tests.methods.generalization.federation.threads import Room, release, sites_of
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 WEST = NAMES.index("west")
 FEW = {"name": "optimal", "quality": "height", "limits": {"age": [1, 1], "sex": [0, 1], "city": [1, 2]}}
@@ -37,8 +37,6 @@ def is_shares(sent: list[bytes]) -> bool:
     return len(set(sent)) == len(sent)
 
 
-@pytest.mark.variants(4)
-@pytest.mark.in_turns(4)
 @pytest.mark.parametrize("reveal", REVEALED)
 @pytest.mark.parametrize("last", ["shares", "ready", "commit", "published"])
 def test_a_site_that_dies_at_a_message_leaves_every_old_release(last: str, reveal: str, tmp_path: Path) -> None:
@@ -71,7 +69,6 @@ def other_policy(part: str) -> dict[str, Any]:
     }[part]
 
 
-@pytest.mark.in_turns(4)
 @pytest.mark.parametrize("reveal", REVEALED)
 @pytest.mark.parametrize("part", ["hierarchy", "k", "levels"])
 def test_forged_digests_publish_nothing(
@@ -90,7 +87,6 @@ def test_forged_digests_publish_nothing(
     sites.require_old()
 
 
-@pytest.mark.in_turns(4)
 @pytest.mark.parametrize("reveal", REVEALED)
 @pytest.mark.parametrize("place", [0, -1])
 def test_shares_of_an_earlier_run_are_not_taken_for_new_ones(place: int, reveal: str, tmp_path: Path) -> None:

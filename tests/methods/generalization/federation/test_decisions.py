@@ -18,7 +18,7 @@ from tests.methods.generalization.federation.sites import attributes
 from tests.methods.generalization.federation.support import NAMES
 from tests.methods.generalization.federation.threads import record, release, sites_of
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.slow
 
 DECISION = {"reveal": "decision", "most_nodes": 100}
 PRECISION = {"name": "optimal", "quality": "precision"}

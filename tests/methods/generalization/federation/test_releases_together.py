@@ -32,7 +32,7 @@ from tests.methods.generalization.federation.support import (
 )
 from tests.patience import wait_until
 
-pytestmark = [needs_federation, pytest.mark.in_turns(4)]
+pytestmark = [needs_federation, pytest.mark.slow]
 CASES: list[dict[str, Any]] = [
     {"suppression": 0.1},
     {"suppression": 0.3, "privacy": [{"model": "k-anonymity", "k": 6}], "algorithm": {"name": "optimal"}},
@@ -42,7 +42,6 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.variants(2)
 @pytest.mark.parametrize("number", range(len(CASES)))
 def test_sites_release_what_one_database_would(number: int, tmp_path: Path, urls: dict[str, str]) -> None:
     """The levels, the rows and the verdict are the same; each site has those of its own rows."""
@@ -72,8 +71,6 @@ def test_no_release_where_one_database_would_have_none(tmp_path: Path, urls: dic
     sites.require_old()
 
 
-@pytest.mark.variants(3)
-@pytest.mark.in_turns(4)
 @pytest.mark.parametrize("reveal", ["counts", "decision"])
 @pytest.mark.parametrize("phase", ["plan", "encode", "search", "recode", "verify", "publish"])
 def test_a_site_that_dies_leaves_every_old_release(

@@ -151,7 +151,6 @@ def test_marks_are_in_the_order_of_identifiers(database: Database) -> None:
 
 
 @needs_federation
-@pytest.mark.in_turns(4)
 def test_sites_are_commands(tmp_path: Path) -> None:
     """Two with tables of the same persons, and a third that holds shares; wrong commands are refused before."""
     federation = Federation(tmp_path)

@@ -107,7 +107,6 @@ def test_another_hierarchy_is_refused() -> None:
 
 
 @needs_federation
-@pytest.mark.in_turns(4)
 def test_sites_are_commands(tmp_path: Path) -> None:
     """Each site is one command; all print the values that the hierarchy lacks anywhere."""
     urls = {name: duckdb_url(tmp_path / f"{name}.duckdb") for name in (*NAMES, "union")}
