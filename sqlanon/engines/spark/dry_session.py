@@ -17,7 +17,7 @@ from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.unplaced import Place, PlacesRenderer
-from sqlanon.engines.spark.work_tables import COMES_HOME, WorkTables, creates, named_in, written_by
+from sqlanon.engines.spark.work_tables import WorkTables, comes_home, creates, named_in, written_by
 from sqlanon.sql import Identifier, Relation, Statement, Text
 
 if TYPE_CHECKING:
@@ -58,14 +58,12 @@ class SparkDrySession(DrySession):
         else:
             finished = self._renderer.finished(statement, place)
         made = written_by(text)
-        comes_home = (
-            made is not None and creates(text) and place is Place.SPARK and statement.name.startswith(COMES_HOME)
-        )
+        kept_home = made is not None and creates(text) and place is Place.SPARK and comes_home(statement.name)
         if made is not None:
-            self._tables.note_written(made, Place.HOME if comes_home else place)
+            self._tables.note_written(made, Place.HOME if kept_home else place)
         if place is Place.HOME:
             return UnsentStatement(finished.name, finished.text, finished, _AT_HOME, values=statement.values)
-        return self._sent(replace(finished, values=statement.values), _COMES_HOME if comes_home else _BY_SPARK)
+        return self._sent(replace(finished, values=statement.values), _COMES_HOME if kept_home else _BY_SPARK)
 
     def written_there(self, statement: Statement) -> UnsentStatement:
         return self._sent(statement, _BY_SPARK)

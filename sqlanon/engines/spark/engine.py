@@ -35,11 +35,11 @@ from sqlanon.engines.spark.shared_parts import with_parts_shared
 from sqlanon.engines.spark.types import column_of
 from sqlanon.engines.spark.unplaced import Place, PlacesRenderer
 from sqlanon.engines.spark.work_tables import (
-    OF_NODES,
-    WITH_ROWS,
     PlacedStatement,
     WorkTables,
+    counts_nodes,
     creates,
+    makes_an_empty_table,
     named_in,
     query_of,
     written_by,
@@ -156,7 +156,7 @@ class SparkEngine(Engine):
         if isinstance(statement, PlacedStatement) and statement.comes_home:
             return self._guarded(statement.name, lambda: self._fetch_home(statement))
         if isinstance(statement, PlacedStatement) and statement.creates:
-            name, is_empty = statement.writes or "", statement.name.startswith(WITH_ROWS)
+            name, is_empty = statement.writes or "", makes_an_empty_table(statement.name)
             self._guarded(statement.name, lambda: self._tables.create(name, statement.text, is_empty=is_empty))
         elif new := table_and_query(statement.text):
             self._create_filled(statement, *new)
@@ -171,8 +171,7 @@ class SparkEngine(Engine):
 
     def _fetch_home(self, statement: PlacedStatement) -> int:
         """Keep at home what a statement would make a table of; the number of its rows."""
-        counts_nodes = statement.name.startswith(OF_NODES)
-        with in_one_job(self._session) if counts_nodes else contextlib.nullcontext():
+        with in_one_job(self._session) if counts_nodes(statement.name) else contextlib.nullcontext():
             table = self._session.sql(query_of(statement.text)).toArrow()
         assert statement.writes is not None
         self._tables.keep_home(statement.writes, table)

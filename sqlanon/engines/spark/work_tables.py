@@ -37,19 +37,8 @@ _HOME = ("temp", "main")  # the catalog and schema that work tables have in stat
 _ARRIVED = Relation("arrived")
 _BROADCAST = 200_000  # lines of a table that every task may hold
 
-AT_HOME = (
-    "hierarchies/",
-    "encoding/create_dictionary",
-    "encoding/count_equal_values",
-    "encoding/measure_range",
-    "algorithms/tree/decide/",
-    "methods/partitioning/gain/decide/",
-    "methods/partitioning/sampling/decide/",
-)
-"""Templates of statements that are carried out at home, wherever the tables are that they read."""
-WITH_ROWS = ("algorithms/tree/scan/create_", "methods/partitioning/gain/scan/create_")
-"""Templates of empty tables that Spark makes although they read nothing that is there."""
-COMES_HOME = (
+_AT_HOME = ("hierarchies/", "encoding/create_dictionary", "encoding/count_equal_values", "encoding/measure_range")
+_COMES_HOME = (
     "report/release_audit/create_classes",
     "report/release_audit/list_values",
     "encoding/create_values",
@@ -61,15 +50,31 @@ COMES_HOME = (
     "staging/create_means",
     "staging/create_sets",
     "staging/measure_leaves",
-    "algorithms/tree/scan/measure_",
-    "algorithms/tree/scan/count_",
-    "methods/partitioning/gain/scan/count_",
-    "methods/partitioning/gain/scan/number_",
-    "methods/partitioning/sampling/scan/count_",
 )
-"""Templates of tables that Spark works out and that are kept at home; all others that it makes stay with the rows."""
-OF_NODES = ("algorithms/tree/scan/", "methods/partitioning/gain/scan/", "methods/partitioning/sampling/scan/")
-"""Templates of those that have a line for each node, bin or value of one: little is shuffled for them."""
+_COUNTED_FOR_NODES = re.compile(r"/scan/(measure|count|number)_")
+
+
+def is_decided_at_home(template: str) -> bool:
+    """Tell whether a statement is carried out at home, wherever the tables are that it reads.
+
+    Searches have the templates of their decisions in folders called `decide`, and those that read rows in `scan`.
+    """
+    return "/decide/" in template or template.startswith(_AT_HOME)
+
+
+def makes_an_empty_table(template: str) -> bool:
+    """Tell whether Spark makes the table of a statement although it reads nothing that is there."""
+    return "/scan/create_" in template
+
+
+def comes_home(template: str) -> bool:
+    """Tell whether the table that Spark works out is kept at home; all others that it makes stay with the rows."""
+    return template.startswith(_COMES_HOME) or _COUNTED_FOR_NODES.search(template) is not None
+
+
+def counts_nodes(template: str) -> bool:
+    """Tell whether a table has a line for each node, bin or value of one, so that little is shuffled for it."""
+    return "/scan/" in template
 
 
 def named_in(text: str) -> list[str]:
@@ -113,7 +118,7 @@ class PlacedStatement(Statement):
     @property
     def comes_home(self) -> bool:
         """Tell whether Spark works out what is kept at home."""
-        return self.creates and self.place is Place.SPARK and self.name.startswith(COMES_HOME)
+        return self.creates and self.place is Place.SPARK and comes_home(self.name)
 
 
 class WorkTables:
@@ -139,9 +144,9 @@ class WorkTables:
 
     def place_of(self, template: str, text: str) -> Place:
         """Choose the place of a statement: at home if it names work tables alone, and all of them are there."""
-        if template.startswith(AT_HOME):
+        if is_decided_at_home(template):
             return Place.HOME
-        if template.startswith(WITH_ROWS):
+        if makes_an_empty_table(template):
             return Place.SPARK
         names, made = named_in(text), written_by(text) if creates(text) else None
         read = [name for name in names if name != made]
