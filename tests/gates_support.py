@@ -194,8 +194,8 @@ _PRIVATE: dict[str, dict[str, Any]] = {
     "mst": {"name": "mst", "target": "pay"},
 }
 WAYS: dict[str, Way] = {
-    "run": Way(("runs.runner.run",), _run),
-    "run to a file": Way(("runs.runner.run",), partial(_run, to_file=True)),
+    "run": Way(("runs.sources.run",), _run),
+    "run to a file": Way(("runs.sources.run",), partial(_run, to_file=True)),
     "apply": Way(("runs.applying.apply_rules",), _apply),
     "apply to a file": Way(("runs.applying.apply_rules",), partial(_apply, to_file=True)),
     "job of the program": Way(("runs.applying.apply_rules",), partial(_job, procedure=False), _OF_JOBS),
@@ -213,10 +213,10 @@ WAYS: dict[str, Way] = {
         phase="search",
     ),
     "condense release": Way(("methods.clustering.streams.release_job",), _stream),
-    "randomize": Way(("runs.runner.run",), _randomize),
-    "hide": Way(("runs.runner.run",), _hide),
+    "randomize": Way(("runs.sources.run",), _randomize),
+    "hide": Way(("runs.sources.run",), _hide),
     **{
-        f"private {name}": Way(("runs.runner.run",), partial(_private, **algorithm), shown="private")
+        f"private {name}": Way(("runs.sources.run",), partial(_private, **algorithm), shown="private")
         for name, algorithm in _PRIVATE.items()
     },
     "federate serve": Way((f"{_FEDERATION}.serving.release_together",), _federate, engines=("duckdb",)),

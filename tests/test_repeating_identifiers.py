@@ -15,7 +15,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.freezing import Freezing, freeze
 from sqlanon.plan.column_names import names_a_person
-from sqlanon.plan.repeating import find_repeating
+from sqlanon.plan.subject import find_repeating
 from sqlanon.policy import Role
 from sqlanon.policy.loading import parse_policy
 from sqlanon.report.material import collect

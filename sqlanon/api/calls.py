@@ -36,8 +36,7 @@ from sqlanon.plan.connecting import (
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.opening import open_table
 from sqlanon.plan.plan import Plan
-from sqlanon.plan.repeating import Repetition, find_repeating
-from sqlanon.plan.subject import identifying
+from sqlanon.plan.subject import Repetition, find_repeating, identifying
 from sqlanon.policy import Policy
 from sqlanon.policy.differential_privacy import COUNT
 from sqlanon.policy.loading import parse_policy

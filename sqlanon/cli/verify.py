@@ -38,7 +38,7 @@ from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
     from sqlanon.models import PrivacyModel
-    from sqlanon.plan.repeating import Repetition
+    from sqlanon.plan.subject import Repetition
     from sqlanon.report.release_audit.auditing import Audit
     from sqlanon.report.release_audit.recorded_audit import RecordedAudit
     from sqlanon.results.measures import Check

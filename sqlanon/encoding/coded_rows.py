@@ -7,6 +7,7 @@ Each dictionary is a join, and planning a join is the dearer the more of them a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlanon.encoding.dictionaries import key_of, plain_value
@@ -16,8 +17,12 @@ from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role
 from sqlanon.sql import Expression, Identifier, Relation, Renderer, Statement, free_name, macro
 from sqlanon.values.expressions import in_base_type
+from sqlanon.work.workspace import Workspace
 
 MOST_JOINS = 48  # of dictionaries in one SELECT, but for a word that has more by itself
+
+
+SNAPSHOT = "snapshot"  # what the name of a copy ends in that stands for the source
 
 
 def encode_statement(
@@ -148,3 +153,22 @@ def _dictionary_join(engine: Engine, field: Field) -> dict[str, Any]:
         "key": Identifier("key" if field.coding.keyed else "value"),
         "value": expression_of(engine, field.attribute, _source_column(field)),
     }
+
+
+def unchanging(engine: Engine, plan: Plan, workspace: Workspace) -> Plan:
+    """Plan for a source that stays as it is inside of the transaction: a copy, where the engine has no snapshots."""
+    return plan if engine.traits.has_snapshots else copied(engine, plan, workspace, SNAPSHOT)
+
+
+def copied(
+    engine: Engine, plan: Plan, workspace: Workspace, meaning: str = "source", row_filter: Expression | None = None
+) -> Plan:
+    """Plan for a copy of the source's columns that a release shows, or models look at; whoever makes it drops it.
+
+    meaning: of the copy, for its name. row_filter: a condition on rows `s` of the source; others are left out.
+    """
+    copy = workspace.table(meaning)
+    columns = [Identifier(attribute.name) for attribute in plan.coded]
+    engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns, row_filter=row_filter)
+    engine.analyze(copy)
+    return replace(plan, source=copy)

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sqlanon.encoding.coded_rows import encode_statement, raw_column
+from sqlanon.encoding.coded_rows import copied, encode_statement, raw_column
 from sqlanon.encoding.dictionaries import Range, code_attribute, code_by_value, measure_fractions
 from sqlanon.encoding.fields import WORD_BITS, Coding, Field, place, word_column
-from sqlanon.encoding.source_copy import copied
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Kind
 from sqlanon.errors import ConflictError

@@ -18,15 +18,13 @@ from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.hierarchies.limits import NO_LIMITS, Limits, limits_of
 from sqlanon.models import model_class
 from sqlanon.plan.checks import problems, subject_problems, warnings
-from sqlanon.plan.climbed import climb_problems
 from sqlanon.plan.lookup import is_of_a_catalog, unknown_table
 from sqlanon.plan.population import hold_population
 from sqlanon.plan.pseudonyms import shown_column
 from sqlanon.plan.released_texts import texts_of_release
-from sqlanon.plan.repeating import NO_REPETITION, Repetition
-from sqlanon.plan.subject import PlanSubject, inspect_table
+from sqlanon.plan.subject import NO_REPETITION, PlanSubject, Repetition, inspect_table
 from sqlanon.plan.trust import hold_trusted
-from sqlanon.plan.wildcards import wildcard_problems
+from sqlanon.plan.wildcards import climb_problems, wildcard_problems
 from sqlanon.policy import SET_LIMITS, AttributeSection, Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.results.source import Origin

@@ -16,7 +16,6 @@ from sqlanon.policy.attributes import (
 from sqlanon.policy.differential_privacy import DifferentialPrivacy, PrivacyBudget, Unit
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
-from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.population_models import DeltaPresenceParameters, KMapParameters, PopulationPlace
 from sqlanon.policy.privacy import (
     AlphaKParameters,
@@ -33,6 +32,7 @@ from sqlanon.policy.privacy import (
     TClosenessParameters,
     VarianceDiversityParameters,
 )
+from sqlanon.policy.registry import ModelParameters
 
 __all__ = [
     "HIERARCHY_KINDS",

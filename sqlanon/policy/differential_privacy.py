@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.part import Number, Part, Whole, broken
+from sqlanon.policy.registry import ModelParameters
 
 COUNT = "count"  # the column of the noisy counts
 MOST_EPSILON = 100  # beyond it nothing is protected, and noise is below one row

@@ -8,8 +8,8 @@ from pydantic import BeforeValidator, Field
 
 from sqlanon.engines.urls import redacted
 from sqlanon.policy.locations import Location
-from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.part import Number, Reference, Whole, broken
+from sqlanon.policy.registry import ModelParameters
 from sqlanon.support.environment import named
 
 

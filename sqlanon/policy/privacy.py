@@ -7,10 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, SerializeAsAny
 
-from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.part import Number, Part, Reference, Whole, broken, different
 from sqlanon.policy.population_models import DeltaPresenceParameters, KMapParameters, PopulationPlace
-from sqlanon.policy.registry import Registry
+from sqlanon.policy.registry import ModelParameters, Registry
 from sqlanon.support.plugins import GUARANTEES
 from sqlanon.support.quantities import quantity
 

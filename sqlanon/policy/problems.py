@@ -15,8 +15,8 @@ from sqlanon.policy.algorithms import algorithm_names, parameters_of_algorithm
 from sqlanon.policy.attributes import hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.document import Document, Path
 from sqlanon.policy.keys import KeyFile
-from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.privacy import model_names, parameters_of_model
+from sqlanon.policy.registry import ModelParameters
 from sqlanon.support.suggest import any_of, did_you_mean
 
 _TYPES = {

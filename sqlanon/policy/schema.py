@@ -23,9 +23,9 @@ from sqlanon.policy.algorithms import (
     parameters_of_algorithm,
 )
 from sqlanon.policy.attributes import HIERARCHY_KINDS, hierarchy_kinds, parameters_of_hierarchy
-from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.part import Part
 from sqlanon.policy.privacy import model_names, own_models, parameters_of_model
+from sqlanon.policy.registry import ModelParameters
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from sqlanon.algorithms.search_options import SearchOptions
+from sqlanon.encoding.coded_rows import unchanging
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.encoding.persons import count_persons
 from sqlanon.encoding.pseudonyms import pseudonymized
-from sqlanon.encoding.source_copy import unchanging
 from sqlanon.errors import ProtectionError, VerificationError
 from sqlanon.hierarchies.digests import costs_used, describe_costs, describe_hierarchies
 from sqlanon.measures.coded_figures import CodedMeasurement
@@ -31,8 +31,7 @@ from sqlanon.results.source import Origin
 from sqlanon.runs.checkpoints import basis_of, checkpoint_of, looked_at
 from sqlanon.runs.columns import columns_of
 from sqlanon.runs.execution import ClassRun, Encoded
-from sqlanon.runs.files import FilesRead
-from sqlanon.runs.fingerprint import digest_rows, fingerprint, fingerprint_of, shown_columns
+from sqlanon.runs.fingerprint import FilesRead, digest_rows, fingerprint, fingerprint_of, shown_columns
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.source import DescribedRelease, ReleaseSource

@@ -17,7 +17,7 @@ from sqlanon.policy import Policy
 from sqlanon.releases.base import Release
 from sqlanon.results.run_result import CatalogPlace
 from sqlanon.runs.checkpoints import CheckpointBasis
-from sqlanon.runs.files import FilesRead
+from sqlanon.runs.fingerprint import FilesRead
 from sqlanon.runs.gates import WayOut
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.sql import Relation

@@ -9,7 +9,7 @@ from typing import Any
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.measures.workload.measures import Measures
 from sqlanon.models import PrivacyModel, largest_k
-from sqlanon.plan.repeating import NO_REPETITION, Repetition
+from sqlanon.plan.subject import NO_REPETITION, Repetition
 from sqlanon.results.codec import from_json
 from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check, Combinations, Distributions, StarredRows, UtilityMeasures

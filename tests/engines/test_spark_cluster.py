@@ -15,7 +15,7 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.spark.errors import directory_of_executors
-from sqlanon.engines.spark.new_tables import MetastoreTable
+from sqlanon.engines.spark.metastore import MetastoreTable
 from sqlanon.sql import Relation, Statement
 from tests.patience import wait_until
 from tests.run_support import Database, anonymize, open_database, run

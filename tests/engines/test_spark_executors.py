@@ -21,7 +21,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.daemon import NEEDED
-from sqlanon.engines.spark.new_tables import MetastoreTable
+from sqlanon.engines.spark.metastore import MetastoreTable
 from sqlanon.errors import Cancelled, EngineError, PolicyError, ProtectionError
 from sqlanon.sql import Identifier, Relation, Statement
 from tests.carried_searches import PEOPLE, DividingEngine, facts_of, request_of, tables_of

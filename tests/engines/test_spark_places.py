@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.engines.spark.dialect import SparkSQL
-from sqlanon.engines.spark.new_tables import ends_its_quotes, name_for_methods, table_and_query
+from sqlanon.engines.spark.metastore import ends_its_quotes, name_for_methods, table_and_query
 from sqlanon.engines.spark.unplaced import Place, PlacesRenderer
 from sqlanon.engines.spark.work_tables import WorkTables, creates, query_of, written_by
 from sqlanon.errors import EngineError

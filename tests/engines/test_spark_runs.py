@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.encoding.source_copy import unchanging
+from sqlanon.encoding.coded_rows import unchanging
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions

@@ -18,8 +18,14 @@ from sqlanon.engines.spark.dialect import SparkAddress, SparkSQL, address_of
 from sqlanon.engines.spark.dry_session import SparkDrySession
 from sqlanon.engines.spark.errors import names_nothing, statement_error, unless_disconnected
 from sqlanon.engines.spark.files import FilesOfSpark, copy_directory, write_directory
-from sqlanon.engines.spark.metastore import OWN_CATALOG, Metastore
-from sqlanon.engines.spark.new_tables import MetastoreTable, NewTable, ends_its_quotes, table_and_query
+from sqlanon.engines.spark.metastore import (
+    OWN_CATALOG,
+    Metastore,
+    MetastoreTable,
+    NewTable,
+    ends_its_quotes,
+    table_and_query,
+)
 from sqlanon.engines.spark.orphans import remove_orphans
 from sqlanon.engines.spark.session import (
     FILE_MASK,

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow
 from pyspark import cloudpickle
 
-from sqlanon.engines.spark.new_tables import NewTable, quoted_for_methods
+from sqlanon.engines.spark.metastore import NewTable, quoted_for_methods
 from sqlanon.engines.spark.tasks import (
     DELIVERY,
     WHOLE_TYPES,

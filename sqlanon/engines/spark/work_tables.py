@@ -19,7 +19,7 @@ from sqlanon.engines.private_files import remove_directory
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.engines.spark.errors import unless_disconnected
-from sqlanon.engines.spark.new_tables import MetastoreTable, NewTable, TableOfFiles
+from sqlanon.engines.spark.metastore import MetastoreTable, NewTable, TableOfFiles
 from sqlanon.engines.spark.shared_parts import with_parts_shared
 from sqlanon.engines.spark.unplaced import Place
 from sqlanon.errors import EngineError

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlanon.engines.columns import Column
 from sqlanon.engines.read_options import FileReading
-from sqlanon.plan.repeating import Repetition
+from sqlanon.plan.subject import Repetition
 from sqlanon.policy import Role
 from sqlanon.sql import Relation
 

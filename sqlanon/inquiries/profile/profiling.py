@@ -25,7 +25,7 @@ from sqlanon.inquiries.profile.column_facts import RARE, ColumnFacts, Combinatio
 from sqlanon.inquiries.profile.proposal import propose_roles
 from sqlanon.inquiries.risk.identifiers import kind_by_values, measure_patterns
 from sqlanon.plan.measuring import countable, in_part, portions
-from sqlanon.plan.repeating import find_repeating
+from sqlanon.plan.subject import find_repeating
 from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, Text
 from sqlanon.values.expressions import double_of

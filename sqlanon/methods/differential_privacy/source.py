@@ -31,8 +31,7 @@ from sqlanon.policy.differential_privacy import mechanism_of
 from sqlanon.results.measures import Check
 from sqlanon.runs.execution import RunExecution
 from sqlanon.runs.recording import record_without_rules
-from sqlanon.runs.source import DescribedRelease, ReleaseSource
-from sqlanon.runs.telling import TellsAll, TellsNoise
+from sqlanon.runs.source import DescribedRelease, ReleaseSource, TellsAll, TellsNoise
 from sqlanon.staging.staging import Staged
 from sqlanon.values.digest import table_digest
 

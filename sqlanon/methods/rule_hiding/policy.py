@@ -11,8 +11,8 @@ from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
 from sqlanon.policy.attributes import Role
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
-from sqlanon.policy.model_parameters import ModelParameters
 from sqlanon.policy.part import Number, Part, Whole, broken, texts_of
+from sqlanon.policy.registry import ModelParameters
 from sqlanon.policy.unused import WithoutClasses
 from sqlanon.support.suggest import did_you_mean
 

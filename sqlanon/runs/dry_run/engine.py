@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlanon.encoding.source_copy import SNAPSHOT
+from sqlanon.encoding.coded_rows import SNAPSHOT
 from sqlanon.engines.base import Engine, MadeRelation
 from sqlanon.engines.columns import Column
 from sqlanon.engines.dry_session import UnsentStatement

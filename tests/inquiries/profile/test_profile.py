@@ -25,7 +25,7 @@ from sqlanon.inquiries.profile.profiling import profile
 from sqlanon.inquiries.profile.proposal import propose, propose_roles
 from sqlanon.plan.column_names import words_of
 from sqlanon.plan.plan import resolve
-from sqlanon.plan.repeating import NO_REPETITION
+from sqlanon.plan.subject import NO_REPETITION
 from sqlanon.policy import Hierarchy, Policy, Role
 from sqlanon.policy.algorithms import own_algorithms
 from sqlanon.policy.loading import parse_policy
