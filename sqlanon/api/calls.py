@@ -1,4 +1,4 @@
-"""Calls for programs, each a whole task: draft, check, verify; `run` is in `runs.runner`."""
+"""Calls for programs, each a whole task: draft, check, verify; `run` is in `runs.sources`."""
 
 from __future__ import annotations
 
