@@ -8,8 +8,7 @@ from typing import Any
 
 from sqlanon.catalog import Catalog, ReleaseRecord, Run
 from sqlanon.releases.rules.store_rules import read_rules
-from sqlanon.report.drawing.tree import DrawnNode
-from sqlanon.report.first_levels import first_levels
+from sqlanon.report.drawing.tree import DrawnNode, first_levels
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.choices import Choices, choices_of
 from sqlanon.runs.tradeoffs.sweeping import TradeoffPoint, recorded_points

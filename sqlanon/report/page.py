@@ -16,7 +16,7 @@ from sqlanon.measures.population import journalist_risk
 from sqlanon.policy.shown_policy import without_values
 from sqlanon.report import number_text as numbers
 from sqlanon.report import pictures, wording
-from sqlanon.report.first_levels import DEPTH
+from sqlanon.report.drawing.tree import DEPTH
 from sqlanon.report.html import template
 from sqlanon.report.material import Material
 from sqlanon.results.measures import THRESHOLDS

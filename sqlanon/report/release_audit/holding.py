@@ -17,8 +17,7 @@ from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Recodes
 from sqlanon.report.release_audit.placing import place_rows
-from sqlanon.report.release_audit.reach import ShownField, create_reaches, open_ends
-from sqlanon.report.release_audit.shapes import count_misshapen, shows_on_rows
+from sqlanon.report.release_audit.reach import ShownField, count_misshapen, create_reaches, open_ends, shows_on_rows
 from sqlanon.results.measures import Check
 from sqlanon.sql import Expression, Identifier, Relation, Text, free_name, macro
 from sqlanon.staging.labels import EVERYTHING

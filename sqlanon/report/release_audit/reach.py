@@ -15,11 +15,12 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
-from sqlanon.policy import Show
+from sqlanon.hierarchies import HierarchyTable
+from sqlanon.policy import Policy, Recodes, Show
 from sqlanon.sql import Identifier, RedactedValue, Relation, Text
 from sqlanon.staging.labels import EVERYTHING, NULL
 from sqlanon.values.expressions import text_of
-from sqlanon.verification.release_checks import interval_grammar, set_grammar
+from sqlanon.verification.release_checks import Claims, interval_grammar, set_grammar
 from sqlanon.work.workspace import Workspace
 
 
@@ -190,3 +191,50 @@ def open_ends(engine: Engine, classes: Relation, shown: ShownField) -> bool:
     pattern = Text(r"^[\[{](NULL, )?[*]-|-[*][\]}]$")
     (count,) = engine.query_one("report/release_audit/count_open_ends", classes=classes, cell=cell, pattern=pattern)
     return bool(count)
+
+
+def count_misshapen(engine: Engine, policy: Policy, shown: list[ShownField], claims: Claims, boxed: bool) -> int:
+    """The rows, over all quasi-identifiers with a hierarchy, whose label is none that the algorithm gives them.
+
+    Trees show the lowest group that holds a class's values (unless they are `boxed`); full-domain generalization all
+    values at one level; top-down specialization each value in one way, as ordered-set partitioning does without
+    hierarchies.
+    """
+    labelled = [one for one in shown if one.show is Show.LABEL]
+    if policy.algorithm.shows_cuts:
+        return sum(_count_several(engine, one, claims) for one in labelled)
+    return sum(
+        _count(engine, policy, one, one.field.coding.hierarchy, claims, boxed)
+        for one in labelled
+        if one.field.coding.hierarchy is not None
+    )
+
+
+def shows_on_rows(policy: Policy) -> bool:
+    """Tell whether a label of another kind is seen on single rows; else it takes all rows of its class."""
+    return policy.algorithm.shows_cuts or policy.algorithm.recodes in (Recodes.CUTS, Recodes.LEVELS)
+
+
+def _count(
+    engine: Engine, policy: Policy, shown: ShownField, hierarchy: HierarchyTable, claims: Claims, boxed: bool
+) -> int:
+    if policy.algorithm.recodes is Recodes.CUTS:
+        return _count_several(engine, shown, claims)
+    (cell,) = shown.cells
+    named = {"witness": claims.witness, "cell": cell, "x": shown.x, "suppressed_leaf": claims.starred}
+    texts = {"everything": Text(EVERYTHING), "null": Text(NULL), "dictionary": hierarchy.table}
+    if policy.algorithm.recodes is Recodes.LEVELS:
+        if policy.remainder == "recode":
+            return 0
+        levels = range(hierarchy.height + 1)
+        return int(min(engine.query_one("report/release_audit/count_off_level", **named, **texts, levels=levels)))
+    if boxed:
+        return 0
+    return int(*engine.query_one("report/release_audit/count_wide_groups", **named, **texts, shifts=hierarchy.shifts))
+
+
+def _count_several(engine: Engine, shown: ShownField, claims: Claims) -> int:
+    """The rows with values that are shown in more than one way."""
+    (cell,) = shown.cells
+    named = {"witness": claims.witness, "cell": cell, "x": shown.x, "suppressed_leaf": claims.starred}
+    return int(*engine.query_one("report/release_audit/count_several_labels", **named))

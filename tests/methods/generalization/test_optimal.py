@@ -18,8 +18,7 @@ from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.errors import ProtectionError
 from sqlanon.methods.generalization.lattice import node_checks
 from sqlanon.methods.generalization.lattice.optimal import optimal
-from sqlanon.methods.generalization.lattice.problem import Findings, Problem
-from sqlanon.methods.generalization.lattice.progress import LatticeProgress
+from sqlanon.methods.generalization.lattice.problem import Findings, LatticeProgress, Problem
 from sqlanon.methods.generalization.lattice.quality.loss import LossQuality
 from sqlanon.methods.generalization.lattice.quality.quality import Nodes, Numbers
 from sqlanon.methods.generalization.lattice.search import SearchOptions, solve

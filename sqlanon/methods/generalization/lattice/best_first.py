@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from sqlanon.encoding.frequency.lattice import Node, preference
 from sqlanon.encoding.frequency.task import Verdict
 from sqlanon.methods.generalization.lattice.node_checks import at_once, count_suppressed_each, settle
-from sqlanon.methods.generalization.lattice.problem import Findings, Problem
-from sqlanon.methods.generalization.lattice.progress import LatticeProgress
+from sqlanon.methods.generalization.lattice.problem import Findings, LatticeProgress, Problem
 from sqlanon.methods.generalization.lattice.quality.quality import Numbers, is_better, tolerance
 
 Levels = tuple[tuple[int, ...], ...]

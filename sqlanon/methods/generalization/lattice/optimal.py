@@ -16,12 +16,10 @@ import numpy as np
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.encoding.frequency.task import Verdict
 from sqlanon.methods.generalization.lattice.best_first import BestFirst
-from sqlanon.methods.generalization.lattice.grid import Counts, Flags, LevelGrid
+from sqlanon.methods.generalization.lattice.grid import Counts, Flags, LevelGrid, pick
 from sqlanon.methods.generalization.lattice.node_checks import at_once, count_suppressed_each, settle
 from sqlanon.methods.generalization.lattice.options import LARGEST_HELD
-from sqlanon.methods.generalization.lattice.picking import pick
-from sqlanon.methods.generalization.lattice.problem import Findings, Problem
-from sqlanon.methods.generalization.lattice.progress import LatticeProgress
+from sqlanon.methods.generalization.lattice.problem import Findings, LatticeProgress, Problem
 from sqlanon.methods.generalization.lattice.quality.quality import Numbers, is_better, tolerance
 from sqlanon.methods.generalization.policy import Optimal
 

@@ -9,9 +9,29 @@ from dataclasses import dataclass, field
 from sqlanon.encoding.frequency.frequency_sets import FrequencySets
 from sqlanon.encoding.frequency.lattice import Lattice, Node, minimal
 from sqlanon.encoding.frequency.task import Verdict
-from sqlanon.methods.generalization.lattice.progress import LatticeProgress
 from sqlanon.methods.generalization.lattice.quality.quality import Quality, is_better
 from sqlanon.results.search_facts import LatticeFacts
+from sqlanon.support.quantities import quantity
+
+
+@dataclass(frozen=True)
+class LatticeProgress:
+    """Generalizations checked, those still open, and the best score with the lowest that is still possible."""
+
+    checked: int
+    open: int
+    best: float | None = None
+    bound: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The progress in a few words."""
+        words = f"{quantity(self.checked, 'generalization')} checked, {self.open:,} open"
+        if self.best is not None:
+            words += f", best {self.best:.6g}"
+        if self.bound is not None:
+            words += f", none below {self.bound:.6g}"
+        return words
 
 
 @dataclass(frozen=True)
