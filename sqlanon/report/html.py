@@ -47,13 +47,7 @@ def _read(folders: Sequence[Traversable], file: str) -> str | None:
     return None if there is None else there.read_text(encoding="utf-8")
 
 
-def render_own(
-    room: str,
-    run: Run,
-    result: MethodResult,
-    sentences: Mapping[str, str],
-    **parts: Any,
-) -> str:
+def render_own(room: str, run: Run, result: MethodResult, sentences: Mapping[str, str], **parts: Any) -> str:
     """Render the whole page of a run by the template `page.html.j2` of a method, which extends `own.html.j2`.
 
     room: the package of the method. sentences: of the checks, by their names.

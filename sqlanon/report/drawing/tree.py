@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.releases.rules.store_rules import StoredRules
@@ -17,6 +16,7 @@ from sqlanon.report.drawing.svg import (
     cut,
     document,
     element,
+    rect,
     text,
     width_of,
     words,
@@ -69,18 +69,8 @@ def _block(node: DrawnNode, x: float, level: int, wide: float, parent: str | Non
     y = level * _ROW + 1
     origin = "" if parent is None else f", a part by {parent}"
     later = "" if node.split is None else f", split by {node.split}"
-    fill = (PALE_BLUE, PAPER)[level % 2]
-    shape = element(
-        "rect",
-        x=x + _GAP / 2,
-        y=y,
-        width=max(wide - _GAP, 0.8),
-        height=_ROW - _GAP,
-        rx=3,
-        fill=fill,
-        stroke=BLUE,
-        stroke_width=1.1,
-    )
+    look: dict[str, object] = {"rx": 3, "fill": (PALE_BLUE, PAPER)[level % 2], "stroke": BLUE, "stroke_width": 1.1}
+    shape = rect(x + _GAP / 2, y, max(wide - _GAP, 0.8), _ROW - _GAP, **look)
     labels = []
     for place, (content, size, weight) in enumerate(_lines(node, parent)):
         shown = cut(content, max(int((wide - 12) / (0.58 * size)), 0)) if wide > 44 else ""
@@ -117,14 +107,12 @@ def first_levels(engine: Engine, stored: StoredRules) -> DrawnNode | None:
         if parent in boxes:
             boxes[node] = boxes[parent] | {attribute: (lo, hi)}
     whole = [{"attribute": stored.attributes[0], "lo": 0, "hi": stored.attributes[0].segments}]
-    sides = [list(_sides(stored, box)) or whole for box in boxes.values()]
+    sides = [
+        [{"attribute": stored.attributes[number], "lo": lo, "hi": hi} for number, (lo, hi) in box.items()] or whole
+        for box in boxes.values()
+    ]
     counts = engine.query_one("report/count_boxes", leaves=stored.tables.leaves, boxes=sides)
     return _tree(stored, listed, dict(zip(boxes, map(int, counts), strict=True)))
-
-
-def _sides(stored: StoredRules, box: _Box) -> Iterator[dict[str, Any]]:
-    for number, (lo, hi) in box.items():
-        yield {"attribute": stored.attributes[number], "lo": lo, "hi": hi}
 
 
 def _tree(stored: StoredRules, listed: Sequence[tuple[int, ...]], rows: dict[int, int]) -> DrawnNode:

@@ -34,6 +34,7 @@ from sqlanon.report.release_audit.published import (
 )
 from sqlanon.report.release_audit.recorded import Past, find_past_run
 from sqlanon.results.measures import Check
+from sqlanon.sql import Relation
 from sqlanon.support.methods import method_of
 from sqlanon.verification.published_clusters import check_counts
 from sqlanon.verification.release import verify_release, why_unjudged
@@ -253,25 +254,23 @@ class _Audit:
         with open_published(self.policy, engine, self.table, self.options) as (reader, published):
             typed = reader is engine and self.policy.release.file is None
             wrong = wrong_columns(expected, reader.columns(published), typed=typed)
-            if wrong:
-                self._refuse_columns(wrong)
-                return
-            same = past.is_of(engine, plan)
-            self.sure = bool(same)
-            if same is False:
-                self.leave_out(past.changed)
-                return
-            try:
-                release = bring_published(self.policy, engine, reader, published, self.table, expected)
-            except EngineError as error:
-                wrong = [_first_line(error)]
+            if not wrong:
+                same = past.is_of(engine, plan)
+                self.sure = bool(same)
+                if same is False:
+                    self.leave_out(past.changed)
+                    return
+                try:
+                    release = bring_published(self.policy, engine, reader, published, self.table, expected)
+                except EngineError as error:
+                    wrong = [_first_line(error)]
             if wrong:
                 self._refuse_columns(wrong)
                 return
             rescaled = rescaled_columns(self.policy, reader.columns(published), expected)
             self._hold(engine, _rescaled(plan, rescaled), release, past)
 
-    def _hold(self, engine: Engine, plan: Plan, release: Any, past: Past) -> None:
+    def _hold(self, engine: Engine, plan: Plan, release: Relation, past: Past) -> None:
         known = past.known if self.sure else replace(past.known, rows=None)
         with TemporaryWorkspace(engine) as workspace:
             held = hold_against_source(engine, workspace, without_pseudonyms(plan), release, known, whole=self.whole)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy, Role, Source
+from sqlanon.results.measures import SizeBucket
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.tradeoffs.sweeping import Sweep, loss_of, measure_as_it_is, sweep
 from sqlanon.runs.tradeoffs.tradeoff import SWEEP, CandidateSizes, Tradeoff, TradeoffCandidate, TradeoffColumn
@@ -44,7 +45,6 @@ def _candidate(k: int, result: RunResult, names: list[str]) -> TradeoffCandidate
     release, loss = result.release, loss_of(result)
     by_column = {one.name: one.loss for one in result.quasi_identifiers or ()}
     return TradeoffCandidate(
-        levels=None,
         k=k,
         satisfies=True,
         suppressed=release.suppressed,
@@ -55,9 +55,12 @@ def _candidate(k: int, result: RunResult, names: list[str]) -> TradeoffCandidate
         mean=0.0 if result.risk is None else result.risk.prosecutor_mean,
         loss=None if loss is None else loss[1],
         losses=tuple(by_column.get(name) for name in names),
-        score=None,
-        sizes=tuple(CandidateSizes(one.lower, one.upper, one.classes) for one in release.class_sizes),
+        sizes=_sizes(release.class_sizes),
     )
+
+
+def _sizes(buckets: Sequence[SizeBucket]) -> tuple[CandidateSizes, ...]:
+    return tuple(CandidateSizes(one.lower, one.upper, one.classes) for one in buckets)
 
 
 def _before(result: RunResult, names: list[str]) -> TradeoffCandidate | None:
@@ -66,8 +69,6 @@ def _before(result: RunResult, names: list[str]) -> TradeoffCandidate | None:
     if figures is None or figures.risk is None or source.class_sizes is None:
         return None
     return TradeoffCandidate(
-        levels=None,
-        k=None,
         satisfies=False,
         suppressed=0,
         rows=source.rows,
@@ -77,8 +78,7 @@ def _before(result: RunResult, names: list[str]) -> TradeoffCandidate | None:
         mean=figures.risk.prosecutor_mean,
         loss=0.0,
         losses=tuple(0.0 for _ in names),
-        score=None,
-        sizes=tuple(CandidateSizes(one.lower, one.upper, one.classes) for one in source.class_sizes),
+        sizes=_sizes(source.class_sizes),
     )
 
 

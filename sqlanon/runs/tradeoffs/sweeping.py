@@ -105,11 +105,7 @@ class Sweep:
 
 
 def sweep(
-    policy: Policy,
-    ks: Sequence[int],
-    *,
-    options: EngineOptions | None = None,
-    observer: Observer | None = None,
+    policy: Policy, ks: Sequence[int], *, options: EngineOptions | None = None, observer: Observer | None = None
 ) -> Sweep:
     """Search with each k in place of the policy's, and measure what the release would be; its other models stay.
 

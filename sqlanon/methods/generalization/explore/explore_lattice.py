@@ -18,8 +18,7 @@ from sqlanon.errors import Cancelled, PolicyError
 from sqlanon.methods.generalization.explore.build_problem import OpenProblem, build_problem
 from sqlanon.methods.generalization.lattice.node_status import NodeStatus, NodeStatusMap, map_statuses
 from sqlanon.methods.generalization.lattice.options import LARGEST, full_domain, require_size
-from sqlanon.methods.generalization.lattice.problem import Findings, LatticeProgress, Problem
-from sqlanon.methods.generalization.lattice.quality.quality import is_better
+from sqlanon.methods.generalization.lattice.problem import Findings, LatticeProgress, Problem, choose
 from sqlanon.methods.generalization.lattice.refusal import refusal
 from sqlanon.methods.generalization.lattice.search import solve
 from sqlanon.methods.generalization.lattice.walk import check_nodes
@@ -127,14 +126,6 @@ def _candidate(one: ExploredNode) -> dict[str, Any]:
 TOGETHER = 100  # nodes that are checked between two looks at the clock
 
 
-@dataclass
-class _Best:
-    """The best generalization so far."""
-
-    node: Node | None = None
-    score: float = np.inf
-
-
 def classify(problem: Problem) -> tuple[Findings, NodeStatusMap]:
     """Find out of every generalization whether it satisfies the models, until the deadline; and the best that does.
 
@@ -184,29 +175,16 @@ def _choose(problem: Problem, findings: Findings, chart: NodeStatusMap) -> None:
     levels = np.array(nodes, dtype=np.int64)
     floors = chart.floors[tuple((levels - np.array(problem.lattice.bottom)).T)].astype(np.float64)
     bounds = problem.quality.bounds(levels, floors)
-    best = _Best()
     for place in np.argsort(bounds, kind="stable"):
-        if best.node is not None and bounds[place] > best.score and not _is_close(bounds[place], best.score):
+        bound, best = float(bounds[place]), findings.score
+        if best is not None and bound > best and not np.isclose(bound, best, rtol=1e-9, atol=1e-12):
             break
-        if problem.is_late and best.node is not None:
-            findings.proven, findings.bound = False, float(bounds[place])
+        if problem.is_late and best is not None:
+            findings.proven, findings.bound = False, bound
             break
-        _try(problem, findings, nodes[place], best)
-    findings.chosen, findings.score = best.node, best.score
+        choose(problem, findings, [nodes[place]])
     if not findings.complete:
         findings.proven, findings.bound = False, None
-
-
-def _is_close(one: float, other: float) -> bool:
-    return bool(np.isclose(one, other, rtol=1e-9, atol=1e-12))
-
-
-def _try(problem: Problem, findings: Findings, node: Node, best: _Best) -> None:
-    if node not in findings.verdicts:
-        findings.verdicts[node] = problem.sets.check(node)
-    score = problem.quality.score(node, findings.verdicts[node].suppressed)
-    if best.node is None or is_better(score, node, best.score, best.node):
-        best.node, best.score = node, score
 
 
 SCORED = 100  # minimal generalizations that are scored to be shown
@@ -240,7 +218,8 @@ def explore(
         # of `--all`, `_search` says the size
         unlimited = replace(search_options, any_size=True) if everything else search_options
         with build_problem(policy, options, unlimited, journal) as opened:
-            return _ExplorationRun(opened, everything, search_options, journal).carry_out()
+            findings, chart = _search(opened, everything, search_options)
+            return _tell(opened, everything, findings, chart, journal.count("search"))
     except PolicyError as error:
         if policy.algorithm.name != written:
             error.add_note(
@@ -252,58 +231,49 @@ def explore(
         raise Cancelled("Interrupted.") from None
 
 
-class _ExplorationRun:
-    """The state that the parts of one exploration share."""
+def _search(
+    opened: OpenProblem, everything: bool, search_options: SearchOptions
+) -> tuple[Findings, NodeStatusMap | None]:
+    problem = opened.problem
+    if everything:
+        require_size(problem.lattice, "--all", search_options.any_size)
+        return classify(problem)
+    findings = solve(problem, opened.plan.policy, search_options)
+    if problem.lattice.size > LARGEST and not search_options.any_size:
+        return findings, None
+    return findings, map_statuses(problem, findings)
 
-    def __init__(self, opened: OpenProblem, everything: bool, search_options: SearchOptions, journal: Journal) -> None:
-        self.opened = opened
-        self.policy = opened.plan.policy
-        self.everything = everything
-        self.search_options = search_options
-        self.journal = journal
 
-    def carry_out(self) -> Exploration:
-        """Search, and tell what was found."""
-        findings, chart = self._search(self.opened.problem)
-        return self._exploration(self.opened.problem, findings, chart)
-
-    def _search(self, problem: Problem) -> tuple[Findings, NodeStatusMap | None]:
-        if self.everything:
-            require_size(problem.lattice, "--all", self.search_options.any_size)
-            findings, chart = classify(problem)
-            return findings, chart
-        findings = solve(problem, self.policy, self.search_options)
-        if problem.lattice.size > LARGEST and not self.search_options.any_size:
-            return findings, None
-        return findings, map_statuses(problem, findings)
-
-    def _exploration(self, problem: Problem, findings: Findings, chart: NodeStatusMap | None) -> Exploration:
-        if findings.chosen is None:
-            raise refusal(problem, findings)
-        algorithm = full_domain(self.policy)
-        minimal = findings.minimal if chart is None else chart.minimal
-        return Exploration(
-            source=self.opened.plan.source_name,
-            engine=problem.sets.engine.name,
-            algorithm=algorithm.name,
-            quality=algorithm.quality,
-            everything=self.everything,
-            rows=problem.sets.task.rows,
-            budget=problem.sets.task.budget,
-            lattice=problem.lattice,
-            checked=problem.sets.checked,
-            anonymous=sorted(findings.anonymous) if chart is None else chart.anonymous,
-            minimal=minimal,
-            frontier=_frontier(problem, findings, minimal),
-            complete=findings.complete or (chart is not None and not chart.open),
-            optimum=ExploredNode(findings.chosen, findings.suppressed, findings.score),
-            proven=findings.proven,
-            bound=findings.bound,
-            statements=self.journal.count("search"),
-            seconds=time.perf_counter() - self.opened.started,
-            warnings=self.opened.plan.warnings,
-            chart=chart,
-        )
+def _tell(
+    opened: OpenProblem, everything: bool, findings: Findings, chart: NodeStatusMap | None, statements: int
+) -> Exploration:
+    problem = opened.problem
+    if findings.chosen is None:
+        raise refusal(problem, findings)
+    algorithm = full_domain(opened.plan.policy)
+    minimal = findings.minimal if chart is None else chart.minimal
+    return Exploration(
+        source=opened.plan.source_name,
+        engine=problem.sets.engine.name,
+        algorithm=algorithm.name,
+        quality=algorithm.quality,
+        everything=everything,
+        rows=problem.sets.task.rows,
+        budget=problem.sets.task.budget,
+        lattice=problem.lattice,
+        checked=problem.sets.checked,
+        anonymous=sorted(findings.anonymous) if chart is None else chart.anonymous,
+        minimal=minimal,
+        frontier=_frontier(problem, findings, minimal),
+        complete=findings.complete or (chart is not None and not chart.open),
+        optimum=ExploredNode(findings.chosen, findings.suppressed, findings.score),
+        proven=findings.proven,
+        bound=findings.bound,
+        statements=statements,
+        seconds=time.perf_counter() - opened.started,
+        warnings=opened.plan.warnings,
+        chart=chart,
+    )
 
 
 def _frontier(problem: Problem, findings: Findings, minimal: Sequence[Node]) -> list[ExploredNode]:

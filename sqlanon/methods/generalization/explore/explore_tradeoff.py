@@ -165,7 +165,6 @@ def _candidate(
     least = min([*(one.least for one in measured.kept), *([starred] if starred else [])], default=0)
     return TradeoffCandidate(
         levels=node,
-        k=None,
         satisfies=satisfies,
         suppressed=measured.suppressed_rows,
         rows=shown,

@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from sqlanon.encoding.frequency.lattice import Lattice, Node
 from sqlanon.methods.generalization.explore.explore_lattice import Exploration
-from sqlanon.methods.generalization.lattice.node_status import NodeStatus
+from sqlanon.methods.generalization.lattice.node_status import NodeStatus, NodeStatuses
 from sqlanon.report.drawing.svg import (
     BLUE,
     DARK_BLUE,
@@ -29,6 +28,7 @@ from sqlanon.report.drawing.svg import (
     document,
     element,
     line,
+    rect,
     text,
     width_of,
     words,
@@ -61,12 +61,11 @@ LEGEND = (CHOSEN, MINIMAL, ANONYMOUS, ANONYMOUS_UNCHECKED, FAILING, FAILING_UNCH
 
 def box(x: float, y: float, width: float, height: float, label: str, style: BoxStyle) -> str:
     """A box with its middle at (x, y), and its label."""
-    shape = element(
-        "rect",
-        x=x - width / 2,
-        y=y - height / 2,
-        width=width,
-        height=height,
+    shape = rect(
+        x - width / 2,
+        y - height / 2,
+        width,
+        height,
         rx=height / 2 if style.is_round else 1.5,
         fill=style.fill,
         stroke=style.stroke,
@@ -84,17 +83,6 @@ _ABREAST, _LOWER = 18, 34.0  # nodes of a height in one line, and how far the ne
 _SWEEPS = 8  # over the rows, to put nodes near those they are joined to
 
 _Places = dict[Node, tuple[float, float]]
-
-
-class NodeStatuses(Protocol):
-    """The known status of every node, and the nodes that were checked."""
-
-    @property
-    def verdicts(self) -> Container[Node]:
-        """The nodes that were checked."""
-
-    def of(self, node: Node) -> NodeStatus:
-        """The standing of a node."""
 
 
 def draw_lattice(exploration: Exploration, chart: NodeStatuses, key: str = "") -> str:

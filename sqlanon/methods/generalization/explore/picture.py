@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from sqlanon.methods.generalization.explore.explore_lattice import Exploration, ExploredNode
 from sqlanon.methods.generalization.explore.hasse import MOST_NODES, describe, draw_lattice, name_of
-from sqlanon.methods.generalization.lattice.node_status import RecordedChart, lattice_from
+from sqlanon.methods.generalization.lattice.node_status import NodeStatuses, lattice_from
 from sqlanon.report.drawing.svg import (
     BLUE,
     DARK_BLUE,
@@ -23,6 +23,7 @@ from sqlanon.report.drawing.svg import (
     document,
     element,
     line,
+    rect,
     text,
     width_of,
     words,
@@ -115,17 +116,8 @@ def _row(exploration: Exploration, one: ExploredNode, columns: list[float], end:
 def _steps(x: float, y: float, level: int, height: int) -> Iterator[str]:
     """As many squares as the hierarchy has levels above the value, filled up to this one, and the level's number."""
     for step in range(height):
-        filled = step < level
-        yield element(
-            "rect",
-            x=x + step * _STEP,
-            y=y + 3,
-            width=_STEP - 4,
-            height=_STEP - 4,
-            rx=2,
-            fill=BLUE if filled else PAPER,
-            stroke=BLUE if filled else FAINT,
-        )
+        fill, stroke = (BLUE, BLUE) if step < level else (PAPER, FAINT)
+        yield rect(x + step * _STEP, y + 3, _STEP - 4, _STEP - 4, rx=2, fill=fill, stroke=stroke)
     yield text(x + height * _STEP + 2, y + 13, str(level), font_size=11.5, fill=SOFT)
 
 
@@ -152,7 +144,7 @@ def draw_search(result: RunResult) -> SearchPicture | None:
     if recorded is None or not isinstance(facts, LatticeFacts):
         return None
     standing = recorded.standing
-    chart = None if standing is None else RecordedChart(lattice_from(recorded), standing)
+    chart = None if standing is None else NodeStatuses.read(lattice_from(recorded), standing)
     explored = _explored(result, recorded, facts, chart)
     drawn = draw_frontier(explored, "lattice-") if chart is None else draw_lattice(explored, chart, "lattice-")
     return SearchPicture(Markup(drawn), CAPTION)
@@ -174,7 +166,7 @@ class _Recorded(Exploration):
 
 
 def _explored(
-    result: RunResult, recorded: LatticeResult, facts: LatticeFacts, chart: RecordedChart | None
+    result: RunResult, recorded: LatticeResult, facts: LatticeFacts, chart: NodeStatuses | None
 ) -> Exploration:
     """The search as drawings take it."""
     lattice = lattice_from(recorded)

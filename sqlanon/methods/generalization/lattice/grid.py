@@ -140,7 +140,9 @@ def pick(grid: LevelGrid, opened: Flags, bounds: Numbers | None, most: int) -> l
     numbers = numbers[::step]
     places, counts = grid.places(numbers), grid.count_below(opened)
     below = counts.at(places)
-    above = below if bounds is None else step * _counts_above(bounds[numbers])
+    above = below
+    if bounds is not None:  # of each, the number of bounds that are no lower
+        above = step * (len(numbers) - np.searchsorted(np.sort(bounds[numbers]), bounds[numbers]))
     picked: list[int] = []
     covered = np.zeros_like(below)
     while len(picked) < most:
@@ -151,8 +153,3 @@ def pick(grid: LevelGrid, opened: Flags, bounds: Numbers | None, most: int) -> l
         picked.append(int(numbers[best]))
         covered = np.maximum(covered, counts.at(np.minimum(places, places[best])))
     return picked
-
-
-def _counts_above(bounds: Numbers) -> Counts:
-    """Count, for each of some bounds, those that are no lower."""
-    return np.asarray(len(bounds) - np.searchsorted(np.sort(bounds), bounds))

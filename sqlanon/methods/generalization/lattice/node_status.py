@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from enum import IntEnum
 from typing import Any
 
@@ -26,7 +26,52 @@ class NodeStatus(IntEnum):
     ANONYMOUS = 2
 
 
-class NodeStatusMap:
+_MARKS = {NodeStatus.OPEN: "?", NodeStatus.FAILING: "f", NodeStatus.ANONYMOUS: "a"}
+
+
+class NodeStatuses:
+    """The standing of every node, and the nodes that were checked."""
+
+    def __init__(self, lattice: Lattice, standing: NDArray[np.int8], verdicts: Container[Node]) -> None:
+        self.lattice = lattice
+        self.standing = standing
+        self.verdicts = verdicts
+
+    @classmethod
+    def read(cls, lattice: Lattice, standing: str) -> NodeStatuses:
+        """The statuses as `record` wrote them down."""
+        known = {mark: status for status, mark in _MARKS.items()}
+        statuses = np.array([known[mark.lower()] for mark in standing], dtype=np.int8).reshape(lattice.shape)
+        return cls(
+            lattice, statuses, {node for node, mark in zip(lattice.nodes, standing, strict=True) if mark.isupper()}
+        )
+
+    def of(self, node: Node) -> NodeStatus:
+        """The standing of a node."""
+        return NodeStatus(int(self.standing[self._place(node)]))
+
+    @property
+    def anonymous(self) -> list[Node]:
+        """The nodes known to satisfy the models, in lexicographic order."""
+        return self._nodes(self.standing == NodeStatus.ANONYMOUS)
+
+    @property
+    def minimal(self) -> list[Node]:
+        """Those of them that generalize no other of them."""
+        anonymous = self.standing == NodeStatus.ANONYMOUS
+        return self._nodes(anonymous & (_count_below(anonymous) == 1))
+
+    def _nodes(self, wanted: NDArray[np.bool_]) -> list[Node]:
+        return [self._node(place) for place in np.argwhere(wanted)]
+
+    def _node(self, place: tuple[np.intp, ...] | NDArray[np.intp]) -> Node:
+        return tuple(int(step) + low for step, low in zip(place, self.lattice.bottom, strict=True))
+
+    def _place(self, node: Node) -> _Where:
+        return tuple(level - low for level, low in zip(node, self.lattice.bottom, strict=True))
+
+
+class NodeStatusMap(NodeStatuses):
     """The standing of every node, and the verdicts it rests on.
 
     What a check says of other nodes: a floor over the budget rules out all below; where the task is predictive, a node
@@ -34,10 +79,9 @@ class NodeStatusMap:
     """
 
     def __init__(self, lattice: Lattice, sets: FrequencySets) -> None:
-        self.lattice = lattice
-        self._sets = sets
         self.verdicts: dict[Node, Verdict] = {}
-        self.standing: NDArray[np.int8] = np.zeros(lattice.shape, dtype=np.int8)
+        super().__init__(lattice, np.zeros(lattice.shape, dtype=np.int8), self.verdicts)
+        self._sets = sets
         self.floors: NDArray[np.int64] = np.zeros(lattice.shape, dtype=np.int64)
         """Rows that each node must suppress at least."""
 
@@ -58,25 +102,10 @@ class NodeStatusMap:
         above = self._above(node) if self._sets.task.predictive else self._place(node)
         self.standing[above] = NodeStatus.ANONYMOUS
 
-    def of(self, node: Node) -> NodeStatus:
-        """The standing of a node."""
-        return NodeStatus(int(self.standing[self._place(node)]))
-
     @property
     def open(self) -> int:
         """The number of nodes of which nothing is known."""
         return int(np.count_nonzero(self.standing == NodeStatus.OPEN))
-
-    @property
-    def anonymous(self) -> list[Node]:
-        """The nodes known to satisfy the models, in lexicographic order."""
-        return self._nodes(self.standing == NodeStatus.ANONYMOUS)
-
-    @property
-    def minimal(self) -> list[Node]:
-        """Those of them that generalize no other of them."""
-        anonymous = self.standing == NodeStatus.ANONYMOUS
-        return self._nodes(anonymous & (_count_below(anonymous) == 1))
 
     def halving(self) -> Node:
         """The open node that leaves fewest open, whatever a check says of it: many above it, and many below.
@@ -87,15 +116,6 @@ class NodeStatusMap:
         flipped = np.flip(_count_below(np.flip(open_)))
         settled = np.where(open_, np.minimum(_count_below(open_), flipped), 0)
         return self._node(np.unravel_index(int(np.argmax(settled)), self.lattice.shape))
-
-    def _nodes(self, wanted: NDArray[np.bool_]) -> list[Node]:
-        return [self._node(place) for place in np.argwhere(wanted)]
-
-    def _node(self, place: tuple[np.intp, ...] | NDArray[np.intp]) -> Node:
-        return tuple(int(step) + low for step, low in zip(place, self.lattice.bottom, strict=True))
-
-    def _place(self, node: Node) -> _Where:
-        return tuple(level - low for level, low in zip(node, self.lattice.bottom, strict=True))
 
     def _above(self, node: Node) -> _Where:
         return tuple(slice(level - low, None) for level, low in zip(node, self.lattice.bottom, strict=True))
@@ -112,7 +132,6 @@ def _count_below(wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
 CHARTED = 300  # generalizations up to which the standing of each is written down
 LISTED = 100  # minimal generalizations that are
 _SEARCHED = 10_000  # known generalizations up to which the minimal ones are looked for
-_MARKS = {NodeStatus.OPEN: "?", NodeStatus.FAILING: "f", NodeStatus.ANONYMOUS: "a"}
 
 
 def map_statuses(problem: Problem, findings: Findings) -> NodeStatusMap:
@@ -161,25 +180,6 @@ def _suppressed(findings: Findings, node: Node) -> int | None:
 def _mark(chart: NodeStatusMap, node: Node) -> str:
     mark = _MARKS[chart.of(node)]
     return mark.upper() if node in chart.verdicts else mark
-
-
-class RecordedChart:
-    """The standing of every node, as it was written down."""
-
-    def __init__(self, lattice: Lattice, standing: str) -> None:
-        marks = dict(zip(lattice.nodes, standing, strict=True))
-        known = {mark: standing for standing, mark in _MARKS.items()}
-        self._standing = {node: known[mark.lower()] for node, mark in marks.items()}
-        self.verdicts = {node for node, mark in marks.items() if mark.isupper()}
-
-    def of(self, node: Node) -> NodeStatus:
-        """The standing of a node."""
-        return self._standing[node]
-
-    @property
-    def anonymous(self) -> list[Node]:
-        """The nodes known to satisfy the models."""
-        return [node for node, standing in self._standing.items() if standing is NodeStatus.ANONYMOUS]
 
 
 def lattice_from(recorded: LatticeResult) -> Lattice:

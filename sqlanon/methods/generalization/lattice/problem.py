@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -87,6 +88,18 @@ class Findings:
         """The rows that the chosen generalization suppresses."""
         return None if self.chosen is None else self.verdicts[self.chosen].suppressed
 
+    def offer(self, node: Node, score: float) -> bool:
+        """Choose a generalization if it beats the one that is chosen; tell whether it does."""
+        if self.chosen is not None and not is_better(score, node, self.score or 0.0, self.chosen):
+            return False
+        self.chosen, self.score = node, score
+        return True
+
+    def lowest(self, bounds: Iterable[float]) -> float | None:
+        """The lowest score that is still possible, by the bounds of what is open; None where nothing is known."""
+        lowest = min((*bounds, *(() if self.score is None else (self.score,))), default=-math.inf)
+        return None if math.isinf(lowest) else lowest
+
 
 def lattice_facts(problem: Problem, findings: Findings, quality: str) -> LatticeFacts:
     """Describe a search that chose a generalization by the quality model of this name."""
@@ -108,6 +121,4 @@ def choose(problem: Problem, findings: Findings, candidates: Iterable[Node]) -> 
     for node in candidates:
         if node not in findings.verdicts:
             findings.verdicts[node] = problem.sets.check(node)
-        score = problem.quality.score(node, findings.verdicts[node].suppressed)
-        if findings.chosen is None or is_better(score, node, findings.score or 0.0, findings.chosen):
-            findings.chosen, findings.score = node, score
+        findings.offer(node, problem.quality.score(node, findings.verdicts[node].suppressed))

@@ -55,10 +55,7 @@ def create_base(
     """
     keys = lay_out(coded.quasi_identifiers, suppresses)
     sensitive: list[dict[str, Any]] = [
-        {
-            "name": sensitive_column(i),
-            "value": macro("bits.masked", one.word, one.mask),
-        }
+        {"name": sensitive_column(i), "value": macro("bits.masked", one.word, one.mask)}
         for i, one in enumerate(task.sensitive)
     ]
     base = workspace.table("base")
@@ -179,9 +176,10 @@ def release(problem: Problem, policy: Policy, findings: Findings) -> Generalizat
     facts = lattice_facts(problem, findings, full_domain(policy).quality)
     chart = record(problem, findings)
     if policy.remainder == "recode":
-        recoded = recode_remainder(problem, full_domain(policy), findings.chosen, judges_stars=policy.judges_stars)
-        facts = replace(facts, passes=recoded.passes, checked=recoded.checked)
-        return replace(recoded.generalization, facts=facts, chart=chart)
+        recoded = recode_remainder(
+            problem, full_domain(policy), findings.chosen, facts, judges_stars=policy.judges_stars
+        )
+        return replace(recoded, chart=chart)
     partition = recode_node(problem.sets, findings.chosen)
     if partition.suppressed != findings.suppressed:
         raise VerificationError("The release does not suppress the rows that the search counted. Please report this.")

@@ -71,10 +71,7 @@ def group_sizes(sets: FrequencySets, marginal: Marginal) -> list[Sizes]:
     """The sizes of a quasi-identifier's groups, by level."""
     height = marginal.dimension.height
     levels = [
-        {
-            "number": level,
-            "keys": [macro("bits.masked", word, mask) for word, mask in marginal.words(level)],
-        }
+        {"number": level, "keys": [macro("bits.masked", word, mask) for word, mask in marginal.words(level)]}
         for level in range(height)
     ]
     sizes: list[Sizes] = [Sizes() for _ in range(height)]

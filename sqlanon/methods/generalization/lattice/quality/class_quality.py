@@ -144,10 +144,11 @@ def _spread(sizes: list[int], rows: int) -> float:
 
 @dataclass(frozen=True)
 class Divergence(ClassQuality):
-    """The Kullback-Leibler divergence of a release from the table in nats; 0 where it tells each row's values.
+    """The divergence in nats; 0 where the release tells each row's values.
 
-    Of the original table a combination of values x has the probability P(x) = (rows with x) / N. The release spreads
-    the rows of a class evenly over the combinations of leaves that its region covers: in the class E of x,
+    It is the Kullback-Leibler divergence of the release from the table. Of the original table a combination of values x
+    has the probability P(x) = (rows with x) / N. The release spreads the rows of a class evenly over the combinations
+    of leaves that its region covers: in the class E of x,
     Q(x) = (|E| / N) / (product over attributes of the leaves covered); the suppressed rows are one class more, whose
     region is everything. The score is the sum of P(x) * ln(P(x) / Q(x)) (Machanavajjhala et al., ACM TKDD 1(1), 2007,
     section 6).
