@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from markupsafe import Markup
 
@@ -15,12 +16,11 @@ from sqlanon.engines.columns import Column
 from sqlanon.hierarchies.limits import Limits
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Plan
-from sqlanon.policy import Recodes
-from sqlanon.report.release_audit.placing import place_rows
-from sqlanon.report.release_audit.reach import ShownField, count_misshapen, create_reaches, open_ends, shows_on_rows
+from sqlanon.policy import Policy, Recodes, Show
+from sqlanon.report.release_audit.placing import ShownField, create_reaches, open_ends, place_rows
 from sqlanon.results.measures import Check
 from sqlanon.sql import Expression, Identifier, Relation, Text, free_name, macro
-from sqlanon.staging.labels import EVERYTHING
+from sqlanon.staging.labels import EVERYTHING, NULL
 from sqlanon.staging.recode import cell_name
 from sqlanon.values.expressions import comparable
 from sqlanon.verification.checking import kept_values
@@ -267,3 +267,33 @@ _UNDECIDED = (
     "what the release shows of {columns} does not say which values it stands for, so that rows of the source can't be"
     " told apart by class"
 )
+
+
+def count_misshapen(engine: Engine, policy: Policy, shown: list[ShownField], claims: Claims, boxed: bool) -> int:
+    """The rows, over all quasi-identifiers with a hierarchy, whose label is none that the algorithm gives them.
+
+    Trees show the lowest group that holds a class's values (unless they are `boxed`); full-domain generalization all
+    values at one level; top-down specialization each value in one way, as ordered-set partitioning does without
+    hierarchies.
+    """
+    return sum(_count(engine, policy, one, claims, boxed) for one in shown if one.show is Show.LABEL)
+
+
+def shows_on_rows(policy: Policy) -> bool:
+    """Tell whether a label of another kind is seen on single rows; else it takes all rows of its class."""
+    return policy.algorithm.shows_cuts or policy.algorithm.recodes in (Recodes.CUTS, Recodes.LEVELS)
+
+
+def _count(engine: Engine, policy: Policy, shown: ShownField, claims: Claims, boxed: bool) -> int:
+    (cell,) = shown.cells
+    hierarchy, recodes = shown.field.coding.hierarchy, policy.algorithm.recodes
+    named: dict[str, Any] = {"witness": claims.witness, "cell": cell, "x": shown.x, "suppressed_leaf": claims.starred}
+    if policy.algorithm.shows_cuts or (hierarchy is not None and recodes is Recodes.CUTS):
+        return int(*engine.query_one("report/release_audit/count_several_labels", **named))
+    if hierarchy is None or (policy.remainder == "recode" if recodes is Recodes.LEVELS else boxed):
+        return 0
+    named |= {"everything": Text(EVERYTHING), "null": Text(NULL), "dictionary": hierarchy.table}
+    if recodes is Recodes.LEVELS:
+        levels = range(hierarchy.height + 1)
+        return int(min(engine.query_one("report/release_audit/count_off_level", **named, levels=levels)))
+    return int(*engine.query_one("report/release_audit/count_wide_groups", **named, shifts=hierarchy.shifts))
