@@ -69,8 +69,8 @@ def _block(node: DrawnNode, x: float, level: int, wide: float, parent: str | Non
     y = level * _ROW + 1
     origin = "" if parent is None else f", a part by {parent}"
     later = "" if node.split is None else f", split by {node.split}"
-    look: dict[str, object] = {"rx": 3, "fill": (PALE_BLUE, PAPER)[level % 2], "stroke": BLUE, "stroke_width": 1.1}
-    shape = rect(x + _GAP / 2, y, max(wide - _GAP, 0.8), _ROW - _GAP, **look)
+    frame: dict[str, object] = {"rx": 3, "fill": (PALE_BLUE, PAPER)[level % 2], "stroke": BLUE, "stroke_width": 1.1}
+    shape = rect(x + _GAP / 2, y, max(wide - _GAP, 0.8), _ROW - _GAP, **frame)
     labels = []
     for place, (content, size, weight) in enumerate(_lines(node, parent)):
         shown = cut(content, max(int((wide - 12) / (0.58 * size)), 0)) if wide > 44 else ""

@@ -26,7 +26,7 @@ from sqlanon.methods.generalization.policy import Optimal
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, ATTRIBUTES, needs_adult, quasi_identifiers
-from tests.lattice_support import build_problem
+from tests.lattice_support import build_problem, check_node
 from tests.oracle.lattice import Case, Node, cases
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
@@ -189,7 +189,7 @@ def test_hash_buckets_change_no_result(database: Database, monkeypatch: pytest.M
 
         def check(problem: Problem) -> Problem:
             for node in nodes:
-                verdict, out = node_checks.check_node(problem.sets, node), len(case.suppressed_rows(node))
+                verdict, out = check_node(problem.sets, node), len(case.suppressed_rows(node))
                 assert (verdict.suppressed > case.budget) == (out > case.budget)
                 assert verdict.suppressed <= out
                 if out <= case.budget:

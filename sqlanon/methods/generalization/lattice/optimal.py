@@ -76,15 +76,12 @@ class _OptimalSearch:
         """Look at some nodes after the others; the topmost first, so that there soon is something to release."""
         self._check([self.grid.size - 1])
         while self.open.any() and not self.problem.is_late:
-            self._check(self._next())
+            bounds = self.bounds if self.problem.sets.task.budget else None
+            self._check(pick(self.grid, self.open, bounds, at_once(self.problem.sets)))
         if not self.open.any():
             return self.findings
         self.findings.proven, self.findings.bound = False, self._lowest()
         return self.findings
-
-    def _next(self) -> list[int]:
-        sets = self.problem.sets
-        return pick(self.grid, self.open, self.bounds if sets.task.budget else None, at_once(sets))
 
     def _check(self, numbers: Sequence[int]) -> None:
         """Check some open nodes, and learn what follows from all of them before any is scored."""

@@ -75,10 +75,10 @@ class Passes:
 
     def _pass(self, sets: FrequencySets, node: Node) -> FrequencySets | None:
         """Recode at a generalization; the sets of what is left, if any is."""
-        number, first = len(self.done), self._next_leaf()
+        first = 1 + sum(self.placed)  # leaves are numbered on from pass to pass; no pass has more than rows
         failing, verdict = sets.create_failing(node)
         sets.engine.analyze(failing)
-        made = create_pass(sets, node, failing, number, first)
+        made = create_pass(sets, node, failing, len(self.done), first)
         self.done.append(made)
         self.sources.append(sets.base.table)
         self.placed.append(sets.task.rows - verdict.suppressed)
@@ -103,10 +103,6 @@ class Passes:
         whole = self.whole.task
         task = LatticeTask(whole.models, whole.sensitive, rows, 0, omits=False, compared=whole.rows)
         return self.whole.part(table, task)
-
-    def _next_leaf(self) -> int:
-        """Leaves are numbered on from pass to pass; no pass has more than rows."""
-        return 1 + sum(self.placed)
 
     def _above(self, node: Node) -> Node | None:
         """The generalization of the next pass."""
