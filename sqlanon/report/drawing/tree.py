@@ -24,6 +24,9 @@ from sqlanon.report.drawing.svg import (
 from sqlanon.support.quantities import quantity
 
 _WIDTH, _ROW, _GAP = 860.0, 58.0, 3.0
+DEPTH = 3
+_MOST = 400  # nodes that are read
+_Box = dict[int, tuple[int, int]]
 
 
 @dataclass
@@ -86,11 +89,6 @@ def _lines(node: DrawnNode, parent: str | None) -> list[tuple[str, float, str | 
     head = f"{node.rows:,} rows" if parent is None or width_of(f"{node.rows:,} rows", 13) < 110 else f"{node.rows:,}"
     later = [] if node.split is None else [(f"by {node.split}", 12.0, None)]
     return [(head, 13.0, "600"), *later]
-
-
-DEPTH = 3
-_MOST = 400  # nodes that are read
-_Box = dict[int, tuple[int, int]]
 
 
 def first_levels(engine: Engine, stored: StoredRules) -> DrawnNode | None:

@@ -29,6 +29,9 @@ from sqlanon.values.expressions import text_of
 from sqlanon.verification.release_checks import interval_grammar, set_grammar
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace, carry_out_keeping
 
+FEW = 16  # so many boxes of a node are looked at one by one
+MOST_ROUNDS = 60  # of dividing; the numbers of nodes stay within 64 bits
+
 
 @dataclass(frozen=True)
 class ShownField:
@@ -197,10 +200,6 @@ def open_ends(engine: Engine, classes: Relation, shown: ShownField) -> bool:
     pattern = Text(r"^[\[{](NULL, )?[*]-|-[*][\]}]$")
     (count,) = engine.query_one("report/release_audit/count_open_ends", classes=classes, cell=cell, pattern=pattern)
     return bool(count)
-
-
-FEW = 16  # so many boxes of a node are looked at one by one
-MOST_ROUNDS = 60  # of dividing; the numbers of nodes stay within 64 bits
 
 
 @dataclass(frozen=True)

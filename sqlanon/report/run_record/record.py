@@ -25,6 +25,8 @@ from sqlanon.support.environment import require_set
 from sqlanon.values.digest import FILE, file_digest, joined_digest, table_digest
 from sqlanon.work.publish.companion import companion_of
 
+FORMAT, VERSION = "sqlanon record", 1
+
 
 def recorded_policy(document: Mapping[str, Any], url: str | None = None) -> Policy:
     """The policy of a record as it was run, with the URL of the release where another one is given."""
@@ -85,9 +87,6 @@ def digest_release(policy: Policy, places: Sequence[str], options: EngineOptions
             with open_release_table(engine, policy, place) as held:
                 digests.append(table_digest(engine, held))
     return ReleasedNow(joined_digest(digests))
-
-
-FORMAT, VERSION = "sqlanon record", 1
 
 
 def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:

@@ -26,6 +26,9 @@ from sqlanon.policy import Policy
 from sqlanon.work.journal import Journal, Observer
 from sqlanon.work.notebook import follower
 
+TOGETHER = 100  # nodes that are checked between two looks at the clock
+SCORED = 100  # minimal generalizations that are scored to be shown
+
 
 @dataclass(frozen=True)
 class ExploredNode:
@@ -123,9 +126,6 @@ def _candidate(one: ExploredNode) -> dict[str, Any]:
     return {"levels": list(one.levels), "score": one.score, "suppressed": one.suppressed}
 
 
-TOGETHER = 100  # nodes that are checked between two looks at the clock
-
-
 def classify(problem: Problem) -> tuple[Findings, NodeStatusMap]:
     """Find out of every generalization whether it satisfies the models, until the deadline; and the best that does.
 
@@ -185,9 +185,6 @@ def _choose(problem: Problem, findings: Findings, chart: NodeStatusMap) -> None:
         choose(problem, findings, [nodes[place]])
     if not findings.complete:
         findings.proven, findings.bound = False, None
-
-
-SCORED = 100  # minimal generalizations that are scored to be shown
 
 
 def explore(

@@ -34,6 +34,13 @@ from sqlanon.report.drawing.svg import (
     words,
 )
 
+MOST_NODES = 300
+_ROW, _BOX, _GAP = 64.0, 24.0, 12.0  # the distance of rows, the height of a box, the room between two
+_LEFT, _MARGIN = 84.0, 28.0
+_ABREAST, _LOWER = 18, 34.0  # nodes of a height in one line, and how far the next line of the same height is below
+_SWEEPS = 8  # over the rows, to put nodes near those they are joined to
+_Places = dict[Node, tuple[float, float]]
+
 
 @dataclass(frozen=True)
 class BoxStyle:
@@ -74,15 +81,6 @@ def box(x: float, y: float, width: float, height: float, label: str, style: BoxS
     )
     weight = "700" if style in (CHOSEN, MINIMAL) else None
     return shape + text(x, y + 4, label, text_anchor="middle", font_size=12, fill=style.ink, font_weight=weight)
-
-
-MOST_NODES = 300
-_ROW, _BOX, _GAP = 64.0, 24.0, 12.0  # the distance of rows, the height of a box, the room between two
-_LEFT, _MARGIN = 84.0, 28.0
-_ABREAST, _LOWER = 18, 34.0  # nodes of a height in one line, and how far the next line of the same height is below
-_SWEEPS = 8  # over the rows, to put nodes near those they are joined to
-
-_Places = dict[Node, tuple[float, float]]
 
 
 def draw_lattice(exploration: Exploration, chart: NodeStatuses, key: str = "") -> str:

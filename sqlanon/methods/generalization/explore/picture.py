@@ -34,6 +34,8 @@ from sqlanon.results.search_facts import LatticeFacts
 
 MOST_ROWS = 100
 _MARGIN, _ROW, _STEP, _HEAD = 28.0, 24.0, 15.0, 150.0
+ROWS = 25  # of the minimal generalizations of a large lattice
+CAPTION = "Every box is a combination of levels, one for each column; further up is more general."
 
 
 def draw_frontier(exploration: Exploration, key: str = "") -> str:
@@ -131,11 +133,6 @@ def draw(exploration: Exploration) -> str:
     if exploration.chart is None or exploration.lattice.size > MOST_NODES:
         return draw_frontier(exploration)
     return draw_lattice(exploration, exploration.chart)
-
-
-ROWS = 25  # of the minimal generalizations of a large lattice
-
-CAPTION = "Every box is a combination of levels, one for each column; further up is more general."
 
 
 def draw_search(result: RunResult) -> SearchPicture | None:

@@ -21,6 +21,7 @@ Places = NDArray[np.int64]
 _T = TypeVar("_T", bound=np.generic)
 
 _FEW = 8  # if no more than one node in so many is flagged, the box around them is worth looking for
+COMPARED = 10_000  # open nodes that are compared: of more of them an even part
 
 
 @dataclass(frozen=True)
@@ -120,9 +121,6 @@ class LevelGrid:
 
     def _place(self, number: int) -> Sequence[int]:
         return [int(place) for place in np.unravel_index(number, self.shape)]
-
-
-COMPARED = 10_000  # open nodes that are compared: of more of them an even part
 
 
 def pick(grid: LevelGrid, opened: Flags, bounds: Numbers | None, most: int) -> list[int]:

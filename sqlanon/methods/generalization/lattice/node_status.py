@@ -16,6 +16,9 @@ from sqlanon.methods.generalization.lattice.problem import Findings, Problem
 from sqlanon.results.run_result import LatticeResult
 
 _Where = tuple[slice | int, ...]
+CHARTED = 300  # generalizations up to which the standing of each is written down
+LISTED = 100  # minimal generalizations that are
+_SEARCHED = 10_000  # known generalizations up to which the minimal ones are looked for
 
 
 class NodeStatus(IntEnum):
@@ -127,11 +130,6 @@ def _count_below(wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
     for axis in range(wanted.ndim):
         np.cumsum(counts, axis=axis, out=counts)
     return counts
-
-
-CHARTED = 300  # generalizations up to which the standing of each is written down
-LISTED = 100  # minimal generalizations that are
-_SEARCHED = 10_000  # known generalizations up to which the minimal ones are looked for
 
 
 def map_statuses(problem: Problem, findings: Findings) -> NodeStatusMap:

@@ -19,6 +19,7 @@ KEPT_TUPLES = 4_000_000  # in all frequency sets that are kept at a time: some 1
 WRITING = (
     12  # what making a tuple costs, in tuples read: a group of a hash table is dear, a tuple that joins one is not
 )
+Family = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,6 @@ class Sizes:
             if without in self._seen:
                 bounds.append(self._seen[without] * values[place])
         return min(bounds)
-
-
-Family = tuple[int, ...]
 
 
 class Cube:
