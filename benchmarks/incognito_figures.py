@@ -19,7 +19,7 @@ from adult import policy, timed
 from matplotlib import pyplot as plt
 
 from sqlanon.methods.generalization.explore.build_problem import build_problem
-from sqlanon.methods.generalization.lattice.frequency.cube import Cube
+from sqlanon.methods.generalization.lattice.frequency.materialize import Cube
 from sqlanon.methods.generalization.lattice.incognito import IncognitoSearch
 from sqlanon.methods.generalization.lattice.problem import Findings, Problem
 

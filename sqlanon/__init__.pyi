@@ -31,7 +31,7 @@ from sqlanon.methods.differential_privacy.granting import list_budgets as list_b
 from sqlanon.methods.differential_privacy.mechanism_audit.findings import MechanismsAudit as MechanismsAudit
 from sqlanon.methods.differential_privacy.mechanism_audit.mechanisms_audit import audit_mechanisms as audit_mechanisms
 from sqlanon.methods.differential_privacy.result import PrivateResult as PrivateResult
-from sqlanon.methods.generalization.explore.exploration import Exploration as Exploration
+from sqlanon.methods.generalization.explore.explore_lattice import Exploration as Exploration
 from sqlanon.methods.generalization.explore.explore_lattice import explore as explore
 from sqlanon.methods.generalization.explore.explore_tradeoff import explore_tradeoff as explore_tradeoff
 from sqlanon.methods.generalization.explore.page import render_explore as render_explore
@@ -70,8 +70,8 @@ from sqlanon.report.queries import diff_runs as diff_runs
 from sqlanon.report.queries import run_record as run_record
 from sqlanon.report.queries import run_report as run_report
 from sqlanon.report.release_audit.auditing import Audit as Audit
-from sqlanon.report.release_audit.audits import audit_release as audit_release
-from sqlanon.report.release_audit.recorded_audit import RecordedAudit as RecordedAudit
+from sqlanon.report.release_audit.auditing import audit_release as audit_release
+from sqlanon.report.release_audit.recorded import RecordedAudit as RecordedAudit
 from sqlanon.report.risk_page import render_risk as render_risk
 from sqlanon.report.run_record.check import RecordCheck as RecordCheck
 from sqlanon.report.run_record.check import check_record as check_record

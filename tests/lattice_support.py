@@ -6,8 +6,12 @@ import contextlib
 from collections.abc import Iterator
 
 from sqlanon.algorithms.search_options import SearchOptions
+from sqlanon.encoding.frequency.frequency_sets import FrequencySets
+from sqlanon.encoding.frequency.lattice import Node
+from sqlanon.encoding.frequency.task import Verdict
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.methods.generalization.explore.build_problem import build_problem as open_problem
+from sqlanon.methods.generalization.lattice.node_checks import count_suppressed_each, settle
 from sqlanon.methods.generalization.lattice.problem import Problem
 from sqlanon.policy import Policy
 from tests.oracle.lattice import Case
@@ -21,6 +25,15 @@ def build_problem(
     """The problem that a run of the policy would search."""
     with open_problem(policy, options, search_options) as found:
         yield found.problem
+
+
+def check_node(sets: FrequencySets, node: Node) -> Verdict:
+    """The verdict of `FrequencySets.check`, where the generalization is within the budget.
+
+    Otherwise the suppressed rows and the floor are lower bounds, of which the first is over the budget.
+    """
+    (verdict,) = count_suppressed_each(sets, [node])
+    return settle(sets, node, verdict)
 
 
 @contextlib.contextmanager

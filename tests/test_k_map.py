@@ -18,14 +18,13 @@ from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.methods.generalization.explore.explore_tradeoff import explore_tradeoff
 from sqlanon.methods.generalization.lattice import node_checks
-from sqlanon.methods.generalization.lattice.node_checks import check_node
 from sqlanon.methods.generalization.lattice.search import SearchOptions, solve
 from sqlanon.models import models_of
 from sqlanon.policy import Policy
 from sqlanon.results.measures import ModelResult
 from sqlanon.sql import Relation
 from sqlanon.verification.release import verify_rows
-from tests.lattice_support import build_problem
+from tests.lattice_support import build_problem, check_node
 from tests.oracle.lattice import Case, Hierarchy, Node, Row, cases, minimal
 from tests.random_cases import many
 from tests.rules_support import apply

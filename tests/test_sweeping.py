@@ -127,7 +127,7 @@ def test_k_joins_models_that_lack_it(database: Database) -> None:
 
 def test_the_frontier_is_what_nothing_beats() -> None:
     def point(k: int, least: int, loss: float) -> TradeoffPoint:
-        return TradeoffPoint(k, least, 1, 0, 10, 1.0, loss, 0.5)
+        return TradeoffPoint(k, least, 1, 0, loss, 0.5)
 
     a, b, c, d = point(2, 2, 0.1), point(3, 5, 0.3), point(5, 5, 0.2), point(9, 9, 0.2)
     assert frontier([a, b, c, d]) == (a, d)

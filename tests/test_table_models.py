@@ -19,7 +19,6 @@ from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.jobs.dbt.project import project_files
 from sqlanon.jobs.freezing import Freezing
-from sqlanon.methods.generalization.lattice.node_checks import check_node
 from sqlanon.methods.generalization.lattice.search import SearchOptions, solve
 from sqlanon.models import AverageRisk, DistinctLDiversity, EntropyLDiversity, PopulationUniques, models_of
 from sqlanon.models.table_model import SmallestClasses, leave_out_for_all
@@ -29,7 +28,7 @@ from sqlanon.results.measures import ModelResult
 from sqlanon.sql import Relation
 from sqlanon.verification.release import verify_rows
 from tests.jobs_support import frozen
-from tests.lattice_support import build_problem, table_of
+from tests.lattice_support import build_problem, check_node, table_of
 from tests.oracle.lattice import MODELS, TABLE_MODELS, Case, cases, minimal, violates_as_a_whole, zayatz_share
 from tests.random_cases import many
 from tests.rules_support import apply

@@ -14,7 +14,7 @@ from sqlanon.support.methods import method_of
 if TYPE_CHECKING:
     from sqlanon.cli.call import Call
     from sqlanon.policy import Policy
-    from sqlanon.report.release_audit.recorded_audit import RecordedAudit
+    from sqlanon.report.release_audit.recorded import RecordedAudit
 
 
 @dataclass(frozen=True)

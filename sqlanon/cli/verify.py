@@ -24,7 +24,7 @@ from sqlanon.cli.call import (
     reading_by,
 )
 from sqlanon.cli.deferred import (
-    audits,
+    auditing,
     files,
     loading,
     models,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sqlanon.models import PrivacyModel
     from sqlanon.plan.subject import Repetition
     from sqlanon.report.release_audit.auditing import Audit
-    from sqlanon.report.release_audit.recorded_audit import RecordedAudit
+    from sqlanon.report.release_audit.recorded import RecordedAudit
     from sqlanon.results.measures import Check
     from sqlanon.verification.verdict import Verification
 
@@ -215,7 +215,7 @@ def _check_release(call: Call, policy: Path, table: str | None, *, with_source: 
     if whole and not with_source:
         raise PolicyError("--all holds every row against the source, which --no-source leaves out: give one of them.")
     loaded = loading.load_policy(policy)
-    audit = audits.audit_release(loaded, table, call.options, with_source=with_source, whole=whole)
+    audit = auditing.audit_release(loaded, table, call.options, with_source=with_source, whole=whole)
     if (texts := texts_of_policy(loaded)) is not None:
         return texts.tell_audit(call, cast("RecordedAudit", audit))
     repetition = api.source_repetition(loaded, call.options) if with_source else None

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib import resources
 from importlib.resources.abc import Traversable
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from sqlanon import __version__
+from sqlanon.catalog import Run
+from sqlanon.policy.algorithms import parameters_of_algorithm
+from sqlanon.policy.shown_policy import without_values
 from sqlanon.report import number_text as numbers
+from sqlanon.results.method_result import MethodResult
 
 
 @functools.cache
@@ -37,3 +45,23 @@ def _read(folders: Sequence[Traversable], file: str) -> str | None:
     """Read a file of the first folder that has it; None where none has."""
     there = next((path for folder in folders if (path := folder.joinpath(file)).is_file()), None)
     return None if there is None else there.read_text(encoding="utf-8")
+
+
+def render_own(room: str, run: Run, result: MethodResult, sentences: Mapping[str, str], **parts: Any) -> str:
+    """Render the whole page of a run by the template `page.html.j2` of a method, which extends `own.html.j2`.
+
+    room: the package of the method. sentences: of the checks, by their names.
+    parts: what the template needs beside the parts of every page.
+    """
+    policy, parameters = json.loads(run.policy), parameters_of_algorithm(result.algorithm)
+    return template("page.html.j2", room).render(
+        run=run,
+        result=result,
+        source=policy["source"]["table"],
+        release=policy["release"]["table"],
+        made_by=__version__,
+        how="" if parameters is None else parameters.sentence,
+        checks=[{"sentence": sentences.get(check, check), **asdict(of)} for check, of in result.checks.items()],
+        policy=json.dumps(without_values(policy), ensure_ascii=False, indent=2),
+        **parts,
+    )

@@ -8,8 +8,7 @@ from typing import Any
 
 from sqlanon.catalog import Catalog, ReleaseRecord, Run
 from sqlanon.releases.rules.store_rules import read_rules
-from sqlanon.report.drawing.tree import DrawnNode
-from sqlanon.report.first_levels import first_levels
+from sqlanon.report.drawing.tree import DrawnNode, first_levels
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.choices import Choices, choices_of
 from sqlanon.runs.tradeoffs.sweeping import TradeoffPoint, recorded_points
@@ -43,14 +42,8 @@ def collect(catalog: Catalog, name: str) -> Material:
         policy=json.loads(run.policy),
         result=run.result,
         releases=tuple(catalog.releases(run.id)),
-        tree=_tree(catalog, run),
+        tree=None if catalog.rules(run.id) is None else first_levels(catalog.store, read_rules(catalog, run.id)),
         points=recorded_points(run, catalog.dry_runs(run.source)) if run.result is not None else (),
         choices=choices,
         frozen=None if choices is None or choices.applied is None else catalog.run(choices.applied),
     )
-
-
-def _tree(catalog: Catalog, run: Run) -> DrawnNode | None:
-    if catalog.rules(run.id) is None:
-        return None
-    return first_levels(catalog.store, read_rules(catalog, run.id))

@@ -16,7 +16,7 @@ from sqlanon.measures.population import journalist_risk
 from sqlanon.policy.shown_policy import without_values
 from sqlanon.report import number_text as numbers
 from sqlanon.report import pictures, wording
-from sqlanon.report.first_levels import DEPTH
+from sqlanon.report.drawing.tree import DEPTH
 from sqlanon.report.html import template
 from sqlanon.report.material import Material
 from sqlanon.results.measures import THRESHOLDS
@@ -294,19 +294,17 @@ def _masked(result: RunResult | None) -> Iterator[_Row]:
 
 def _pictures(material: Material) -> dict[str, Markup | pictures.SearchPicture | None]:
     result = material.result
-    names = ("sizes", "risks", "losses", "search", "tree", "tradeoff")
     if result is None:
-        return dict.fromkeys(names)
+        return dict.fromkeys(("sizes", "risks", "losses", "search", "tree", "tradeoff"))
     is_shown = result.release.judged is None and not result.release.fits
-    drawn = (
-        pictures.class_sizes(result) if is_shown else None,
-        pictures.risks(result) if is_shown else None,
-        _losses(result, "loss-"),
-        pictures.search(result),
-        pictures.tree(material),
-        pictures.tradeoff(material),
-    )
-    return dict(zip(names, drawn, strict=True))
+    return {
+        "sizes": pictures.class_sizes(result) if is_shown else None,
+        "risks": pictures.risks(result) if is_shown else None,
+        "losses": _losses(result, "loss-"),
+        "search": pictures.search(result),
+        "tree": pictures.tree(material),
+        "tradeoff": pictures.tradeoff(material),
+    }
 
 
 def _losses(result: RunResult | None, name: str) -> Markup | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.report.drawing.bars import DrawnBar, draw_bars
+from sqlanon.report.drawing.bars import draw_bars, list_bars, share_bar
 from sqlanon.report.drawing.tradeoff import draw_tradeoff
 from sqlanon.report.drawing.tree import draw_tree
 from sqlanon.report.material import Material
@@ -29,8 +29,8 @@ def class_sizes(result: RunResult) -> Markup:
     for lower, upper in bounds:
         was, now = (share.get(lower, 0.0) for share in shares)
         label = bucket_label(lower, upper) + f" {result.member}" + ("" if upper == 1 else "s")
-        bars.append(_bar(label, now, was if before is not None else None))
-    text = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars if bar.after)
+        bars.append(share_bar(label, now, was if before is not None else None))
+    text = list_bars(bar for bar in bars if bar.after)
     title = f"{result.member.capitalize()}s by the size of their class"
     return Markup(draw_bars(title, f"After: {text or 'no class'}.", bars, "sizes-"))
 
@@ -40,34 +40,28 @@ def _shares(buckets: Sequence[SizeBucket]) -> dict[int, float]:
     return {bucket.lower: bucket.rows / rows for bucket in buckets if rows}
 
 
-def _bar(label: str, after: float, before: float | None) -> DrawnBar:
-    return DrawnBar(label, after, percent(after), before, "" if before is None else percent(before))
-
-
 def risks(result: RunResult) -> Markup:
     """The share of rows, or of persons, whose risk is above some thresholds, before and after."""
     before, after = result.source.class_sizes, result.release.class_sizes
     bars = [
-        _bar(f"above {percent(1 / size)}", share_above(after, size), share_above(before, size) if before else None)
+        share_bar(f"above {percent(1 / size)}", share_above(after, size), share_above(before, size) if before else None)
         for size in THRESHOLDS
     ]
-    text = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
     members = f"{result.member}s"
     title = f"{members.capitalize()} by their risk to be picked"
-    return Markup(draw_bars(title, f"Share of the released {members}: {text}.", bars, "risk-"))
+    return Markup(draw_bars(title, f"Share of the released {members}: {list_bars(bars)}.", bars, "risk-"))
 
 
 def losses(columns: Mapping[str, float], name: str) -> Markup:
     """Draw the share of its information that each column lost; `name` begins the ids."""
-    bars = [_bar(column, loss, None) for column, loss in columns.items()]
-    text = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
-    return Markup(draw_bars("Information lost, by column", f"{text}.", bars, name))
+    bars = [share_bar(column, loss) for column, loss in columns.items()]
+    return Markup(draw_bars("Information lost, by column", f"{list_bars(bars)}.", bars, name))
 
 
 def distribution(column: Distribution, name: str) -> Markup:
     """The shares of rows with some values of a column, before and after, or before where nothing else is known."""
     bars = [
-        _bar(bar.label, bar.before, None) if bar.after is None else _bar(bar.label, bar.after, bar.before)
+        share_bar(bar.label, bar.before) if bar.after is None else share_bar(bar.label, bar.after, bar.before)
         for bar in column.bars
     ]
     text = ", ".join(

@@ -8,9 +8,9 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon import __version__
-from sqlanon.report.drawing.bars import DrawnBar, draw_bars
+from sqlanon.report.drawing.bars import draw_bars, list_bars, share_bar
 from sqlanon.report.html import template
-from sqlanon.report.number_text import bucket_label, percent
+from sqlanon.report.number_text import bucket_label
 from sqlanon.results.risk import PolicyRisk, TableRisk
 from sqlanon.results.singling import most_distinct
 
@@ -43,27 +43,19 @@ def _shown(risk: TableRisk, title: str) -> dict[str, Any]:
 
 def _sizes(risk: TableRisk, name: str) -> Markup:
     """Draw the share of the members by the size of their class."""
-    bars = [
-        _bar(
-            f"{bucket_label(one.lower, one.upper)} {risk.member}{'' if one.upper == 1 else 's'}",
-            one.rows / risk.members,
-        )
+    shares = {
+        f"{bucket_label(one.lower, one.upper)} {risk.member}{'' if one.upper == 1 else 's'}": one.rows / risk.members
         for one in risk.sizes
-    ]
-    return _picture(f"{risk.member.capitalize()}s by the size of their class", bars, f"sizes-{name}-")
+    }
+    return _picture(f"{risk.member.capitalize()}s by the size of their class", shares, f"sizes-{name}-")
 
 
 def _contributions(shares: Mapping[str, float], name: str) -> Markup:
     """Draw the share of the scores that each column is part of."""
-    ordered = sorted(shares.items(), key=lambda one: -one[1])
-    bars = [_bar(column, share / 100) for column, share in ordered]
-    return _picture("Share of the SUDA scores by column", bars, f"suda-{name}-")
+    ordered = {column: share / 100 for column, share in sorted(shares.items(), key=lambda one: -one[1])}
+    return _picture("Share of the SUDA scores by column", ordered, f"suda-{name}-")
 
 
-def _bar(label: str, share: float) -> DrawnBar:
-    return DrawnBar(label, share, percent(share))
-
-
-def _picture(title: str, bars: list[DrawnBar], key: str) -> Markup:
-    text = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
-    return Markup(draw_bars(title, f"{text or 'nothing'}.", bars, key))
+def _picture(title: str, shares: Mapping[str, float], key: str) -> Markup:
+    bars = [share_bar(label, share) for label, share in shares.items()]
+    return Markup(draw_bars(title, f"{list_bars(bars) or 'nothing'}.", bars, key))

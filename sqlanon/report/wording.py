@@ -150,7 +150,7 @@ MASKING = {
             "Score",
             "Half of IL6, a quarter of the rows linked by distance, a quarter of the numbers that lie near the released"
             " ones. Methods are compared by it; it is no verdict.",
-        ),
+        )
     },
 }
 RISKS = {

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from sqlanon.encoding.fields import Field
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.engines.star import CLASS_NUMBER, Star
 from sqlanon.hierarchies.limits import Limits
@@ -24,10 +24,10 @@ from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.staging.recode import Recoding, cell_name, create_witness, end_name, rows_repeat
 from sqlanon.staging.staging import Staged
 from sqlanon.staging.star import order_of_cells
-from sqlanon.values.expressions import exact, text_of
+from sqlanon.values.expressions import exact
 from sqlanon.verification.covered_rows import CoveredRows
-from sqlanon.verification.limited import Checked, check_limits
-from sqlanon.verification.policy_labels import Ladder, load_lines
+from sqlanon.verification.limited import check_limits
+from sqlanon.verification.policy_labels import Ladder, load_lines, with_length
 from sqlanon.verification.release_checks import (
     Claims,
     ReleasedRegion,
@@ -54,7 +54,11 @@ def check_release(
     claims = Claims(rows, recoding.regions, cells, coded.witness_is_sample, recoding.partition.suppressed_leaf)
     (seen,) = engine.query_one("verification/count_seen", witness=claims.witness)
     ladders = _ladders(engine, workspace, plan, recoding)
-    limited = _limited(engine, plan, recoding)
+    whole = not coded.witness_is_sample
+    limited = [
+        check_limits(engine, plan, field.attribute, coded.witness, f"r{place}", whole=whole)
+        for place, field in enumerate(coded.quasi_identifiers)
+    ]
     regions = _regions(plan, recoding, ladders, [one.limits for one in limited])
     outside = CoveredRows(claims, regions).with_rows(engine, int(seen)) + _unseen(engine, recoding, seen)
     outside += sum(one.violations for one in limited)
@@ -126,45 +130,14 @@ def _ladders(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recodin
         if attribute.hierarchy is None:
             ladders.append(None)
             continue
-        spec = attribute.hierarchy
-        if spec.mask is not None:
-            spec = spec.model_copy(update={"length": _mask_length(engine, recoding, field, place)})
+        # a sample may lack the longest text: there the height of the hierarchy is taken for it, if no text is longer
+        coded, claimed = recoding.coded, field.coding.hierarchy
+        least = claimed.height if claimed is not None and coded.witness_is_sample else 1
+        spec = with_length(engine, attribute.hierarchy, attribute.column, coded.witness, f"r{place}", least)
         ladder = Ladder(spec, levels=None if levels is None else levels[place])
         lines = workspace.table("lines", place)
         ladders.append(load_lines(engine, ladder, attribute.column, plan.base_directory, lines))
     return ladders
-
-
-def _mask_length(engine: Engine, recoding: Recoding, field: Field, place: int) -> int:
-    """The characters that texts count as having: the policy's, or those of the longest text of the source.
-
-    A sample may lack the longest text: there the height of the hierarchy is taken for it, if no text is longer.
-    """
-    spec, column = field.attribute.hierarchy, field.attribute.column
-    if spec is not None and spec.length is not None:
-        return spec.length
-    raw = Markup(Identifier(f"r{place}"))
-    text = text_of(engine.render, raw, column.kind, column.type)
-    (longest,) = engine.query_one("verification/measure_length", witness=recoding.coded.witness, text=text)
-    claimed = field.coding.hierarchy.height if field.coding.hierarchy is not None else 1
-    return max(int(longest), claimed if recoding.coded.witness_is_sample else 1)
-
-
-def _limited(engine: Engine, plan: Plan, recoding: Recoding) -> list[Checked]:
-    """The numbers of the quasi-identifiers that stand for all beyond them, by the policy and the raw values."""
-    witness, whole = recoding.coded.witness, not recoding.coded.witness_is_sample
-    return [
-        check_limits(
-            engine,
-            witness,
-            Markup(Identifier(f"r{place}")),
-            field.attribute.column,
-            plan.policy.attributes[field.attribute.name],
-            field.attribute.limits,
-            whole=whole,
-        )
-        for place, field in enumerate(recoding.coded.quasi_identifiers)
-    ]
 
 
 def _unseen(engine: Engine, recoding: Recoding, seen: int) -> int:
@@ -203,7 +176,7 @@ def count_misplaced(engine: Engine, claims: Claims, staged: Relation, recoding: 
     Equal source rows of a class are counted first where they are many: fewer rows are given what their class shows.
     """
     cells = [(Markup(cell.column), Markup(cell_name(number))) for number, cell in enumerate(recoding.cells)]
-    kept = _kept_values(engine, recoding)
+    kept = kept_values(engine, recoding.coded)
     if not rows_repeat(engine, recoding):
         return classes_equal(engine, claims.witness, staged, [*cells, *kept])
     names = [Markup(Identifier(f"k{number}")) for number in range(len(kept))]
@@ -214,10 +187,10 @@ def count_misplaced(engine: Engine, claims: Claims, staged: Relation, recoding: 
     return classes_equal(engine, witness, staged, [*cells, *zip(published, names, strict=True)], counted=True)
 
 
-def _kept_values(engine: Engine, recoding: Recoding) -> list[tuple[Expression, Expression]]:
+def kept_values(engine: Engine, coded: CodedTable) -> list[tuple[Expression, Expression]]:
     """Write the kept values as the release has them, and as the source rows do."""
     values: list[tuple[Expression, Expression]] = []
-    for number, field in enumerate(recoding.coded.kept):
+    for number, field in enumerate(coded.kept):
         column = field.attribute.column
         published = exact(engine, column, Markup(Identifier(column.name)))
         values += zip(published, exact(engine, column, Markup(Identifier(f"v{number}"))), strict=True)

@@ -8,11 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
+from markupsafe import Markup
+
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.hierarchies.limits import Limits, as_decimal, literal
-from sqlanon.policy import AttributeSection, Quantile
-from sqlanon.sql import Expression, Relation, macro
+from sqlanon.plan.plan import Attribute, Plan
+from sqlanon.policy import Quantile
+from sqlanon.sql import Expression, Identifier, Relation, macro
 
 
 def clamped(engine: Engine, raw: Expression, column: Column, limits: Limits) -> Expression:
@@ -38,28 +41,30 @@ class Checked:
 
 def check_limits(
     engine: Engine,
+    plan: Plan,
+    attribute: Attribute,
     witness: Relation,
-    raw: Expression,
-    column: Column,
-    attribute: AttributeSection,
-    claimed: Limits,
+    raw: str,
     *,
     whole: bool,
 ) -> Checked:
-    """The limits that the policy says as numbers; quantiles as `claimed`, if they are quantiles of the raw values.
+    """The limits that the policy says as numbers; quantiles as claimed, if they are quantiles of the raw values.
 
-    raw: of a row of the witness. whole: whether those are all rows of the source; of a sample quantiles are not
-    looked at.
+    raw: the column of the witness with the raw values. whole: whether those are all rows of
+        the source; of a sample quantiles are not looked at.
     """
     ends: list[Decimal | None] = []
     wrong = 0
-    for specified, number in ((attribute.bottom, claimed.bottom), (attribute.top, claimed.top)):
+    section, claimed = plan.policy.attributes[attribute.name], attribute.limits
+    for specified, number in ((section.bottom, claimed.bottom), (section.top, claimed.top)):
         if not isinstance(specified, Quantile):
             ends.append(None if specified is None else as_decimal(specified))
             continue
         ends.append(number)
         if whole:
-            wrong += _untrue_quantile(engine, witness, raw, column, specified.quantile, number)
+            wrong += _untrue_quantile(
+                engine, witness, Markup(Identifier(raw)), attribute.column, specified.quantile, number
+            )
     return Checked(Limits(*ends), wrong)
 
 

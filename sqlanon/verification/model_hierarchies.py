@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import VerificationError
@@ -14,9 +12,8 @@ from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import Hierarchy, Policy
-from sqlanon.sql import Identifier, Relation, macro
-from sqlanon.values.expressions import text_of
-from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels, load_lines
+from sqlanon.sql import Relation, macro
+from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels, load_lines, with_length
 
 
 @contextlib.contextmanager
@@ -42,10 +39,7 @@ def checked_hierarchies(
 
 def count_wrong_labels(engine: Engine, column: Column, spec: Hierarchy, hierarchy: HierarchyTable, place: int) -> int:
     """Count values, over all levels, with a label that is not the policy's; and groups unlike their labels."""
-    if spec.mask is not None and spec.length is None:
-        text = text_of(engine.render, Markup(Identifier("value")), column.kind, column.type)
-        (longest,) = engine.query_one("verification/measure_length", witness=hierarchy.table, text=text)
-        spec = spec.model_copy(update={"length": max(1, int(longest))})
+    spec = with_length(engine, spec, column, hierarchy.table, "value")
     lines = engine.temporary(f"hierarchy_lines_{place}")
     wrong = 0
     ladder = load_lines(engine, Ladder(spec), column, None, lines)

@@ -67,6 +67,17 @@ class Labelled:
     limits: Limits = NO_LIMITS
 
 
+def with_length(
+    engine: Engine, spec: Hierarchy, column: Column, relation: Relation | Expression, raw: str, least: int = 1
+) -> Hierarchy:
+    """The hierarchy with the length of its mask: the policy's, or that of the longest text of a column, if not less."""
+    if spec.mask is None or spec.length is not None:
+        return spec
+    text = text_of(engine.render, Markup(Identifier(raw)), column.kind, column.type)
+    (longest,) = engine.query_one("verification/measure_length", witness=relation, text=text)
+    return spec.model_copy(update={"length": max(least, int(longest))})
+
+
 def load_lines(engine: Engine, ladder: Ladder, column: Column, directory: Path | None, lines: Relation) -> Ladder:
     """Load the lines of a taxonomy into the table `lines`; other kinds of hierarchies have none.
 

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from sqlanon.encoding.frequency.lattice import is_above
-from sqlanon.methods.generalization.lattice.classify import classify
-from sqlanon.methods.generalization.lattice.node_checks import check_node
+from sqlanon.methods.generalization.explore.explore_lattice import classify
 from sqlanon.methods.generalization.lattice.problem import Problem
 from sqlanon.methods.generalization.lattice.search import SearchOptions, solve
 from sqlanon.policy import Policy
-from tests.lattice_support import build_problem, table_of
+from tests.lattice_support import build_problem, check_node, table_of
 from tests.oracle import thresholds
 from tests.oracle.lattice import (
     Case,

@@ -221,7 +221,7 @@ MUTANTS = (
         OVERRULED,
     ),
     Mutant(
-        "sqlanon.methods.generalization.lattice.samarati:_some_is_admissible",
+        "sqlanon.methods.generalization.lattice.simple_searches:_some_is_admissible",
         "count.verdict.floor",
         "count.verdict.suppressed",
         check_samarati,
@@ -280,7 +280,7 @@ MUTANTS = (
         PLAIN,
     ),
     Mutant(
-        "sqlanon.methods.generalization.lattice.quality.divergence:Divergence.bounds",
+        "sqlanon.methods.generalization.lattice.quality.class_quality:Divergence.bounds",
         "own + least_loss - slack",
         "own + self._correlation",
         check_bounds,

@@ -24,7 +24,7 @@ from sqlanon.methods.differential_privacy.result import Guarantee, PrivateResult
 from sqlanon.methods.differential_privacy.source import guarantee_of
 from sqlanon.methods.differential_privacy.verify import check_counts
 from sqlanon.policy import Policy
-from sqlanon.report.release_audit.recorded_audit import RecordedAudit
+from sqlanon.report.release_audit.recorded import RecordedAudit
 from sqlanon.results.codec import to_json
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation

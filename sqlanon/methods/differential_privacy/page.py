@@ -13,7 +13,7 @@ from sqlanon.catalog import Run
 from sqlanon.mechanisms.charges import CHOICE
 from sqlanon.methods.differential_privacy.drawing.units import amounts_in_units
 from sqlanon.methods.differential_privacy.result import BudgetState, Guarantee, PrivateResult
-from sqlanon.report.own_page import render_own
+from sqlanon.report.html import render_own
 from sqlanon.support.exact import decimal_text
 
 CHECKS = {

@@ -22,11 +22,9 @@ METHOD = Method(
         "optimal": _FULL_DOMAIN,
         "datafly": _FULL_DOMAIN,
     },
-    search_picture="explore.run_picture:draw_search",
+    search_picture="explore.picture:draw_search",
     commands={
-        "explore.lattice_command": ("lattice",),
-        "explore.command": ("explore",),
-        "lattice.qualities_command": ("qualities",),
+        "explore.commands": ("lattice", "explore", "qualities"),
         "federation.command": ("federate",),
     },
 )

@@ -34,8 +34,7 @@ from sqlanon.methods.randomization.verify_uncertain import count_odd_spreads
 from sqlanon.models.randomization.changes import UncertainNoise, greatest_released
 from sqlanon.plan.connecting import open_release
 from sqlanon.policy import Policy
-from sqlanon.report.release_audit.past import require_past_run
-from sqlanon.report.release_audit.recorded_audit import RecordedAudit, compare_columns, compare_contents
+from sqlanon.report.release_audit.recorded import RecordedAudit, compare_columns, compare_contents, require_past_run
 from sqlanon.results.measures import Check
 from sqlanon.sql import Relation
 from sqlanon.work.publish.companion import NOISE, companion_of

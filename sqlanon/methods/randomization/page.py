@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlanon.catalog import Run
 from sqlanon.methods.randomization.result import ChangedColumn, RandomizedResult
-from sqlanon.report.own_page import render_own
+from sqlanon.report.html import render_own
 
 CHECKS = {
     "columns_equal": "The release has the columns of the policy, with their types and in their order.",

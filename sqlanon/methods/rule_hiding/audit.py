@@ -16,8 +16,7 @@ from sqlanon.methods.rule_hiding.verify import count_mined, digest_rows
 from sqlanon.plan.connecting import open_release
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
-from sqlanon.report.release_audit.past import require_past_run
-from sqlanon.report.release_audit.recorded_audit import RecordedAudit, compare_columns, compare_contents
+from sqlanon.report.release_audit.recorded import RecordedAudit, compare_columns, compare_contents, require_past_run
 from sqlanon.results.measures import Check
 from sqlanon.sql import Relation
 

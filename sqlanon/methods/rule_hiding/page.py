@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlanon.catalog import Run
 from sqlanon.methods.rule_hiding.result import HidingResult, OtherRules
+from sqlanon.report.html import render_own
 from sqlanon.report.number_text import UNKNOWN, percent, whole
-from sqlanon.report.own_page import render_own
 from sqlanon.support.quantities import quantity
 
 CHECKS = {

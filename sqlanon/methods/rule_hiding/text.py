@@ -12,7 +12,7 @@ from sqlanon.support.quantities import quantity
 if TYPE_CHECKING:
     from sqlanon.methods.rule_hiding.result import HiddenRuleFigures, HidingResult, OtherRules
     from sqlanon.methods.rule_hiding.source import HidingCheck
-    from sqlanon.report.release_audit.recorded_audit import RecordedAudit
+    from sqlanon.report.release_audit.recorded import RecordedAudit
 
 _HEADINGS = ["rule", "hidden below", "or below", "support", "released", "confidence", "released"]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlanon.report.drawing.svg import BLUE, FAINT, INK, PAPER, SOFT, cut, document, element, line, text, width_of
+from sqlanon.report.drawing.svg import BLUE, FAINT, INK, PAPER, SOFT, cut, document, line, rect, text, width_of
+from sqlanon.report.number_text import percent
 
 WIDTH = 500.0
 _BAR, _GAP, _TOP, _NUMBER = 15.0, 14.0, 34.0, 62.0
+_INSET = 0.6  # of a bar in its place: half of its stroke
 _LEGEND = 170.0  # that the legend takes beside the labels
 _LONGEST, _WIDER = 26, 1.15  # characters of a label; fonts differ from the one that widths are reckoned by
 
@@ -22,6 +24,16 @@ class DrawnBar:
     after_text: str
     before: float | None = None
     before_text: str = ""
+
+
+def share_bar(label: str, after: float, before: float | None = None) -> DrawnBar:
+    """A bar with its shares in percent."""
+    return DrawnBar(label, after, percent(after), before, "" if before is None else percent(before))
+
+
+def list_bars(bars: Iterable[DrawnBar]) -> str:
+    """The labels and the shares after, in words."""
+    return ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
 
 
 def draw_bars(
@@ -57,25 +69,16 @@ def _labels(bars: Sequence[DrawnBar], most: float) -> tuple[list[str], float]:
 
 def _drawn(x: float, y: float, wide: float, words: str, *, hollow: bool) -> list[str]:
     fill, stroke = (PAPER, INK) if hollow else (BLUE, BLUE)
-    inset = 0.6
-    shape = element(
-        "rect",
-        x=x + inset,
-        y=y + inset,
-        width=max(wide - 2 * inset, 0.0),
-        height=_BAR - 2 * inset,
-        fill=fill,
-        stroke=stroke,
-        stroke_width=1.2,
-    )
+    room, height = max(wide - 2 * _INSET, 0.0), _BAR - 2 * _INSET
+    shape = rect(x + _INSET, y + _INSET, room, height, fill=fill, stroke=stroke, stroke_width=1.2)
     number = text(x + max(wide, 0) + 7, y + _BAR - 3.5, words, font_size=12, fill=SOFT if hollow else INK)
     return [shape, number] if wide > 0 else [number]
 
 
 def _legend(x: float) -> list[str]:
     return [
-        element("rect", x=x + 0.6, y=4, width=20, height=12, fill=PAPER, stroke=INK, stroke_width=1.2),
+        rect(x + _INSET, 4, 20, 12, fill=PAPER, stroke=INK, stroke_width=1.2),
         text(x + 28, 14, "before", font_size=12.5, fill=SOFT),
-        element("rect", x=x + 96, y=4, width=20, height=12, fill=BLUE, stroke=BLUE, stroke_width=1.2),
+        rect(x + 96, 4, 20, 12, fill=BLUE, stroke=BLUE, stroke_width=1.2),
         text(x + 123, 14, "after", font_size=12.5),
     ]

@@ -36,6 +36,11 @@ def line(x1: float, y1: float, x2: float, y2: float, **attributes: object) -> st
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, **attributes)
 
 
+def rect(x: float, y: float, width: float, height: float, **attributes: object) -> str:
+    """A rectangle."""
+    return element("rect", x=x, y=y, width=width, height=height, **attributes)
+
+
 def document(width: float, height: float, title: str, description: str, parts: Iterable[str], key: str = "") -> str:
     """The whole picture, on white, with what it shows in words; `key` is what its ids begin with."""
     head = [

@@ -29,14 +29,12 @@ def draw_tradeoff(points: Sequence[TradeoffPoint], key: str = "") -> str:
 
 def describe(points: Sequence[TradeoffPoint]) -> str:
     """The picture in words."""
-    described = "; ".join(_point_text(point) for point in sorted(points, key=lambda p: (p.k, p.published)))
+    described = "; ".join(
+        f"k {point.k}{' (released)' if point.published else ''}: {_percent(point.loss)} of the information lost,"
+        f" classes of {quantity(point.least, 'row')} or more"
+        for point in sorted(points, key=lambda p: (p.k, p.published))
+    )
     return f"More protection is to the right, more loss is above. {described}."
-
-
-def _point_text(point: TradeoffPoint) -> str:
-    released = " (released)" if point.published else ""
-    loss_text = f"{_percent(point.loss)} of the information lost"
-    return f"k {point.k}{released}: {loss_text}, classes of {quantity(point.least, 'row')} or more"
 
 
 def _percent(share: float) -> str:

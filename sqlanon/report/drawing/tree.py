@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from sqlanon.engines.base import Engine
+from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.report.drawing.svg import (
     BLUE,
     DARK_BLUE,
@@ -14,6 +16,7 @@ from sqlanon.report.drawing.svg import (
     cut,
     document,
     element,
+    rect,
     text,
     width_of,
     words,
@@ -21,6 +24,9 @@ from sqlanon.report.drawing.svg import (
 from sqlanon.support.quantities import quantity
 
 _WIDTH, _ROW, _GAP = 860.0, 58.0, 3.0
+DEPTH = 3
+_MOST = 400  # nodes that are read
+_Box = dict[int, tuple[int, int]]
 
 
 @dataclass
@@ -66,18 +72,8 @@ def _block(node: DrawnNode, x: float, level: int, wide: float, parent: str | Non
     y = level * _ROW + 1
     origin = "" if parent is None else f", a part by {parent}"
     later = "" if node.split is None else f", split by {node.split}"
-    fill = (PALE_BLUE, PAPER)[level % 2]
-    shape = element(
-        "rect",
-        x=x + _GAP / 2,
-        y=y,
-        width=max(wide - _GAP, 0.8),
-        height=_ROW - _GAP,
-        rx=3,
-        fill=fill,
-        stroke=BLUE,
-        stroke_width=1.1,
-    )
+    frame: dict[str, object] = {"rx": 3, "fill": (PALE_BLUE, PAPER)[level % 2], "stroke": BLUE, "stroke_width": 1.1}
+    shape = rect(x + _GAP / 2, y, max(wide - _GAP, 0.8), _ROW - _GAP, **frame)
     labels = []
     for place, (content, size, weight) in enumerate(_lines(node, parent)):
         shown = cut(content, max(int((wide - 12) / (0.58 * size)), 0)) if wide > 44 else ""
@@ -93,3 +89,36 @@ def _lines(node: DrawnNode, parent: str | None) -> list[tuple[str, float, str | 
     head = f"{node.rows:,} rows" if parent is None or width_of(f"{node.rows:,} rows", 13) < 110 else f"{node.rows:,}"
     later = [] if node.split is None else [(f"by {node.split}", 12.0, None)]
     return [(head, 13.0, "600"), *later]
+
+
+def first_levels(engine: Engine, stored: StoredRules) -> DrawnNode | None:
+    """The tree of a rule set down to `DEPTH`, with the rows of the release; None where the rules are no tree.
+
+    Parts that no row fell into are left out. The statements are two, each over one table.
+    """
+    if stored.tables is None or not stored.record.depth:
+        return None
+    nodes = engine.query("report/list_first_nodes", nodes=stored.tables.nodes, depth=DEPTH, most=_MOST)
+    listed = [tuple(map(int, row)) for row in nodes]
+    boxes: dict[int, _Box] = {0: {}}
+    for node, parent, _, attribute, lo, hi in listed:
+        if parent in boxes:
+            boxes[node] = boxes[parent] | {attribute: (lo, hi)}
+    whole = [{"attribute": stored.attributes[0], "lo": 0, "hi": stored.attributes[0].segments}]
+    sides = [
+        [{"attribute": stored.attributes[number], "lo": lo, "hi": hi} for number, (lo, hi) in box.items()] or whole
+        for box in boxes.values()
+    ]
+    counts = engine.query_one("report/count_boxes", leaves=stored.tables.leaves, boxes=sides)
+    return _tree(stored, listed, dict(zip(boxes, map(int, counts), strict=True)))
+
+
+def _tree(stored: StoredRules, listed: Sequence[tuple[int, ...]], rows: dict[int, int]) -> DrawnNode:
+    nodes = {number: DrawnNode(count) for number, count in rows.items()}
+    for number, parent, _, attribute, _, _ in listed:
+        if rows.get(number):
+            nodes[parent].split = stored.attributes[attribute].name
+            nodes[parent].parts.append(nodes[number])
+    for node in nodes.values():
+        node.parts.sort(key=lambda part: -part.rows)
+    return nodes[0]

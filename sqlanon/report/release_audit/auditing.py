@@ -7,7 +7,7 @@ import functools
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlanon.encoding.coded_table import WITNESS_ROWS
 from sqlanon.encoding.pseudonyms import without_pseudonyms
@@ -24,7 +24,6 @@ from sqlanon.plan.trust import reading
 from sqlanon.policy import Policy
 from sqlanon.policy.privacy import costs_of
 from sqlanon.report.release_audit.holding import LINKED, Held, hold_against_source
-from sqlanon.report.release_audit.past import Past, find_past_run
 from sqlanon.report.release_audit.published import (
     bring_published,
     expected_columns,
@@ -33,11 +32,48 @@ from sqlanon.report.release_audit.published import (
     rescaled_columns,
     wrong_columns,
 )
+from sqlanon.report.release_audit.recorded import Past, find_past_run
 from sqlanon.results.measures import Check
+from sqlanon.sql import Relation
+from sqlanon.support.methods import method_of
 from sqlanon.verification.published_clusters import check_counts
 from sqlanon.verification.release import verify_release, why_unjudged
 from sqlanon.verification.verdict import Verification
 from sqlanon.work.workspace import TemporaryWorkspace
+
+if TYPE_CHECKING:
+    from sqlanon.report.release_audit.recorded import RecordedAudit
+
+
+def audit_release(
+    policy: Policy,
+    table: str | None = None,
+    options: EngineOptions | None = None,
+    *,
+    with_source: bool = True,
+    whole: bool = False,
+) -> Audit | RecordedAudit:
+    """Check the policy's release, or another table (or file) in its place, against its models, its source, its record.
+
+    with_source, whole: see `audit_classes`; a release without classes is held against its record, and neither has a
+    meaning for it.
+
+    Raises PolicyError for an unknown table, for one without a record that is needed, or for an option that has no
+    meaning; AccessError where the release can't be read.
+    """
+    method = method_of(policy.algorithm.name)
+    if method is None or method.audit is None:
+        from sqlanon.report.release_audit.auditing import audit_classes
+
+        return audit_classes(policy, table, options, with_source=with_source, whole=whole)
+    kind = "differential privacy" if policy.is_private else policy.algorithm.name
+    if not with_source:
+        raise PolicyError(f"--no-source has no meaning for {kind}: the source is not read.")
+    if whole:
+        raise PolicyError(f"--all has no meaning for {kind}: no sample is drawn.")
+    audit: RecordedAudit = method.load(method.audit)(policy, table, options)
+    return audit
+
 
 _CLUSTERS = "clusters do not say which rows they are of; the run checked it before it published"
 _KEYED = "only who has the key can tell; the run checked it before it published"
@@ -218,25 +254,23 @@ class _Audit:
         with open_published(self.policy, engine, self.table, self.options) as (reader, published):
             typed = reader is engine and self.policy.release.file is None
             wrong = wrong_columns(expected, reader.columns(published), typed=typed)
-            if wrong:
-                self._refuse_columns(wrong)
-                return
-            same = past.is_of(engine, plan)
-            self.sure = bool(same)
-            if same is False:
-                self.leave_out(past.changed)
-                return
-            try:
-                release = bring_published(self.policy, engine, reader, published, self.table, expected)
-            except EngineError as error:
-                wrong = [_first_line(error)]
+            if not wrong:
+                same = past.is_of(engine, plan)
+                self.sure = bool(same)
+                if same is False:
+                    self.leave_out(past.changed)
+                    return
+                try:
+                    release = bring_published(self.policy, engine, reader, published, self.table, expected)
+                except EngineError as error:
+                    wrong = [_first_line(error)]
             if wrong:
                 self._refuse_columns(wrong)
                 return
             rescaled = rescaled_columns(self.policy, reader.columns(published), expected)
             self._hold(engine, _rescaled(plan, rescaled), release, past)
 
-    def _hold(self, engine: Engine, plan: Plan, release: Any, past: Past) -> None:
+    def _hold(self, engine: Engine, plan: Plan, release: Relation, past: Past) -> None:
         known = past.known if self.sure else replace(past.known, rows=None)
         with TemporaryWorkspace(engine) as workspace:
             held = hold_against_source(engine, workspace, without_pseudonyms(plan), release, known, whole=self.whole)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from markupsafe import Markup
 
@@ -15,24 +16,17 @@ from sqlanon.engines.columns import Column
 from sqlanon.hierarchies.limits import Limits
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Plan
-from sqlanon.policy import Recodes
-from sqlanon.report.release_audit.placing import place_rows
-from sqlanon.report.release_audit.reach import ShownField, create_reaches, open_ends
-from sqlanon.report.release_audit.shapes import count_misshapen, shows_on_rows
+from sqlanon.policy import Policy, Recodes, Show
+from sqlanon.report.release_audit.placing import ShownField, create_reaches, open_ends, place_rows
 from sqlanon.results.measures import Check
 from sqlanon.sql import Expression, Identifier, Relation, Text, free_name, macro
-from sqlanon.staging.labels import EVERYTHING
+from sqlanon.staging.labels import EVERYTHING, NULL
 from sqlanon.staging.recode import cell_name
-from sqlanon.values.expressions import comparable, exact, text_of
-from sqlanon.verification.limited import Checked, check_limits
-from sqlanon.verification.policy_labels import Ladder, load_lines
-from sqlanon.verification.release_checks import (
-    Claims,
-    ReleasedRegion,
-    classes_equal,
-    multisets_equal,
-    regions_contain,
-)
+from sqlanon.values.expressions import comparable
+from sqlanon.verification.checking import kept_values
+from sqlanon.verification.limited import check_limits
+from sqlanon.verification.policy_labels import Ladder, load_lines, with_length
+from sqlanon.verification.release_checks import Claims, ReleasedRegion, classes_equal, multisets_equal, regions_contain
 from sqlanon.work.workspace import Workspace
 
 LINKED = ("regions_contain", "classes_equal", "labels_fit")
@@ -132,7 +126,10 @@ class _Holding:
         cells = [cell for one in shown for cell in one.cells]
         claims = Claims(witness, classes, cells, is_sample, suppressed_leaf)
         (seen,) = self.engine.query_one("count_rows", table=witness)
-        limited = [self._limited(one) for one in shown]
+        limited = [
+            check_limits(self.engine, self.plan, one.field.attribute, self.plan.source, one.column.name, whole=True)
+            for one in shown
+        ]
         regions = [self._region(one, boxed, checked.limits) for one, checked in zip(shown, limited, strict=True)]
         outside = regions_contain(self.engine, claims, regions) + sum(checked.violations for checked in limited)
         outside += self._unplaced(seen, held.omitted or 0)
@@ -217,14 +214,6 @@ class _Holding:
         self.engine.analyze(witness)
         return witness
 
-    def _limited(self, shown: ShownField) -> Checked:
-        """The numbers that stand for all beyond them, by the policy and the raw values of all rows."""
-        raw, attribute = Markup(Identifier(shown.column.name)), shown.field.attribute
-        specification = self.plan.policy.attributes[attribute.name]
-        return check_limits(
-            self.engine, self.plan.source, raw, shown.column, specification, attribute.limits, whole=True
-        )
-
     def _region(self, shown: ShownField, boxed: bool, limits: Limits) -> ReleasedRegion:
         cells = tuple(cell.name for cell in shown.cells)
         exact_ranges = not boxed and shown.field.coding.hierarchy is None and not self.coded.witness_is_sample
@@ -244,11 +233,7 @@ class _Holding:
         spec = shown.field.attribute.hierarchy
         if spec is None:
             return None
-        if spec.mask is not None and spec.length is None:
-            raw = Markup(Identifier(shown.column.name))
-            text = text_of(self.engine.render, raw, shown.column.kind, shown.column.type)
-            (longest,) = self.engine.query_one("verification/measure_length", witness=self.plan.source, text=text)
-            spec = spec.model_copy(update={"length": max(1, int(longest))})
+        spec = with_length(self.engine, spec, shown.column, self.plan.source, shown.column.name)
         lines = self.workspace.table("lines", shown.number)
         return load_lines(self.engine, Ladder(spec), shown.column, self.plan.base_directory, lines)
 
@@ -262,11 +247,7 @@ class _Holding:
             for one in shown
             for cell, column in zip(one.cells, one.released, strict=True)
         ]
-        for number, kept in enumerate(self.coded.kept):
-            column = kept.attribute.column
-            published = exact(self.engine, column, Markup(Identifier(column.name)))
-            raw = exact(self.engine, column, Markup(Identifier(f"v{number}")))
-            keys += zip(published, raw, strict=True)
+        keys += kept_values(self.engine, self.coded)
         if not claims.is_sample:
             return classes_equal(self.engine, claims.witness, self.release, keys)
         names = [Identifier(f"x{number}") for number in range(len(keys))]
@@ -286,3 +267,33 @@ _UNDECIDED = (
     "what the release shows of {columns} does not say which values it stands for, so that rows of the source can't be"
     " told apart by class"
 )
+
+
+def count_misshapen(engine: Engine, policy: Policy, shown: list[ShownField], claims: Claims, boxed: bool) -> int:
+    """The rows, over all quasi-identifiers with a hierarchy, whose label is none that the algorithm gives them.
+
+    Trees show the lowest group that holds a class's values (unless they are `boxed`); full-domain generalization all
+    values at one level; top-down specialization each value in one way, as ordered-set partitioning does without
+    hierarchies.
+    """
+    return sum(_count(engine, policy, one, claims, boxed) for one in shown if one.show is Show.LABEL)
+
+
+def shows_on_rows(policy: Policy) -> bool:
+    """Tell whether a label of another kind is seen on single rows; else it takes all rows of its class."""
+    return policy.algorithm.shows_cuts or policy.algorithm.recodes in (Recodes.CUTS, Recodes.LEVELS)
+
+
+def _count(engine: Engine, policy: Policy, shown: ShownField, claims: Claims, boxed: bool) -> int:
+    (cell,) = shown.cells
+    hierarchy, recodes = shown.field.coding.hierarchy, policy.algorithm.recodes
+    named: dict[str, Any] = {"witness": claims.witness, "cell": cell, "x": shown.x, "suppressed_leaf": claims.starred}
+    if policy.algorithm.shows_cuts or (hierarchy is not None and recodes is Recodes.CUTS):
+        return int(*engine.query_one("report/release_audit/count_several_labels", **named))
+    if hierarchy is None or (policy.remainder == "recode" if recodes is Recodes.LEVELS else boxed):
+        return 0
+    named |= {"everything": Text(EVERYTHING), "null": Text(NULL), "dictionary": hierarchy.table}
+    if recodes is Recodes.LEVELS:
+        levels = range(hierarchy.height + 1)
+        return int(min(engine.query_one("report/release_audit/count_off_level", **named, levels=levels)))
+    return int(*engine.query_one("report/release_audit/count_wide_groups", **named, shifts=hierarchy.shifts))

@@ -67,26 +67,15 @@ def open_published(
 
     That is the session of the source, where the release is in the same database or DuckDB's anyway.
     """
-    with _open_reader(policy, engine, options) as reader:
-        if policy.release.file is None:
+    file = policy.release.file and (table or policy.release.file)
+    is_there = policy.release.url in (None, policy.source.url) and (file is None or engine.traits.reads_files)
+    url = policy.release.url or "" if file is None else MEMORY_URL
+    with contextlib.nullcontext(engine) if is_there else connect(url, options, read_only=file is None) as reader:
+        if file is None:
             with open_release_table(reader, policy, table) as release:
                 yield reader, release
         else:
-            file = table or policy.release.file
-            yield (
-                reader,
-                reader.read_file(Relation("audited_file"), file, reading_of_release(file)).relation,
-            )
-
-
-@contextlib.contextmanager
-def _open_reader(policy: Policy, engine: Engine, options: EngineOptions | None) -> Iterator[Engine]:
-    file = policy.release.file is not None
-    if policy.release.url in (None, policy.source.url) and (not file or engine.traits.reads_files):
-        yield engine
-        return
-    with connect(MEMORY_URL if file else policy.release.url or "", options, read_only=not file) as other:
-        yield other
+            yield reader, reader.read_file(Relation("audited_file"), file, reading_of_release(file)).relation
 
 
 def bring_published(

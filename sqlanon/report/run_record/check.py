@@ -12,9 +12,11 @@ from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.hierarchies.digests import changed_costs
 from sqlanon.policy import Policy
 from sqlanon.policy.privacy import costs_of
-from sqlanon.report.run_record.record import FORMAT, VERSION, document_digest
-from sqlanon.report.run_record.release import (
+from sqlanon.report.run_record.record import (
+    FORMAT,
+    VERSION,
     digest_release,
+    document_digest,
     place_of_release,
     places_of_tables,
     recorded_policy,

@@ -52,8 +52,6 @@ class TradeoffPoint:
     least: int
     classes: int
     suppressed: int
-    rows: int
-    c_avg: float
     loss: float
     risk: float
     published: bool = False
@@ -105,11 +103,7 @@ class Sweep:
 
 
 def sweep(
-    policy: Policy,
-    ks: Sequence[int],
-    *,
-    options: EngineOptions | None = None,
-    observer: Observer | None = None,
+    policy: Policy, ks: Sequence[int], *, options: EngineOptions | None = None, observer: Observer | None = None
 ) -> Sweep:
     """Search with each k in place of the policy's, and measure what the release would be; its other models stay.
 
@@ -153,7 +147,7 @@ def with_k(policy: Policy, k: int) -> Policy:
 
 def point_of(k: int, result: RunResult) -> TradeoffPoint | None:
     """The place of a release between privacy and utility; None where its loss is not known."""
-    release, metrics, loss = result.release, result.metrics, loss_of(result)
+    release, loss = result.release, loss_of(result)
     if loss is None or result.risk is None:
         return None
     return TradeoffPoint(
@@ -161,8 +155,6 @@ def point_of(k: int, result: RunResult) -> TradeoffPoint | None:
         least=release.min_class_size,
         classes=release.classes,
         suppressed=release.suppressed,
-        rows=result.source.rows,
-        c_avg=metrics.c_avg,
         loss=loss[1],
         risk=result.risk.prosecutor_max,
         published=result.published,

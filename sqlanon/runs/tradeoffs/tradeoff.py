@@ -21,7 +21,7 @@ class CandidateSizes:
     suppressed: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TradeoffCandidate:
     """A release that could be made.
 
@@ -38,8 +38,9 @@ class TradeoffCandidate:
     score: by the policy's quality model, lower is better; None where the models don't hold.
     """
 
-    levels: Node | None
-    k: int | None
+    levels: Node | None = None
+    k: int | None = None
+    policy: str | None = None
     satisfies: bool
     suppressed: int
     rows: int
@@ -49,9 +50,8 @@ class TradeoffCandidate:
     mean: float
     loss: float | None
     losses: tuple[float | None, ...]
-    score: float | None
+    score: float | None = None
     sizes: tuple[CandidateSizes, ...]
-    policy: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """One object of plain values; a size is `[lower, upper, kept, suppressed]`."""

@@ -15,8 +15,7 @@ from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.errors import PolicyError
 from sqlanon.methods.generalization.lattice import optimal as optimal_search
 from sqlanon.methods.generalization.lattice import search as lattice_search
-from sqlanon.methods.generalization.lattice.problem import Problem
-from sqlanon.methods.generalization.lattice.progress import LatticeProgress
+from sqlanon.methods.generalization.lattice.problem import LatticeProgress, Problem
 from tests.lattice_support import build_problem
 from tests.methods.generalization.test_optimal import attempt
 from tests.oracle.lattice import Case, Node, cases, overruled_cases, pick_models

@@ -13,7 +13,7 @@ from sqlanon.catalog import Catalog, RunStart
 from sqlanon.encoding.frequency.lattice import Lattice
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.methods.generalization.lattice.candidates import CandidateGraph, CandidateNode, first_graph
+from sqlanon.methods.generalization.lattice.incognito import CandidateGraph, CandidateNode, first_graph
 from sqlanon.work.workspace import Workspace
 from tests.random_cases import many
 

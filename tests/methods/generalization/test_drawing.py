@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from sqlanon import explore
-from sqlanon.methods.generalization.explore.exploration import Exploration
+from sqlanon.methods.generalization.explore.explore_lattice import Exploration
+from sqlanon.methods.generalization.explore.hasse import LEGEND
 from sqlanon.methods.generalization.explore.picture import draw
-from sqlanon.report.drawing.shapes import LEGEND
 from tests.run_support import OPTIONS, Database, duckdb_url, open_database
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -75,7 +75,7 @@ def test_a_large_lattice_is_drawn_as_its_frontier(database: Database, monkeypatc
     rows = [group.findtext(f"{SVG}title") or "" for group in root.findall(f"{SVG}g")]
     assert len(rows) == len(found.minimal) or len(rows) == len(found.minimal) + 1
     assert "the best of all" in rows[0]
-    monkeypatch.setattr("sqlanon.methods.generalization.explore.frontier.MOST_ROWS", 1)
+    monkeypatch.setattr("sqlanon.methods.generalization.explore.picture.MOST_ROWS", 1)
     assert "more</text>" in draw(found)
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 
 from sqlanon import explore
 from sqlanon.errors import Cancelled, ProtectionError
-from sqlanon.methods.generalization.explore.exploration import Exploration
+from sqlanon.methods.generalization.explore.explore_lattice import Exploration
 from sqlanon.methods.generalization.lattice.node_status import NodeStatus
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy

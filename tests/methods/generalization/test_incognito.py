@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from sqlanon.errors import ProtectionError
 from sqlanon.methods.generalization.lattice.frequency.batches import RollUp, count_each
-from sqlanon.methods.generalization.lattice.frequency.cube import Cube
-from sqlanon.methods.generalization.lattice.frequency.materialize import CacheCandidate, FrequencySetCache, Sizes
+from sqlanon.methods.generalization.lattice.frequency.materialize import CacheCandidate, Cube, FrequencySetCache, Sizes
 from sqlanon.methods.generalization.lattice.incognito import IncognitoSearch
 from sqlanon.methods.generalization.lattice.problem import Findings, Problem
 from sqlanon.methods.generalization.lattice.search import SearchOptions, solve

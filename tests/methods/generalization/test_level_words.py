@@ -11,7 +11,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies import build_hierarchy, show
-from sqlanon.methods.generalization.explore.level_words import level_words
+from sqlanon.methods.generalization.explore.explore_tradeoff import level_words
 from sqlanon.policy.attributes import Hierarchy
 from sqlanon.sql import Relation, Statement
 

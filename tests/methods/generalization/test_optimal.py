@@ -18,8 +18,7 @@ from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.errors import ProtectionError
 from sqlanon.methods.generalization.lattice import node_checks
 from sqlanon.methods.generalization.lattice.optimal import optimal
-from sqlanon.methods.generalization.lattice.problem import Findings, Problem
-from sqlanon.methods.generalization.lattice.progress import LatticeProgress
+from sqlanon.methods.generalization.lattice.problem import Findings, LatticeProgress, Problem
 from sqlanon.methods.generalization.lattice.quality.loss import LossQuality
 from sqlanon.methods.generalization.lattice.quality.quality import Nodes, Numbers
 from sqlanon.methods.generalization.lattice.search import SearchOptions, solve
@@ -27,7 +26,7 @@ from sqlanon.methods.generalization.policy import Optimal
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, ATTRIBUTES, needs_adult, quasi_identifiers
-from tests.lattice_support import build_problem
+from tests.lattice_support import build_problem, check_node
 from tests.oracle.lattice import Case, Node, cases
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
@@ -184,7 +183,7 @@ def test_hash_buckets_change_no_result(database: Database, monkeypatch: pytest.M
 
         def check(problem: Problem) -> Problem:
             for node in nodes:
-                verdict, out = node_checks.check_node(problem.sets, node), len(case.suppressed_rows(node))
+                verdict, out = check_node(problem.sets, node), len(case.suppressed_rows(node))
                 assert (verdict.suppressed > case.budget) == (out > case.budget)
                 assert verdict.suppressed <= out
                 if out <= case.budget:

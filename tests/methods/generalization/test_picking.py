@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlanon.encoding.frequency.lattice import is_above, preference
-from sqlanon.methods.generalization.lattice import picking
-from sqlanon.methods.generalization.lattice.grid import Flags, LevelGrid
-from sqlanon.methods.generalization.lattice.picking import pick
+from sqlanon.methods.generalization.lattice import grid as grids
+from sqlanon.methods.generalization.lattice.grid import Flags, LevelGrid, pick
 from sqlanon.methods.generalization.lattice.quality.quality import Numbers
 
 Half = tuple[LevelGrid, Flags]
@@ -84,7 +83,7 @@ def test_no_pick_is_below_another(half: Half, most: int) -> None:
 
 
 def test_of_very_many_open_nodes_an_even_part_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picking, "COMPARED", 10)
+    monkeypatch.setattr(grids, "COMPARED", 10)
     grid = LevelGrid((tuple(range(10)), tuple(range(10))))
     opened = np.ones(grid.size, np.bool_)
     picked = pick(grid, opened, bounds_of(grid), 8)

@@ -65,10 +65,7 @@ def build_problem(
 
 @contextlib.contextmanager
 def build_problem_in(
-    engine: Engine,
-    policy: Policy,
-    search_options: SearchOptions | None = None,
-    journal: Journal | None = None,
+    engine: Engine, policy: Policy, search_options: SearchOptions | None = None, journal: Journal | None = None
 ) -> Iterator[OpenProblem]:
     """Do the same in an open session with the source's database."""
     journal = journal or Journal(Silent())
@@ -114,29 +111,23 @@ def _workspace(plan: Plan, engine: Engine, journal: Journal) -> Iterator[Workspa
         yield TemporaryWorkspace(engine)
         return
     with open_catalog(plan.policy, engine) as catalog:
-        run = catalog.start_run(_start(plan, engine))
+        start = RunStart(
+            source=plan.source_name,
+            release=NO_RELEASE,
+            policy=policy_text(plan.policy),
+            algorithm=plan.policy.algorithm.name,
+            engine_version=engine.version,
+            source_rows=plan.rows,
+            seed=seed_of(plan.policy.algorithm),
+        )
+        run = catalog.start_run(start)
         journal.observer.started(run)
         try:
             home = plan.policy.catalog.schema_ if plan.policy.catalog.url else None
-            with (
-                Workspace(engine, catalog, run, home) as workspace,
-                Control(catalog.channel(run), journal, engine),
-            ):
+            with Workspace(engine, catalog, run, home) as workspace, Control(catalog.channel(run), journal, engine):
                 yield workspace
         except BaseException as error:
             steps, status = journal.steps, status_after(error)
             record_end(catalog, plan.policy, run, status, steps=steps, error=error, kept=error)
             raise
         record_end(catalog, plan.policy, run, Status.DRY, steps=journal.steps)
-
-
-def _start(plan: Plan, engine: Engine) -> RunStart:
-    return RunStart(
-        source=plan.source_name,
-        release=NO_RELEASE,
-        policy=policy_text(plan.policy),
-        algorithm=plan.policy.algorithm.name,
-        engine_version=engine.version,
-        source_rows=plan.rows,
-        seed=seed_of(plan.policy.algorithm),
-    )

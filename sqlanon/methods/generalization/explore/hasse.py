@@ -1,38 +1,86 @@
-"""The whole lattice: one row a height, the table as it is at the bottom, `*` everywhere at the top."""
+"""The whole lattice: one row a height, the table as it is at the bottom, `*` everywhere at the top.
+
+A status shows in shape and stroke, colour only underlines it. Round ends: it satisfies the models. Square corners: it
+fails. Dashed: nobody checked it, others said so. Heavy: it is minimal. Dark: it is the best.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterator
-from typing import Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sqlanon.encoding.frequency.lattice import Lattice, Node
-from sqlanon.methods.generalization.explore.exploration import Exploration
-from sqlanon.methods.generalization.lattice.node_status import NodeStatus
-from sqlanon.report.drawing import shapes
-from sqlanon.report.drawing.shapes import BoxStyle
-from sqlanon.report.drawing.svg import BLUE, FAINT, SOFT, cut, document, element, line, text, width_of, words
+from sqlanon.methods.generalization.explore.explore_lattice import Exploration
+from sqlanon.methods.generalization.lattice.node_status import NodeStatus, NodeStatuses
+from sqlanon.report.drawing.svg import (
+    BLUE,
+    DARK_BLUE,
+    FAINT,
+    INK,
+    PALE_BLUE,
+    PAPER,
+    RUST,
+    SOFT,
+    cut,
+    document,
+    element,
+    line,
+    rect,
+    text,
+    width_of,
+    words,
+)
 
 MOST_NODES = 300
 _ROW, _BOX, _GAP = 64.0, 24.0, 12.0  # the distance of rows, the height of a box, the room between two
 _LEFT, _MARGIN = 84.0, 28.0
 _ABREAST, _LOWER = 18, 34.0  # nodes of a height in one line, and how far the next line of the same height is below
 _SWEEPS = 8  # over the rows, to put nodes near those they are joined to
-
 _Places = dict[Node, tuple[float, float]]
 
 
-class NodeStatuses(Protocol):
-    """The known status of every node, and the nodes that were checked."""
+@dataclass(frozen=True)
+class BoxStyle:
+    """A box around a label; `meaning` is what it says, in words."""
 
-    @property
-    def verdicts(self) -> Container[Node]:
-        """The nodes that were checked."""
+    meaning: str
+    fill: str
+    stroke: str
+    ink: str
+    weight: float
+    dashes: str | None = None
+    is_round: bool = True
 
-    def of(self, node: Node) -> NodeStatus:
-        """The standing of a node."""
+
+CHOSEN = BoxStyle("the best", DARK_BLUE, DARK_BLUE, PAPER, 3.0)
+MINIMAL = BoxStyle("satisfies the models, minimal", PALE_BLUE, BLUE, INK, 3.2)
+ANONYMOUS = BoxStyle("satisfies the models, checked", PALE_BLUE, BLUE, INK, 1.2)
+ANONYMOUS_UNCHECKED = BoxStyle("satisfies the models, without a check", PAPER, BLUE, INK, 1.2, "4 2.5")
+FAILING = BoxStyle("fails, checked", PAPER, RUST, INK, 1.2, None, is_round=False)
+FAILING_UNCHECKED = BoxStyle("fails, without a check", PAPER, SOFT, SOFT, 1.0, "4 2.5", is_round=False)
+OPEN = BoxStyle("not looked at", PAPER, SOFT, SOFT, 1.0, "1 3", is_round=False)
+
+LEGEND = (CHOSEN, MINIMAL, ANONYMOUS, ANONYMOUS_UNCHECKED, FAILING, FAILING_UNCHECKED, OPEN)
+
+
+def box(x: float, y: float, width: float, height: float, label: str, style: BoxStyle) -> str:
+    """A box with its middle at (x, y), and its label."""
+    shape = rect(
+        x - width / 2,
+        y - height / 2,
+        width,
+        height,
+        rx=height / 2 if style.is_round else 1.5,
+        fill=style.fill,
+        stroke=style.stroke,
+        stroke_width=style.weight,
+        stroke_dasharray=style.dashes,
+    )
+    weight = "700" if style in (CHOSEN, MINIMAL) else None
+    return shape + text(x, y + 4, label, text_anchor="middle", font_size=12, fill=style.ink, font_weight=weight)
 
 
 def draw_lattice(exploration: Exploration, chart: NodeStatuses, key: str = "") -> str:
@@ -78,16 +126,16 @@ def describe(exploration: Exploration) -> str:
 
 def _style_of(exploration: Exploration, chart: NodeStatuses, node: Node) -> BoxStyle:
     if node == exploration.optimum.levels:
-        return shapes.CHOSEN
+        return CHOSEN
     if node in exploration.minimal:
-        return shapes.MINIMAL
+        return MINIMAL
     checked = node in chart.verdicts
     standing = chart.of(node)
     if standing is NodeStatus.ANONYMOUS:
-        return shapes.ANONYMOUS if checked else shapes.ANONYMOUS_UNCHECKED
+        return ANONYMOUS if checked else ANONYMOUS_UNCHECKED
     if standing is NodeStatus.FAILING:
-        return shapes.FAILING if checked else shapes.FAILING_UNCHECKED
-    return shapes.OPEN
+        return FAILING if checked else FAILING_UNCHECKED
+    return OPEN
 
 
 def _label(node: Node) -> str:
@@ -147,11 +195,11 @@ def _head(exploration: Exploration, width: float, used: set[BoxStyle]) -> tuple[
         parts.append(text(_MARGIN, y, wrapped, font_size=12.5))
         y += 18
     x, y = _MARGIN, y + 14
-    for style in (style for style in shapes.LEGEND if style in used):
+    for style in (style for style in LEGEND if style in used):
         needed = 34 + 10 + width_of(style.meaning, 12) + 18
         if x > _MARGIN and x + needed > width - _MARGIN:
             x, y = _MARGIN, y + 28
-        parts.append(shapes.box(x + 17, y - 4, 34, 18, "", style))
+        parts.append(box(x + 17, y - 4, 34, 18, "", style))
         parts.append(text(x + 44, y, style.meaning, font_size=12))
         x += needed
     return parts, y + 50
@@ -211,4 +259,4 @@ def _drawn(exploration: Exploration, node: Node, place: tuple[float, float], wid
     details = "" if known is None or known.suppressed is None else f"; {known.suppressed:,} rows suppressed"
     score = "" if known is None or known.score is None else f", {exploration.quality} {known.score:.6g}"
     title = element("title", words(f"{levels}: {style.meaning}{details}{score}"))
-    return element("g", title + shapes.box(*place, wide, _BOX, _label(node), style))
+    return element("g", title + box(*place, wide, _BOX, _label(node), style))

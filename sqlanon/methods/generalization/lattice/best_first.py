@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from sqlanon.encoding.frequency.lattice import Node, preference
 from sqlanon.encoding.frequency.task import Verdict
 from sqlanon.methods.generalization.lattice.node_checks import at_once, count_suppressed_each, settle
-from sqlanon.methods.generalization.lattice.problem import Findings, Problem
-from sqlanon.methods.generalization.lattice.progress import LatticeProgress
-from sqlanon.methods.generalization.lattice.quality.quality import Numbers, is_better, tolerance
+from sqlanon.methods.generalization.lattice.problem import Findings, LatticeProgress, Problem
+from sqlanon.methods.generalization.lattice.quality.quality import Numbers, tolerance
 
 Levels = tuple[tuple[int, ...], ...]
 """Of each attribute, the levels that are worth looking at, ascending."""
@@ -180,13 +179,7 @@ class BestFirst:
         if self.problem.sets.satisfies(settled):
             self.findings.anonymous.add(node)
             if self._is_promising(self.problem.quality.least(node, settled.suppressed), node):
-                self._score(node, settled)
-
-    def _score(self, node: Node, verdict: Verdict) -> None:
-        """Compare a generalization that satisfies the models with the best so far."""
-        findings, score = self.findings, self.problem.quality.score(node, verdict.suppressed)
-        if findings.chosen is None or is_better(score, node, findings.score or 0.0, findings.chosen):
-            findings.chosen, findings.score = node, score
+                self.findings.offer(node, self.problem.quality.score(node, settled.suppressed))
 
     def _is_promising(self, bound: float, low: Node) -> bool:
         """Tell whether a generalization with this bound can beat the best, or tie with it and be preferred.
@@ -215,12 +208,7 @@ class BestFirst:
         return tuple(levels[at] for levels, at in zip(self.levels, place, strict=True))
 
     def _lowest(self) -> float | None:
-        """The lowest score that is still possible."""
-        known = [self.boxes[0][0]] if self.boxes else []
-        if self.findings.score is not None:
-            known.append(self.findings.score)
-        lowest = min(known, default=-math.inf)
-        return None if math.isinf(lowest) else lowest
+        return self.findings.lowest([self.boxes[0][0]] if self.boxes else [])
 
     def _report(self) -> None:
         self.problem.report(LatticeProgress(self.problem.sets.checked, self.left, self.findings.score, self._lowest()))

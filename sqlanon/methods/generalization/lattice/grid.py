@@ -1,4 +1,4 @@
-"""Part of a lattice as arrays: which nodes are open, and what is known of all of them at once. No database here."""
+"""Part of a lattice as arrays: the open nodes, what is known of all of them at once, and the next ones to check."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sqlanon.encoding.frequency.lattice import Node
+from sqlanon.methods.generalization.lattice.quality.quality import Numbers
 
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -20,6 +21,7 @@ Places = NDArray[np.int64]
 _T = TypeVar("_T", bound=np.generic)
 
 _FEW = 8  # if no more than one node in so many is flagged, the box around them is worth looking for
+COMPARED = 10_000  # open nodes that are compared: of more of them an even part
 
 
 @dataclass(frozen=True)
@@ -119,3 +121,33 @@ class LevelGrid:
 
     def _place(self, number: int) -> Sequence[int]:
         return [int(place) for place in np.unravel_index(number, self.shape)]
+
+
+def pick(grid: LevelGrid, opened: Flags, bounds: Numbers | None, most: int) -> list[int]:
+    """The numbers of at least one and at most so many of the open nodes, the most telling first.
+
+    If a check fails, the nodes below are ruled out; if not, and little is suppressed, those with a higher bound. Where
+    nothing may be suppressed few nodes satisfy the models, so that those below alone decide. Several are picked as if
+    all of them failed: each counts for what those before it leave. A node picked so early may be ruled out by another
+    of the same pick, but on the whole no more are checked than one by one (docs/decisions/0010).
+
+    `bounds` (one for each node) are those of their scores; None if nodes below alone decide.
+    """
+    numbers = np.flatnonzero(opened)
+    step = -(-len(numbers) // COMPARED)
+    numbers = numbers[::step]
+    places, counts = grid.places(numbers), grid.count_below(opened)
+    below = counts.at(places)
+    above = below
+    if bounds is not None:  # of each, the number of bounds that are no lower
+        above = step * (len(numbers) - np.searchsorted(np.sort(bounds[numbers]), bounds[numbers]))
+    picked: list[int] = []
+    covered = np.zeros_like(below)
+    while len(picked) < most:
+        gains = np.minimum(below - covered, above)
+        best = int(np.argmax(gains))
+        if picked and gains[best] <= 0:
+            break
+        picked.append(int(numbers[best]))
+        covered = np.maximum(covered, counts.at(np.minimum(places, places[best])))
+    return picked

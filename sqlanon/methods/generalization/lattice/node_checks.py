@@ -20,15 +20,6 @@ _MARGIN = 1.4
 Count = Callable[[Bucket | None], Verdict]
 
 
-def check_node(sets: FrequencySets, node: Node) -> Verdict:
-    """The verdict of `FrequencySets.check`, where the generalization is within the budget.
-
-    Otherwise the suppressed rows and the floor are lower bounds, of which the first is over the budget.
-    """
-    (verdict,) = count_suppressed_each(sets, [node])
-    return settle(sets, node, verdict)
-
-
 def at_once(sets: FrequencySets) -> int:
     """Choose the number of generalizations that are worth checking together."""
     if not sets.counts_together or sets.base.tuples >= BUCKET_TUPLES:

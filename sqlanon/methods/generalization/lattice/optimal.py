@@ -16,13 +16,11 @@ import numpy as np
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.encoding.frequency.task import Verdict
 from sqlanon.methods.generalization.lattice.best_first import BestFirst
-from sqlanon.methods.generalization.lattice.grid import Counts, Flags, LevelGrid
+from sqlanon.methods.generalization.lattice.grid import Counts, Flags, LevelGrid, pick
 from sqlanon.methods.generalization.lattice.node_checks import at_once, count_suppressed_each, settle
 from sqlanon.methods.generalization.lattice.options import LARGEST_HELD
-from sqlanon.methods.generalization.lattice.picking import pick
-from sqlanon.methods.generalization.lattice.problem import Findings, Problem
-from sqlanon.methods.generalization.lattice.progress import LatticeProgress
-from sqlanon.methods.generalization.lattice.quality.quality import Numbers, is_better, tolerance
+from sqlanon.methods.generalization.lattice.problem import Findings, LatticeProgress, Problem
+from sqlanon.methods.generalization.lattice.quality.quality import Numbers, tolerance
 from sqlanon.methods.generalization.policy import Optimal
 
 _PART = 50_000  # nodes whose bounds are found together: more would take much memory
@@ -78,16 +76,12 @@ class _OptimalSearch:
         """Look at some nodes after the others; the topmost first, so that there soon is something to release."""
         self._check([self.grid.size - 1])
         while self.open.any() and not self.problem.is_late:
-            self._check(self._next())
+            bounds = self.bounds if self.problem.sets.task.budget else None
+            self._check(pick(self.grid, self.open, bounds, at_once(self.problem.sets)))
         if not self.open.any():
             return self.findings
-        self.findings.proven = False
-        self.findings.bound = self._lowest()
+        self.findings.proven, self.findings.bound = False, self._lowest()
         return self.findings
-
-    def _next(self) -> list[int]:
-        sets = self.problem.sets
-        return pick(self.grid, self.open, self.bounds if sets.task.budget else None, at_once(sets))
 
     def _check(self, numbers: Sequence[int]) -> None:
         """Check some open nodes, and learn what follows from all of them before any is scored."""
@@ -97,7 +91,9 @@ class _OptimalSearch:
         for number, verdict in verdicts.items():
             self._learn_below(number, verdict, raised)
         self._bound(np.flatnonzero(raised & self.open))
-        self._accept_best({number: verdict for number, verdict in verdicts.items() if self._satisfies(verdict)})
+        self._accept_best(
+            {number: verdict for number, verdict in verdicts.items() if self.problem.sets.satisfies(verdict)}
+        )
         self._report()
 
     def _verdicts_of(self, numbers: Sequence[int]) -> dict[int, Verdict]:
@@ -125,9 +121,6 @@ class _OptimalSearch:
             self.bounds[part] = self.problem.quality.bounds(self.grid.nodes(part), self.suppressed[part])
             self._prune(part)
 
-    def _satisfies(self, verdict: Verdict) -> bool:
-        return self.problem.sets.satisfies(verdict)
-
     def _accept_best(self, verdicts: dict[int, Verdict]) -> None:
         """Score those of some nodes that satisfy the models and can be the best, the most promising first."""
         least = {number: self._least(number, verdict) for number, verdict in verdicts.items()}
@@ -140,7 +133,7 @@ class _OptimalSearch:
         """Note a node that satisfies the models, and score it if it can be the best."""
         node, findings = self.grid.node(number), self.findings
         verdict = findings.verdicts[node] = settle(self.problem.sets, node, verdict)
-        if not self._satisfies(verdict):
+        if not self.problem.sets.satisfies(verdict):
             return
         findings.anonymous.add(node)
         if self.problem.sets.task.budget == 0 and self.problem.sets.task.predictive:
@@ -160,8 +153,8 @@ class _OptimalSearch:
         score = quality.score(node, verdict.suppressed)
         if quality.learns:
             self._bound(self.grid.above(number, self.grid.numbers)[self.grid.above(number, self.open)])
-        if findings.chosen is None or is_better(score, node, findings.score or 0.0, findings.chosen):
-            findings.chosen, findings.score, self.best = node, score, number
+        if findings.offer(node, score):
+            self.best = number
             self._prune(np.flatnonzero(self.open))
 
     def _prune(self, numbers: Counts) -> None:
@@ -176,12 +169,8 @@ class _OptimalSearch:
         return np.asarray((bounds < score - slack) | ((bounds <= score + slack) & preferred))
 
     def _lowest(self) -> float | None:
-        """The lowest score that is still possible."""
         known = self.bounds[self.open]
-        if self.findings.score is not None:
-            known = np.append(known, self.findings.score)
-        lowest = float(known.min()) if len(known) else -np.inf
-        return None if np.isneginf(lowest) else lowest
+        return self.findings.lowest([float(known.min())] if len(known) else [])
 
     def _report(self) -> None:
         left, score = int(self.open.sum()), self.findings.score

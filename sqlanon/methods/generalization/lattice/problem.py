@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -9,9 +10,29 @@ from dataclasses import dataclass, field
 from sqlanon.encoding.frequency.frequency_sets import FrequencySets
 from sqlanon.encoding.frequency.lattice import Lattice, Node, minimal
 from sqlanon.encoding.frequency.task import Verdict
-from sqlanon.methods.generalization.lattice.progress import LatticeProgress
 from sqlanon.methods.generalization.lattice.quality.quality import Quality, is_better
 from sqlanon.results.search_facts import LatticeFacts
+from sqlanon.support.quantities import quantity
+
+
+@dataclass(frozen=True)
+class LatticeProgress:
+    """Generalizations checked, those still open, and the best score with the lowest that is still possible."""
+
+    checked: int
+    open: int
+    best: float | None = None
+    bound: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The progress in a few words."""
+        words = f"{quantity(self.checked, 'generalization')} checked, {self.open:,} open"
+        if self.best is not None:
+            words += f", best {self.best:.6g}"
+        if self.bound is not None:
+            words += f", none below {self.bound:.6g}"
+        return words
 
 
 @dataclass(frozen=True)
@@ -67,6 +88,18 @@ class Findings:
         """The rows that the chosen generalization suppresses."""
         return None if self.chosen is None else self.verdicts[self.chosen].suppressed
 
+    def offer(self, node: Node, score: float) -> bool:
+        """Choose a generalization if it beats the one that is chosen; tell whether it does."""
+        if self.chosen is not None and not is_better(score, node, self.score or 0.0, self.chosen):
+            return False
+        self.chosen, self.score = node, score
+        return True
+
+    def lowest(self, bounds: Iterable[float]) -> float | None:
+        """The lowest score that is still possible, by the bounds of what is open; None where nothing is known."""
+        lowest = min((*bounds, *(() if self.score is None else (self.score,))), default=-math.inf)
+        return None if math.isinf(lowest) else lowest
+
 
 def lattice_facts(problem: Problem, findings: Findings, quality: str) -> LatticeFacts:
     """Describe a search that chose a generalization by the quality model of this name."""
@@ -88,6 +121,4 @@ def choose(problem: Problem, findings: Findings, candidates: Iterable[Node]) -> 
     for node in candidates:
         if node not in findings.verdicts:
             findings.verdicts[node] = problem.sets.check(node)
-        score = problem.quality.score(node, findings.verdicts[node].suppressed)
-        if findings.chosen is None or is_better(score, node, findings.score or 0.0, findings.chosen):
-            findings.chosen, findings.score = node, score
+        findings.offer(node, problem.quality.score(node, findings.verdicts[node].suppressed))

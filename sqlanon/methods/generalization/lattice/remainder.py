@@ -25,6 +25,7 @@ from sqlanon.methods.generalization.lattice.problem import Problem
 from sqlanon.methods.generalization.lattice.quality.qualities import quality_of
 from sqlanon.methods.generalization.policy import FullDomain, Optimal
 from sqlanon.releases.recoding import Generalization, RecodingPass, create_pass, recode_node, release_of
+from sqlanon.results.search_facts import LatticeFacts
 from sqlanon.results.search_facts import Pass as PassFacts
 from sqlanon.sql import Relation
 
@@ -74,10 +75,10 @@ class Passes:
 
     def _pass(self, sets: FrequencySets, node: Node) -> FrequencySets | None:
         """Recode at a generalization; the sets of what is left, if any is."""
-        number, first = len(self.done), self._next_leaf()
+        first = 1 + sum(self.placed)  # leaves are numbered on from pass to pass; no pass has more than rows
         failing, verdict = sets.create_failing(node)
         sets.engine.analyze(failing)
-        made = create_pass(sets, node, failing, number, first)
+        made = create_pass(sets, node, failing, len(self.done), first)
         self.done.append(made)
         self.sources.append(sets.base.table)
         self.placed.append(sets.task.rows - verdict.suppressed)
@@ -103,10 +104,6 @@ class Passes:
         task = LatticeTask(whole.models, whole.sensitive, rows, 0, omits=False, compared=whole.rows)
         return self.whole.part(table, task)
 
-    def _next_leaf(self) -> int:
-        """Leaves are numbered on from pass to pass; no pass has more than rows."""
-        return 1 + sum(self.placed)
-
     def _above(self, node: Node) -> Node | None:
         """The generalization of the next pass."""
         assert self.rest is not None
@@ -128,18 +125,12 @@ class Passes:
         return findings.chosen
 
 
-@dataclass(frozen=True)
-class RecodedRemainder:
-    """The classes of all passes, the rows and levels of each, and the generalizations that were checked for them."""
-
-    generalization: Generalization
-    passes: tuple[PassFacts, ...]
-    checked: int
-
-
-def recode_remainder(problem: Problem, algorithm: FullDomain, node: Node, *, judges_stars: bool) -> RecodedRemainder:
+def recode_remainder(
+    problem: Problem, algorithm: FullDomain, node: Node, facts: LatticeFacts, *, judges_stars: bool
+) -> Generalization:
     """The release of one generalization, with the rows that it suppresses recoded as far as possible.
 
+    facts: of the search that chose it, to which those of the passes are added.
     Where that leaves more rows than may be suppressed, which t-closeness can bring about, or starred rows that are too
     few for a class, the remainder is suppressed as it would be without this. Raises ProtectionError where
     `judges_stars` and the starred rows are no class then, either.
@@ -157,10 +148,13 @@ def recode_remainder(problem: Problem, algorithm: FullDomain, node: Node, *, jud
     if suppressed > sets.task.budget:
         sets.workspace.drop(*(made.classes for made in passes.done))
         partition = recode_node(sets, node)
-        return _recoded(problem, partition, [(node, sets.task.rows - partition.suppressed)], passes)
-    partition = release_of(sets, passes.done, suppressed)
-    pairs = zip((made.node for made in passes.done), passes.placed, strict=True)
-    return _recoded(problem, partition, list(pairs), passes)
+        placed = [(node, sets.task.rows - partition.suppressed)]
+    else:
+        partition = release_of(sets, passes.done, suppressed)
+        placed = list(zip((made.node for made in passes.done), passes.placed, strict=True))
+    names = problem.lattice.names
+    made = tuple(PassFacts(dict(zip(names, levels, strict=True)), rows) for levels, rows in placed)
+    return replace(partition, facts=replace(facts, passes=made, checked=sets.checked + passes.checked))
 
 
 def recode_in_passes(
@@ -193,14 +187,6 @@ def _too_few(rows: int) -> str:
         " was published. Allow more suppression, leave the rows out with `suppressed: omit`, or accept rows that no"
         " model protects with `suppressed: {star: unprotected}`."
     )
-
-
-def _recoded(
-    problem: Problem, generalization: Generalization, placed: list[tuple[Node, int]], passes: Passes
-) -> RecodedRemainder:
-    names = problem.lattice.names
-    facts = tuple(PassFacts(dict(zip(names, node, strict=True)), rows) for node, rows in placed)
-    return RecodedRemainder(generalization, facts, problem.sets.checked + passes.checked)
 
 
 def _leave_out(passes: Passes) -> int:

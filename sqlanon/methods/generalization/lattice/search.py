@@ -10,27 +10,90 @@ from typing import Any
 from sqlanon.algorithms.base import SearchRequest
 from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.encoding.domains import create_domains, require_attainable
-from sqlanon.encoding.frequency.frequency_sets import FrequencySets
-from sqlanon.encoding.frequency.keys import steps_of
+from sqlanon.encoding.frequency.frequency_sets import (
+    FrequencySet,
+    FrequencySets,
+    count_tuples,
+    count_type,
+    sensitive_column,
+)
+from sqlanon.encoding.frequency.keys import Keys, lay_out, steps_of
 from sqlanon.encoding.frequency.lattice import Lattice, Node
 from sqlanon.encoding.frequency.task import LatticeTask
+from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, VerificationError
-from sqlanon.methods.generalization.lattice.bottom_up import bottom_up
-from sqlanon.methods.generalization.lattice.datafly import datafly
-from sqlanon.methods.generalization.lattice.frequency.base import create_base
 from sqlanon.methods.generalization.lattice.incognito import incognito
+from sqlanon.methods.generalization.lattice.node_status import record
 from sqlanon.methods.generalization.lattice.optimal import optimal
 from sqlanon.methods.generalization.lattice.options import full_domain, lattice_within, node_of, require_affordable
 from sqlanon.methods.generalization.lattice.problem import Findings, Problem, lattice_facts
 from sqlanon.methods.generalization.lattice.quality.qualities import quality_of
-from sqlanon.methods.generalization.lattice.record import record
 from sqlanon.methods.generalization.lattice.refusal import refusal, refusal_of
 from sqlanon.methods.generalization.lattice.remainder import recode_remainder
-from sqlanon.methods.generalization.lattice.samarati import samarati
+from sqlanon.methods.generalization.lattice.simple_searches import bottom_up, datafly, samarati
 from sqlanon.methods.generalization.policy import FullDomain
 from sqlanon.policy import Policy
 from sqlanon.releases.recoding import Generalization, recode_node
+from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.work.workspace import Workspace
+
+
+def create_base(
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    tuples: Tuples | None,
+    task: LatticeTask,
+    suppresses: bool = False,
+) -> FrequencySets:
+    """Lay out the keys of the ungeneralized table: of its distinct tuples, or else of all rows.
+
+    tuples: of the quasi-identifiers and of what the models look at; they are dropped.
+    suppresses: whether attributes are shown as they are or as `*`, with nothing between.
+    """
+    keys = lay_out(coded.quasi_identifiers, suppresses)
+    sensitive: list[dict[str, Any]] = [
+        {"name": sensitive_column(i), "value": macro("bits.masked", one.word, one.mask)}
+        for i, one in enumerate(task.sensitive)
+    ]
+    base = workspace.table("base")
+    written = engine.run(
+        "methods/generalization/lattice/create_base",
+        base=base,
+        rows=coded.rows if tuples is None else tuples.table,
+        values=[*keys.packed(), *sensitive],
+        count=1 if tuples is None else Identifier("w"),
+        count_type=count_type(task.rows),
+    )
+    if tuples is not None:
+        workspace.drop(tuples.table)
+    engine.analyze(base)
+    bottom = tuple(0 for _ in keys.dimensions)
+    whole = FrequencySet(base, bottom, count_tuples(engine, base, written))
+    return FrequencySets(engine, workspace, coded, task, keys, whole, _count_population(engine, workspace, coded, keys))
+
+
+def _count_population(engine: Engine, workspace: Workspace, coded: CodedTable, keys: Keys) -> Relation | None:
+    """Lay out the keys of the population's distinct tuples, where models look at one."""
+    if coded.population is None:
+        return None
+    tuples, population = workspace.table("population_tuples"), workspace.table("population_base")
+    words = [{"name": column, "value": column} for column in coded.word_columns]
+    engine.run("encoding/create_frequency_set", table=tuples, rows=coded.population, words=words)
+    engine.run(
+        "methods/generalization/lattice/create_base",
+        base=population,
+        rows=tuples,
+        values=keys.packed(),
+        count=Identifier("w"),
+        count_type=macro("values.whole_type", False),
+    )
+    workspace.drop(tuples)
+    engine.analyze(population)
+    return population
+
 
 _ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
     "incognito": incognito,
@@ -113,9 +176,10 @@ def release(problem: Problem, policy: Policy, findings: Findings) -> Generalizat
     facts = lattice_facts(problem, findings, full_domain(policy).quality)
     chart = record(problem, findings)
     if policy.remainder == "recode":
-        recoded = recode_remainder(problem, full_domain(policy), findings.chosen, judges_stars=policy.judges_stars)
-        facts = replace(facts, passes=recoded.passes, checked=recoded.checked)
-        return replace(recoded.generalization, facts=facts, chart=chart)
+        recoded = recode_remainder(
+            problem, full_domain(policy), findings.chosen, facts, judges_stars=policy.judges_stars
+        )
+        return replace(recoded, chart=chart)
     partition = recode_node(problem.sets, findings.chosen)
     if partition.suppressed != findings.suppressed:
         raise VerificationError("The release does not suppress the rows that the search counted. Please report this.")

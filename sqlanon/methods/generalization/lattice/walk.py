@@ -17,8 +17,7 @@ from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.encoding.frequency.task import Verdict
 from sqlanon.methods.generalization.lattice.frequency.batches import Count, RollUp, count_each
 from sqlanon.methods.generalization.lattice.frequency.materialize import CacheCandidate, FrequencySetCache
-from sqlanon.methods.generalization.lattice.problem import Findings, Problem, choose
-from sqlanon.methods.generalization.lattice.progress import LatticeProgress
+from sqlanon.methods.generalization.lattice.problem import Findings, LatticeProgress, Problem, choose
 
 T = TypeVar("T", bound=Hashable)
 

@@ -15,7 +15,7 @@ from typing import Any
 from sqlanon.encoding.frequency.frequency_sets import FrequencySets, sensitive_column
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.methods.generalization.lattice.frequency.batches import RollUp, answer_each, checks_of_each
-from sqlanon.methods.generalization.lattice.frequency.groups import GroupLookup
+from sqlanon.methods.generalization.lattice.frequency.sizes import GroupLookup
 from sqlanon.sql import Identifier, Relation
 
 SINGLE = 20  # the greatest size of a class that is a bin of its own

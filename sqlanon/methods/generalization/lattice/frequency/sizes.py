@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from sqlanon.encoding.frequency.lattice import Lattice, Node
 from sqlanon.encoding.frequency.marginals import Marginal
 from sqlanon.methods.generalization.lattice.frequency.batches import class_sizes_each
 from sqlanon.methods.generalization.lattice.options import LARGEST_HELD
-from sqlanon.sql import Relation, macro
+from sqlanon.sql import Identifier, Relation, macro
 
 SLACK = 1e-12  # the part of a bound, or of its greatest term, that the rounding of doubles may have added to it
 
@@ -70,10 +71,7 @@ def group_sizes(sets: FrequencySets, marginal: Marginal) -> list[Sizes]:
     """The sizes of a quasi-identifier's groups, by level."""
     height = marginal.dimension.height
     levels = [
-        {
-            "number": level,
-            "keys": [macro("bits.masked", word, mask) for word, mask in marginal.words(level)],
-        }
+        {"number": level, "keys": [macro("bits.masked", word, mask) for word, mask in marginal.words(level)]}
         for level in range(height)
     ]
     sizes: list[Sizes] = [Sizes() for _ in range(height)]
@@ -127,3 +125,58 @@ class Rising:
         if self._least is None:
             return np.full(len(nodes), -np.inf)
         return np.asarray(self._least[tuple((nodes - np.array(self._bottom)).T)])
+
+
+@dataclass(frozen=True)
+class AttributePart:
+    """An attribute at a level below `*`; `sign` is for the statement that looks it up."""
+
+    marginal: Marginal
+    level: int
+    sign: int = 1
+
+
+@dataclass(frozen=True)
+class GroupLookup:
+    """The groups of all quasi-identifiers at all levels, of the table that some frequency sets count, in one table.
+
+    A score that has to know in which groups the suppressed rows lie asks for all attributes in one join, where one for
+    each of them would cost more to plan than to carry out.
+    """
+
+    sets: FrequencySets
+
+    def looked_up(self, parts: Iterable[AttributePart], words: Sequence[Identifier]) -> dict[str, Any]:
+        """Build the values of the template `rows_by_group`; `words` are those of the key that its rows have."""
+        rows = []
+        for part in parts:
+            masks = dict(part.marginal.words(part.level))
+            kept = (masks.get(word, 0) for word in words)
+            rows.append((part.marginal.dimension.number, part.level, part.sign, *kept))
+        named = [{"name": word, "mask": Identifier(f"m{place}")} for place, word in enumerate(words)]
+        return {"groups": self.table, "parts": rows, "words": named}
+
+    @cached_property
+    def table(self) -> Relation:
+        """Work table `(number, level, k0, k1, …, n, leaves)`."""
+        sets = self.sets
+        table = sets.workspace.table("groups")
+        sets.workspace.drop(table)  # that of another part of the table
+        levels = ((marginal, level) for marginal in sets.marginals for level in range(marginal.dimension.height))
+        parts = [_counted(marginal, level, sets.keys.columns) for marginal, level in levels]
+        sets.engine.run("methods/generalization/lattice/create_groups", groups=table, parts=parts)
+        sets.engine.analyze(table)
+        return table
+
+
+def _counted(marginal: Marginal, level: int, words: Sequence[Identifier]) -> dict[str, Any]:
+    """Build the template's values to count the groups of one attribute at one level."""
+    keys = {word: macro("bits.masked", word, mask) for word, mask in marginal.words(level)}
+    return {
+        "number": marginal.dimension.number,
+        "level": level,
+        "marginal": marginal.table,
+        "covered": Identifier(f"n{level}") if level else 1,
+        "words": [{"name": word, "value": keys.get(word) or macro("bits.united", [])} for word in words],
+        "keys": list(keys.values()),
+    }

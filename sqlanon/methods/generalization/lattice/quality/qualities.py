@@ -5,13 +5,10 @@ from __future__ import annotations
 from sqlanon.encoding.frequency.frequency_sets import FrequencySets
 from sqlanon.encoding.frequency.lattice import Lattice
 from sqlanon.errors import PolicyError
-from sqlanon.methods.generalization.lattice.quality.arx_entropy import ArxEntropy
-from sqlanon.methods.generalization.lattice.quality.class_quality import AverageClassSize, Discernibility
-from sqlanon.methods.generalization.lattice.quality.divergence import Divergence
-from sqlanon.methods.generalization.lattice.quality.entropy import Entropy
+from sqlanon.methods.generalization.lattice.quality.class_quality import AverageClassSize, Discernibility, Divergence
+from sqlanon.methods.generalization.lattice.quality.entropy import ArxEntropy, Entropy
 from sqlanon.methods.generalization.lattice.quality.loss import LossQuality
-from sqlanon.methods.generalization.lattice.quality.precision import Precision
-from sqlanon.methods.generalization.lattice.quality.quality import Height, Quality
+from sqlanon.methods.generalization.lattice.quality.quality import Height, Precision, Quality
 from sqlanon.methods.generalization.policy import FullDomain, quality_names
 from sqlanon.policy.registry import Choice, describe_choices
 from sqlanon.support.plugins import QUALITIES as PLUGINS

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from sqlanon.encoding.frequency.frequency_sets import FrequencySets
 from sqlanon.encoding.frequency.lattice import Lattice, Node, preference
-from sqlanon.methods.generalization.lattice.frequency.groups import GroupLookup
-from sqlanon.methods.generalization.lattice.frequency.sizes import Sizes, group_sizes
+from sqlanon.methods.generalization.lattice.frequency.sizes import GroupLookup, Sizes, group_sizes
 from sqlanon.methods.generalization.policy import FullDomain
 
 TOLERANCE = 1e-12  # scores closer than this, relatively, are equal; then `lattice.preference` decides
@@ -120,3 +119,21 @@ def is_better(score: float, node: Node, than: float, incumbent: Node) -> bool:
     if abs(score - than) <= tolerance(than):
         return preference(node) < preference(incumbent)
     return score < than
+
+
+@dataclass(frozen=True)
+class Precision(Quality):
+    """The weighted mean, over attributes and rows, of level / height, which is 1 for a suppressed row."""
+
+    name: ClassVar[str] = "precision"
+    uses_weights: ClassVar[bool] = True
+
+    def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:
+        """The score itself: it depends on the levels and on the number of suppressed rows alone."""
+        rows, weights = self.sets.task.rows, np.array(self.weights)
+        level = (nodes / np.array(self.lattice.heights)) @ weights / weights.sum()
+        return np.asarray(((rows - suppressed) * level + suppressed) / rows)
+
+    def score(self, node: Node, suppressed: int) -> float:
+        """The score of a generalization; the database is not asked."""
+        return float(self.bounds(np.array([node]), np.array([suppressed], np.float64))[0])
