@@ -24,7 +24,7 @@ from sqlanon.catalog import (
     Step,
 )
 from sqlanon.catalog.migrate import migrations_directory, revisions
-from sqlanon.catalog.tables import Tables
+from sqlanon.catalog.tables import TABLE_NAMES
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.duckdb.driver import DuckDBDriver
@@ -72,7 +72,7 @@ def described(engine: Engine) -> tuple[list[tuple[object, ...]], list[tuple[obje
 
 def test_a_new_catalog_is_what_all_migrations_lead_to(engine: Engine, catalog: Catalog) -> None:
     made = described(engine)
-    assert {name for name, *_ in made[0]} == set(Tables.names())
+    assert {name for name, *_ in made[0]} == set(TABLE_NAMES)
     catalog.downgrade("base")
     catalog.upgrade()
     assert described(engine) == made

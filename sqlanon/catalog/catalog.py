@@ -6,11 +6,9 @@ import contextlib
 from collections.abc import Sequence
 
 from sqlanon.catalog import locks
-from sqlanon.catalog.access import lock_of
 from sqlanon.catalog.budgets import Budgets
+from sqlanon.catalog.connection import lock_of
 from sqlanon.catalog.histories import Histories
-from sqlanon.catalog.jobs import Jobs
-from sqlanon.catalog.liveness import Liveness
 from sqlanon.catalog.location import CatalogAddress, CatalogLocation, database_of
 from sqlanon.catalog.migrate import HEAD
 from sqlanon.catalog.releases import Releases
@@ -22,7 +20,7 @@ SCHEMA = "sqlanon"
 _OLDEST_READ = "0006"  # the first revision whose tables hold all that commands look up that change nothing
 
 
-class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
+class Catalog(Releases, Budgets, Histories):
     """The catalog of one database. Its writes are committed at once, on a session of its own.
 
     Nothing it holds is a cell value or a secret: statements are templates as rendered, policies come without

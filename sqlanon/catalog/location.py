@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from sqlanon.catalog.tables import FALLBACK_PREFIX, VERSION_TABLE, Tables
+from sqlanon.catalog.tables import FALLBACK_PREFIX, TABLE_NAMES, VERSION_TABLE
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, Notice
 from sqlanon.sql import Relation, Text
 
 MARKS = (VERSION_TABLE, "runs", "releases", "work_tables")  # the schema that has them all holds a catalog
+
+
 KEPT_OF_SOURCES = (  # what gates look up of a source
     VERSION_TABLE,
     "runs",
@@ -22,6 +24,16 @@ KEPT_OF_SOURCES = (  # what gates look up of a source
     "histories",
     "history_sources",
     "questions",
+)
+
+
+_SHOWN = 5
+
+
+REMEDY = (
+    "A catalog belongs to the role that runs policies, and nobody else but superusers may write it: they could act in"
+    " that role's name. Nothing was done. Have an administrator run the script of `sqlanon grant-script` again and drop"
+    " what does not belong there, or name another catalog in the policy (catalog: {schema: ...})."
 )
 
 
@@ -52,9 +64,9 @@ class CatalogLocation:
         return Relation(self.prefix + table, self.schema, self.catalog)
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> dict[str, Relation]:
         """The tables of the catalog with their schema."""
-        return Tables(**{table: self.relation(table) for table in Tables.names()})
+        return {table: self.relation(table) for table in TABLE_NAMES}
 
 
 class CatalogAddress(NamedTuple):
@@ -239,7 +251,7 @@ class _Access:
 
 def _access(session: Engine, location: CatalogLocation) -> _Access | None:
     """Read the rights of the role in the schema of a location (PostgreSQL); None where there is none."""
-    tables = [Text(location.prefix + name) for name in Tables.names()]
+    tables = [Text(location.prefix + name) for name in TABLE_NAMES]
     rows = session.query("catalog/show_schema_access", schema=Text(location.schema), tables=tables)
     if not rows:
         return None
@@ -253,3 +265,37 @@ def _can_use(session: Engine, location: CatalogLocation) -> bool:
     if access is None:
         return not location.prefix and bool(session.query_one("catalog/show_database_access")[0])
     return not access.lacking and not access.lacking_of_tables
+
+
+def require_exclusive(session: Engine, location: CatalogLocation) -> None:
+    """Refuse a catalog that others own or may write, or that holds code of theirs.
+
+    Nobody can change that afterwards but the catalog's own role and superusers, so that one look is enough.
+
+    Raises:
+        AccessError: with the names of what was seen.
+    """
+    if session.traits.is_embedded:
+        return
+    place = place_of(location)
+    seen = [
+        *session.query("catalog/list_rights_of_others", schema=place["schema"], prefix=place["prefix"]),
+        *session.query("catalog/list_foreign_code", schema=place["schema"], rules=place["rules"], names=place["names"]),
+    ]
+    if seen:
+        raise AccessError(refusal(location, "; ".join(sorted({problem for (problem,) in seen})[:_SHOWN])))
+
+
+def refusal(location: CatalogLocation, problems: str) -> str:
+    """The message about a catalog that is not one role's alone."""
+    return f"The catalog in schema {location.name} is not this role's alone: {problems}. {REMEDY}"
+
+
+def place_of(location: CatalogLocation) -> dict[str, Any]:
+    """Build the values of the statements about a catalog's tables."""
+    return {
+        "schema": Text(location.schema),
+        "prefix": Text(location.prefix),
+        "rules": Text(f"{location.prefix}rules_"),
+        "names": [Text(location.prefix + name) for name in TABLE_NAMES],
+    }

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from sqlanon.catalog.location import CatalogLocation
-from sqlanon.catalog.tables import VERSION_TABLE, Tables
-from sqlanon.catalog.transaction import Transaction
+from sqlanon.catalog.tables import VERSION_TABLE
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, PolicyError
+from sqlanon.sql import Identifier
 
 HEAD = "head"
 
@@ -25,13 +25,6 @@ def migrations_directory() -> Path:
     """Find the directory of the migrations: in the wheel inside the package, in a checkout beside it."""
     inside = Path(str(resources.files("sqlanon"))) / "migrations"
     return inside if inside.is_dir() else inside.parent.parent / "migrations"
-
-
-def create_tables(transaction: Transaction) -> None:
-    """Make the tables of a new catalog as all migrations would leave them."""
-    for table in Tables.names():
-        transaction.rows(f"create_{table}")
-    transaction.insert(transaction.tables.alembic_version, [{"version_num": revisions()[-1]}])
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,8 @@ class Migration:
         """
         if not self.has_versions():
             return None
-        rows = self.session.query("catalog/get_revision", table=self.location.relation(VERSION_TABLE))
+        versions = {"table": self.location.relation(VERSION_TABLE), "columns": [Identifier("version_num")]}
+        rows = self.session.query("catalog/select_rows", **versions, where=(), order=())
         revision: str | None = rows[0][0] if rows else None
         if revision is not None and self.session.resolve(self.location.relation("runs")) is None:
             raise AccessError(

@@ -17,7 +17,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.catalog import RECODING, Catalog, Job, ReleaseKind
-from sqlanon.catalog.exclusive import place_of, refusal
+from sqlanon.catalog.location import place_of, refusal
 from sqlanon.engines.base import Engine
 from sqlanon.engines.postgres.errors import OWN_ERRORS, QUOTABLE
 from sqlanon.engines.postgres.meanings import MEANINGS_OF_VALUES
