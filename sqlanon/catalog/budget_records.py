@@ -16,11 +16,7 @@ from sqlanon.errors import BudgetError, PolicyError
 from sqlanon.support.exact import decimal_text, round_outward
 
 LONGEST_NAME = 100  # characters
-
-
 LONGEST_REASON = 1_000  # characters
-
-
 _SHOWN = 5  # runs in an error
 
 

@@ -13,8 +13,6 @@ from sqlanon.errors import AccessError, Notice
 from sqlanon.sql import Relation, Text
 
 MARKS = (VERSION_TABLE, "runs", "releases", "work_tables")  # the schema that has them all holds a catalog
-
-
 KEPT_OF_SOURCES = (  # what gates look up of a source
     VERSION_TABLE,
     "runs",
@@ -25,11 +23,7 @@ KEPT_OF_SOURCES = (  # what gates look up of a source
     "history_sources",
     "questions",
 )
-
-
 _SHOWN = 5
-
-
 REMEDY = (
     "A catalog belongs to the role that runs policies, and nobody else but superusers may write it: they could act in"
     " that role's name. Nothing was done. Have an administrator run the script of `sqlanon grant-script` again and drop"

@@ -19,7 +19,7 @@ from sqlanon.catalog.records import (
     RulesKind,
     RulesRecord,
 )
-from sqlanon.catalog.runs import Runs
+from sqlanon.catalog.runs import RunRecords
 from sqlanon.catalog.sources import identify_source
 from sqlanon.engines.base import Engine
 from sqlanon.engines.driver import Row
@@ -29,7 +29,7 @@ from sqlanon.sql import Relation, Text
 _RELEASING = 60.0  # seconds: putting a release in place takes a few, and waits for its readers
 
 
-class Releases(Runs, Elsewhere):
+class Releases(RunRecords, Elsewhere):
     """The releases and jobs of a catalog; the tables of rules leave the ledger when they are recorded."""
 
     def record_release(self, run: str, release: ReleaseRecord) -> None:

@@ -26,7 +26,7 @@ from sqlanon.support import process
 _CHOICES = ("named", "of_job", "of_dry_runs")  # to choose runs; see the template
 
 
-class Runs(Access):
+class RunRecords(Access):
     """The runs of a catalog, and the ledger of what those that have not ended have made."""
 
     def start_run(self, start: RunStart) -> str:

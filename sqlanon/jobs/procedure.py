@@ -7,10 +7,12 @@ the procedure looks it up.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -24,9 +26,7 @@ from sqlanon.engines.postgres.meanings import MEANINGS_OF_VALUES
 from sqlanon.engines.postgres.publishing import ALTERNATIVE_PATIENCE, vacuum_note
 from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
 from sqlanon.engines.publishing import STAGED_AS
-from sqlanon.jobs.failing import by_attribute, failing_queries
-from sqlanon.jobs.recoded import Recoded, names_of
-from sqlanon.jobs.sealing import digests_of
+from sqlanon.jobs.recoded import Recoded, by_attribute, failing_queries, names_of
 from sqlanon.jobs.staging import STAGING, Staging
 from sqlanon.measures.disclosure import disclosure_statement
 from sqlanon.models import PrivacyModel, largest_k
@@ -342,3 +342,25 @@ def _pattern(message: Callable[[str], str]) -> Text:
 def in_place_note(release: Relation) -> str:
     """Say what follows where a procedure replaced the rows of a release in place."""
     return vacuum_note(release)
+
+
+def sealed(job: Job) -> Job:
+    """Put a random part into each of a job's statements.
+
+    The procedure executes what the catalog keeps, so it must notice a change, by digests. Everybody may read its text,
+    and so the digests: the random part keeps people from guessing values of the data until a digest fits.
+    """
+    texts: dict[str, Any] = {
+        name: f"/* {secrets.token_hex(16)} */\n{text}" for name, text in _statements_of(job).items()
+    }
+    return replace(job, **texts)
+
+
+def digests_of(job: Job) -> dict[str, str]:
+    """The digests of a job's statements, by their columns."""
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in _statements_of(job).items()}
+
+
+def _statements_of(job: Job) -> dict[str, str]:
+    names = ("inspection", "recoding", "assigning", "showing")
+    return {name: text for name in names if (text := getattr(job, name)) is not None}
