@@ -6,7 +6,7 @@ foreign, because DuckDB has neither cascading keys nor updates of a row that oth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
@@ -25,7 +25,7 @@ _COLUMNS = {
     " sqlanon_version text, algorithm text, seed bigint?, result text?, error_class text?, error_message text?,"
     " job text?",
     # name: the statement's template; row_count: NULL where the driver doesn't say.
-    "steps": "run text key, number integer key, phase text, name text, statement text, seconds double,"
+    "steps": "run text key, number integer key, phase text, name text, statement text, seconds float8,"
     " row_count bigint?",
     # relation: as SQL writes it, or the file; recoding: JSON, or where the rule table is; digest: of the recoding;
     # content_digest: of the released rows, or of the file.
@@ -41,11 +41,11 @@ _COLUMNS = {
     # See `records.Job`. inspection, recoding, assigning, showing: SELECTs of the procedure; the last three hold values
     # of the data.
     "jobs": "name text key, version integer key, run text, source text, release text, on_violation text,"
-    " budget double?, most_rows bigint?, routine text?, inspection text?, recoding text?, created moment,"
+    " budget float8?, most_rows bigint?, routine text?, inspection text?, recoding text?, created moment,"
     " schedule text?, scheduler text?, assigning text?, showing text?",
     # Runs under way. state: JSON, the phase and the figures of the search; seconds: since the run began, by its own
     # clock; seen: when it told that, by the database's clock; cancel: whether somebody has asked the run to end.
-    "live": "run text key, state text, seconds double, seen moment, cancel boolean",
+    "live": "run text key, state text, seconds float8, seen moment, cancel boolean",
     # content: JSON, the rules that a search came to, and what it went by.
     "checkpoints": "run text key, content text",
     # unit: the column of persons where these are protected, NULL where rows are; entries: how many were ever written,
@@ -73,25 +73,18 @@ _COLUMNS = {
 TABLE_NAMES = tuple(_COLUMNS)  # without a prefix
 
 
-@dataclass(frozen=True)
-class TableColumn:
-    """A column of a table; `type` is None of a moment, whose type is the engine's to say."""
-
-    name: Identifier
-    type: Markup | None
-    is_key: bool
-    is_required: bool
-
-
-def columns_of(table: str) -> list[TableColumn]:
-    """List the columns of a table of the catalog."""
-    columns = []
-    for column in _COLUMNS[table].split(","):
-        name, kind, *key = column.split()
-        word = kind.removesuffix("?").upper()
-        written = None if word == "MOMENT" else Markup("DOUBLE PRECISION" if word == "DOUBLE" else word)
-        columns.append(TableColumn(Identifier(name), written, bool(key), kind == kind.removesuffix("?")))
-    return columns
+def columns_of(table: str) -> list[dict[str, Any]]:
+    """List the columns of a table of the catalog, as a template takes them; a moment's type is the engine's to say."""
+    described = (column.split() for column in _COLUMNS[table].split(","))
+    return [
+        {
+            "name": Identifier(name),
+            "type": None if kind.startswith("moment") else Markup(kind.removesuffix("?").upper()),
+            "is_required": not kind.endswith("?"),
+            "is_key": bool(key),
+        }
+        for name, kind, *key in described
+    ]
 
 
 def tables_named(prefix: str = "") -> dict[str, Relation]:

@@ -159,9 +159,8 @@ def run_object(run: Run) -> dict[str, Any]:
 
 
 def _result_object(run: Run) -> dict[str, Any] | None:
-    """The result of a run of either kind; None where it came to none."""
-    result = run.method_result or run.result
-    return None if result is None else result.as_json()
+    """The result of a run; None where it came to none."""
+    return None if run.any_result is None else run.any_result.as_json()
 
 
 def cancel_command(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sqlanon.cli.layout import number, percent, table
-from sqlanon.results.singling import most_distinct
+from sqlanon.results.risk import most_distinct
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
-    from sqlanon.results.risk import TableRisk
-    from sqlanon.results.singling import Evidence, IdentifierSign, SubsetRisk, SudaRisk
+    from sqlanon.results.risk import Evidence, IdentifierSign, SubsetRisk, SudaRisk, TableRisk
 
 SHOWN = 5  # subsets of each size
 

@@ -34,9 +34,9 @@ from sqlanon.plan.trust import refusal as refusal_of_source
 from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, UnmatchedValue, ending, row_filter_of
 from sqlanon.releases.rules.two_step import ByRuleId
 from sqlanon.results.measures import THRESHOLDS
+from sqlanon.results.records import VERSION
 from sqlanon.results.run_result import NULL_CHOICE
 from sqlanon.results.search_facts import AppliedFacts
-from sqlanon.results.upcasters import VERSION
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning, private_warning
 from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, macro

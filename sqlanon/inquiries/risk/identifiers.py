@@ -16,8 +16,7 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.inquiries.risk.identifier_kinds import CHECKED, OF_NUMBERS, PATTERNS, kind_of, kinds_by_name
 from sqlanon.inquiries.risk.name_lists import known_names
 from sqlanon.plan.measuring import in_part, portions
-from sqlanon.results.risk import TableRisk
-from sqlanon.results.singling import Evidence, IdentifierSign
+from sqlanon.results.risk import Evidence, IdentifierSign, TableRisk
 from sqlanon.sql import Identifier, Relation, Text
 
 NAMES = "name"  # the pattern of values that begin and end with names of people

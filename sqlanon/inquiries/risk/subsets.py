@@ -15,7 +15,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.inquiries.risk.coded_columns import CodedColumns
 from sqlanon.inquiries.risk.narrow_codes import NarrowCodes, narrow_codes
-from sqlanon.results.singling import SubsetRisk
+from sqlanon.results.risk import SubsetRisk
 from sqlanon.work.workspace import Workspace
 
 ENOUGH = 0.95  # distinction from which on more columns tell nothing

@@ -11,7 +11,7 @@ from sqlanon.inquiries.risk.identifier_kinds import kinds_by_name
 from sqlanon.inquiries.risk.identifiers import find_identifiers, measure_patterns
 from sqlanon.inquiries.risk.name_lists import known_names
 from sqlanon.results.codec import to_json
-from sqlanon.results.singling import Evidence, IdentifierSign
+from sqlanon.results.risk import Evidence, IdentifierSign
 from tests.cli.support import execute
 from tests.inquiries.risk.tables import Row, make_table
 
