@@ -12,7 +12,6 @@ import getpass
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
 
 from sqlanon.catalog import locks
 from sqlanon.catalog.budget_records import (
@@ -20,7 +19,6 @@ from sqlanon.catalog.budget_records import (
     BudgetEntry,
     BudgetGrant,
     BudgetUse,
-    MechanismUse,
     Spending,
     budget_elsewhere,
     no_budget,
@@ -168,7 +166,11 @@ class Budgets(Elsewhere):
             written = _covered(transaction, spending, sources).entries
             transaction.update("budgets", {"name": spending.budget}, entries=written + len(spending.uses))
             now = datetime.now(UTC)
-            entries = [_entry(spending, use, number, now) for number, use in enumerate(spending.uses, written + 1)]
+            of_run = {"budget": spending.budget, "run": spending.run, "release": spending.release, "written": now}
+            entries = [
+                {**of_run, "number": number, **vars(use), "epsilon": round_outward(use.epsilon)}
+                for number, use in enumerate(spending.uses, written + 1)
+            ]
             transaction.insert("budget_entries", entries)
             add_sources(transaction, "budget", spending.budget, sources, now)
             return _require_budget(transaction, spending.budget)
@@ -223,18 +225,6 @@ def _uses(rows: Sequence[Row]) -> tuple[BudgetUse, ...]:
         else:
             uses[key] = BudgetUse(*key, before.epsilon + epsilon, before.mechanisms + row["uses"], before.written)
     return tuple(uses.values())
-
-
-def _entry(spending: Spending, use: MechanismUse, number: int, written: datetime) -> dict[str, Any]:
-    return {
-        "budget": spending.budget,
-        "number": number,
-        "run": spending.run,
-        "release": spending.release,
-        **vars(use),
-        "epsilon": round_outward(use.epsilon),
-        "written": written,
-    }
 
 
 def _require_budget(transaction: Transaction, name: str) -> Budget:

@@ -56,16 +56,11 @@ class Catalog(Releases, Budgets, Histories):
             if upgrade:
                 engine.require_writable()
             store = engine if url is None else undo.enter_context(connect(url, create=True))
-            catalog = undo.enter_context(cls.at(CatalogAddress("", schema, fallback_schema, is_named), engine, store))
+            catalog = undo.enter_context(cls(engine, store, CatalogAddress("", schema, fallback_schema, is_named)))
             if upgrade:
                 catalog.upgrade()
             undo.pop_all()
         return catalog
-
-    @classmethod
-    def at(cls, place: CatalogAddress, engine: Engine, store: Engine) -> Catalog:
-        """The catalog at a place in the database of `store`, with its tables as they are; nothing is made."""
-        return cls(engine, store, place.schema, place.fallback, is_named=place.is_named)
 
     def current(self) -> str | None:
         """The revision of the catalog's tables; None if there are none."""

@@ -12,16 +12,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlanon.catalog.location import (
+    CatalogAddress,
     CatalogLocation,
     database_of,
     find_location,
-    is_foreign,
     is_schema,
     place_of,
     require_exclusive,
 )
 from sqlanon.catalog.locks import advisory_key
-from sqlanon.catalog.migrate import HEAD, Migration, revisions
+from sqlanon.catalog.migrate import HEAD, carry_out, current_revision, has_versions, revisions
 from sqlanon.catalog.tables import TABLE_NAMES, VERSION_TABLE, columns_of, tables_named
 from sqlanon.engines.base import Engine
 from sqlanon.engines.driver import Driver, Row, driver_of
@@ -148,12 +148,12 @@ class CatalogConnection:
     what it commits stays when the run's own transaction is undone. A session that was lost is opened anew, once a call.
     """
 
-    def __init__(self, engine: Engine, schema: str, fallback: str | None, *, is_named: bool = False) -> None:
+    def __init__(self, engine: Engine, place: CatalogAddress) -> None:
         self._engine = engine
         self._lock = threading.RLock()
         self._session = engine.fork()
         try:
-            self.location: CatalogLocation = find_location(self._session, schema, fallback, is_named=is_named)
+            self.location: CatalogLocation = find_location(self._session, place)
             self.tables = tables_named(self.location.prefix)
             self._open()
         except BaseException:
@@ -173,7 +173,7 @@ class CatalogConnection:
 
     def current(self) -> str | None:
         """The revision that the tables are at; None where there are none."""
-        return self._migration.current()
+        return current_revision(self._session, self.location)
 
     def upgrade(self, revision: str) -> None:
         """Upgrade the catalog's tables; whoever comes second, process or thread, finds the work done."""
@@ -186,18 +186,20 @@ class CatalogConnection:
                 self.do("be made", self._create)
             if revision != HEAD or self.current() != revisions()[-1]:
                 self._session.require_writable()
-                self._migration.carry_out("upgrade", revision)
+                carry_out(self._session, self.location, "upgrade", revision)
             self._hide_from_default_readers()
             require_exclusive(self._session, self.location)  # default privileges may have given new tables away
 
     def is_foreign(self) -> bool:
         """Tell whether the catalog's schema holds other tables and no catalog."""
-        return is_foreign(self._session, self.location)
+        home = (self.location.schema, self.location.catalog)
+        there = {one.name for one in self._session.relations() if (one.schema, one.catalog or home[1]) == home}
+        return bool(there) and self.location.prefix + VERSION_TABLE not in there
 
     def downgrade(self, revision: str) -> None:
         """Downgrade the catalog's tables."""
         self._session.require_writable()
-        self._migration.carry_out("downgrade", revision)
+        carry_out(self._session, self.location, "downgrade", revision)
 
     def _create(self, transaction: Transaction) -> None:
         """Make the tables as they are now, without the migrations that led there, unless others have made them."""
@@ -205,7 +207,7 @@ class CatalogConnection:
             transaction.execute("lock_upgrade", key=advisory_key("upgrade"))
             if not is_schema(self._session, self.location):
                 transaction.execute("create_schema", schema=self.location.name)
-        if self.current() is None and not self._migration.has_versions():
+        if self.current() is None and not has_versions(self._session, self.location):
             for table in TABLE_NAMES:
                 transaction.create(table)
             transaction.insert(VERSION_TABLE, [{"version_num": revisions()[-1]}])
@@ -230,10 +232,6 @@ class CatalogConnection:
         for row in transaction.rows("list_default_grants", schema=place["schema"], names=place["names"]):
             grantee = None if row["grantee"] is None else Identifier(row["grantee"])
             transaction.execute("revoke_select", table=self.location.relation("").sibling(row["name"]), grantee=grantee)
-
-    @property
-    def _migration(self) -> Migration:
-        return Migration(self._session, self.location)
 
     def close(self) -> None:
         """Close the session."""
@@ -270,14 +268,12 @@ class _BrokenConnectionError(EngineError):
 class Access:
     """The catalog of one database, and how it is reached."""
 
-    def __init__(
-        self, engine: Engine, store: Engine, schema: str, fallback_schema: str | None, *, is_named: bool = False
-    ) -> None:
-        """Use `Catalog.open`; `store` is the engine of the database that holds the catalog."""
+    def __init__(self, engine: Engine, store: Engine, place: CatalogAddress) -> None:
+        """Reach the catalog at a place in the database of `store`, with its tables as they are; nothing is made."""
         self._engine = engine
         self._store = store
         self._database = database_of(engine)
-        self._connection = CatalogConnection(store, schema, fallback_schema, is_named=is_named)
+        self._connection = CatalogConnection(store, place)
         self._alive: set[str] = set()
         self.usual: tuple[str, ...] = ()
         """The databases that could hold the catalog if a policy named none, and that are there; see `Elsewhere`."""

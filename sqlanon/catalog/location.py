@@ -97,7 +97,7 @@ class KnownCatalog:
         return replace(self, location=replace(self.location, database=name))
 
 
-def find_location(session: Engine, schema: str, fallback: str | None, *, is_named: bool = False) -> CatalogLocation:
+def find_location(session: Engine, place: CatalogAddress) -> CatalogLocation:
     """Find the location that this session's role may use; a session that may only read finds one that was made.
 
     A schema that somebody named is the only one that will do; see `CatalogAddress`.
@@ -106,7 +106,7 @@ def find_location(session: Engine, schema: str, fallback: str | None, *, is_name
         AccessError: the database is read-only, or neither `schema` nor `fallback` can hold the catalog.
     """
     database, _, read_only = session.query_one("catalog/show_database")
-    fallback = None if is_named else fallback
+    schema, fallback = place.schema, None if place.is_named else place.fallback
     if read_only and (made := _made(session, schema, fallback)) is not None:
         return made
     if read_only:
@@ -158,16 +158,6 @@ def is_there(session: Engine, schema: str, fallback: str | None) -> bool:
     return _made(session, schema, fallback) is not None
 
 
-def is_foreign(session: Engine, location: CatalogLocation) -> bool:
-    """Tell whether a schema holds tables, and none that says at which revision a catalog is."""
-    there = {one.name for one in session.relations() if _is_in(one, location)}
-    return bool(there) and location.prefix + VERSION_TABLE not in there
-
-
-def _is_in(relation: Relation, location: CatalogLocation) -> bool:
-    return relation.schema == location.schema and relation.catalog in (None, location.catalog)
-
-
 def _named(session: Engine, schema: str) -> CatalogLocation:
     """The location in a schema: that of the catalog there whose tables have a prefix, if it holds no other."""
     made = [one.location for one in list_catalogs(session) if one.location.schema == schema]
@@ -212,19 +202,14 @@ def _refusal(session: Engine, location: CatalogLocation, fallback: str | None) -
     )
 
 
-def identity_of(engine: Engine) -> str | None:
-    """Identify the engine's database: by a file, or by a cluster and a name; None for one in memory."""
-    return engine.identity()
-
-
 def database_of(engine: Engine) -> str:
     """The engine's database as the catalog writes it down."""
-    return identity_of(engine) or engine.memory_name
+    return engine.identity() or engine.memory_name
 
 
 def is_same_database(one: Engine, other: Engine) -> bool:
     """Tell whether both sessions are with the same database; of databases in memory only a session's own is."""
-    return one is other or (identity_of(one) is not None and identity_of(one) == identity_of(other))
+    return one is other or (one.identity() is not None and one.identity() == other.identity())
 
 
 def is_schema(session: Engine, location: CatalogLocation) -> bool:

@@ -16,7 +16,6 @@ from typing import Any
 from sqlanon import __version__
 from sqlanon.catalog import live, locks
 from sqlanon.catalog.connection import Access, lock_of, lock_of_stopped
-from sqlanon.catalog.location import identity_of
 from sqlanon.catalog.records import LedgerEntry, Run, RunStart, Status, Step, files_of_host, new_run_id
 from sqlanon.engines.driver import Row
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
@@ -182,7 +181,7 @@ class RunRecords(Access):
         """
         if not self._store.traits.is_embedded:
             return live.CatalogChannel(self._connection, run)
-        path = identity_of(self._store)
+        path = self._store.identity()
         if path is None:
             return None
         started = self.run(run)

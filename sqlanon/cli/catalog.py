@@ -64,7 +64,7 @@ def opened(
     place = place_of(url, policy)
     with (
         connect(place.url, call.options) as engine,
-        catalogs.Catalog.at(place, engine, engine) as catalog,
+        catalogs.Catalog(engine, engine, place) as catalog,
     ):
         catalog.refuse_mistaken(place)
         if upgrade or catalog.current() is not None:
@@ -295,7 +295,7 @@ def _catalog(call: Call, url: str | None, policy: Path | None, *, makes: bool = 
     place = place_of(url, policy, makes=makes)
     with (
         connect(place.url, call.options, create=is_made) as engine,
-        catalogs.Catalog.at(place, engine, engine) as catalog,
+        catalogs.Catalog(engine, engine, place) as catalog,
     ):
         if not makes:
             catalog.refuse_mistaken(place)
