@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,11 @@ from sqlanon import __version__
 from sqlanon.catalog import live, locks
 from sqlanon.catalog.connection import Access, lock_of, lock_of_stopped
 from sqlanon.catalog.records import LedgerEntry, Run, RunStart, Status, Step, files_of_host, new_run_id
-from sqlanon.engines.driver import Row
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
-from sqlanon.sql import Relation
+from sqlanon.sql import Identifier, Relation
 from sqlanon.support import process
 
+_COLUMNS = [Identifier(field.name) for field in fields(Run) if field.name not in ("status", "recorded")]
 _CHOICES = ("named", "of_job", "of_dry_runs")  # to choose runs; see the template
 
 
@@ -114,8 +115,9 @@ class RunRecords(Access):
     def _runs(self, bound: Mapping[str, Any], limit: int | None = None, by: str = "") -> list[Run]:
         if limit is not None:
             bound = {**bound, "limit": limit}
-        flags = {"limited": limit is not None} | {flag: flag == by for flag in _CHOICES}
-        return [_run(row) for row in self._ask(lambda transaction: transaction.rows("select_runs", bound, **flags))]
+        values = {"columns": _COLUMNS, "limited": limit is not None, **{flag: flag == by for flag in _CHOICES}}
+        rows = self._ask(lambda transaction: transaction.rows("select_runs", bound, **values))
+        return [Run(**row | {"status": Status(row["status"])}) for row in rows]
 
     @contextlib.contextmanager
     def stopped_run(self, run: str) -> Iterator[bool]:
@@ -253,11 +255,6 @@ class RunRecords(Access):
     def forget_checkpoint(self, run: str) -> None:
         """The tables of a run are dropped: it can't be taken up any more."""
         self._delete("forget a checkpoint", "checkpoints", {"run": run})
-
-
-def _run(row: Row) -> Run:
-    values = {name: value for name, value in row.items() if name != "result"}
-    return Run(**values | {"status": Status(row["status"]), "recorded": row["result"]})
 
 
 def _message(error: BaseException) -> str:
