@@ -228,8 +228,7 @@ class CatalogConnection:
         """Let nobody read the tables whom only default privileges of this role let read them."""
         if self._session.traits.is_embedded:
             return
-        place = place_of(self.location)
-        for row in transaction.rows("list_default_grants", schema=place["schema"], names=place["names"]):
+        for row in transaction.rows("list_default_grants", **place_of(self.location)):
             grantee = None if row["grantee"] is None else Identifier(row["grantee"])
             transaction.execute("revoke_select", table=self.location.relation("").sibling(row["name"]), grantee=grantee)
 

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from sqlanon.catalog.connection import Access, Transaction
 from sqlanon.catalog.location import (
@@ -177,7 +177,7 @@ def _checked(transaction: Transaction, one: KnownCatalog) -> KnownCatalog:
     revision = transaction.at(one.location.tables).select(VERSION_TABLE, ["version_num"])
     if revision and revision[0]["version_num"] not in revisions():
         return dataclasses.replace(one, problem="A newer version of sqlanon made it: upgrade sqlanon.")
-    if one.owner is not None and (code := transaction.rows("list_foreign_code", **_place(one.location))):
+    if one.owner is not None and (code := transaction.rows("list_foreign_code", **place_of(one.location))):
         seen = sorted(row["problem"] for row in code)[0]
         return dataclasses.replace(one, problem=f"It is no plain catalog: {seen}. Have an administrator drop that.")
     return one
@@ -199,7 +199,3 @@ def add_sources(transaction: Transaction, kind: Owner, name: str, sources: Seque
 def _unread(one: KnownCatalog, source: str) -> str:
     about = "may know" if one.owner is None else f"belongs to role {one.owner}, who may read"
     return f"The catalog in schema {one.location.shown} can't be read, and it {about} {source}. {one.problem}"
-
-
-def _place(location: CatalogLocation) -> dict[str, Any]:
-    return {name: value for name, value in place_of(location).items() if name != "prefix"}

@@ -143,15 +143,11 @@ def _history(transaction: Transaction, sources: Sequence[str]) -> History | None
     if not names:
         return None
     (row,) = transaction.select("histories", ["name", "digest", "questions"], {"name": names[0]})
-    of_history = {"history": names[0]}
-    questions = transaction.records(AnsweredQuestion, "questions", of_history, ["number"], {"adds": _read_list})
+    of_history, read = {"history": names[0]}, {"adds": lambda text: tuple(json.loads(text))}
+    questions = transaction.records(AnsweredQuestion, "questions", of_history, ["number"], read)
     if [one.number for one in questions] != list(range(1, row["questions"] + 1)):
         raise ProtectionError(
             f"The history of questions is damaged: {row['questions']} were answered, and not all are there. Nothing"
             " more is answered. Restore the catalog from a backup."
         )
     return History(row["name"], row["digest"], tuple(questions))
-
-
-def _read_list(text: str) -> tuple[str | None, ...]:
-    return tuple(json.loads(text))

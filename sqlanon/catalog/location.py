@@ -120,7 +120,11 @@ def find_location(session: Engine, place: CatalogAddress) -> CatalogLocation:
     if _can_use(session, location):
         return location
     if fallback is not None and _can_use(session, own := CatalogLocation(fallback, FALLBACK_PREFIX)):
-        warnings.warn(_standing_in(location, own), Notice, stacklevel=2)
+        standing_in = (
+            f"The role can't have schema {location.name}: its catalog is in schema {own.name}, in tables named"
+            f" {own.prefix}…, which other roles can't read. catalog: {{schema: …}} in the policy names another place."
+        )
+        warnings.warn(standing_in, Notice, stacklevel=2)
         return own
     raise AccessError(_refusal(session, location, fallback))
 
@@ -171,13 +175,6 @@ def _made(session: Engine, schema: str, fallback: str | None) -> CatalogLocation
     homes = [_named(session, schema), *([] if fallback is None else [CatalogLocation(fallback, FALLBACK_PREFIX)])]
     made = (one for one in homes if _can_use(session, one) and session.resolve(one.relation("runs")) is not None)
     return next(made, None)
-
-
-def _standing_in(location: CatalogLocation, own: CatalogLocation) -> str:
-    return (
-        f"The role can't have schema {location.name}: its catalog is in schema {own.name}, in tables named"
-        f" {own.prefix}…, which other roles can't read. catalog: {{schema: …}} in the policy names another place."
-    )
 
 
 def _refusal(session: Engine, location: CatalogLocation, fallback: str | None) -> str:
@@ -257,10 +254,8 @@ def require_exclusive(session: Engine, location: CatalogLocation) -> None:
     if session.traits.is_embedded:
         return
     place = place_of(location)
-    seen = [
-        *session.query("catalog/list_rights_of_others", schema=place["schema"], prefix=place["prefix"]),
-        *session.query("catalog/list_foreign_code", schema=place["schema"], rules=place["rules"], names=place["names"]),
-    ]
+    rights = session.query("catalog/list_rights_of_others", **place)
+    seen = [*rights, *session.query("catalog/list_foreign_code", **place)]
     if seen:
         raise AccessError(refusal(location, "; ".join(sorted({problem for (problem,) in seen})[:_SHOWN])))
 

@@ -23,6 +23,7 @@ from sqlanon.sql import Identifier, Relation
 from sqlanon.support import process
 
 _COLUMNS = [Identifier(field.name) for field in fields(Run) if field.name not in ("status", "recorded")]
+_UNEXPECTED = "An unexpected error; its text is not kept."  # other people's messages may hold cell values
 _CHOICES = ("named", "of_job", "of_dry_runs")  # to choose runs; see the template
 
 
@@ -66,13 +67,11 @@ class RunRecords(Access):
 
         reword: what makes the text of an error one that may be kept.
         """
-        values = {
-            "result": result,
-            "source_rows": source_rows,
-            "error_class": None if error is None else type(error).__name__,
-            "error_message": None if error is None else reword(_message(error)),
-        }
-        new = {name: value for name, value in values.items() if value is not None}  # the others stay as they were
+        new: dict[str, Any] = {"result": result, "source_rows": source_rows}
+        if error is not None:
+            message = str(error) if isinstance(error, SqlanonError) else _UNEXPECTED
+            new |= {"error_class": type(error).__name__, "error_message": reword(message)}
+        new = {name: value for name, value in new.items() if value is not None}  # the others stay as they were
         self._update("record the run's end", "runs", {"id": run}, status=status, finished=datetime.now(UTC), **new)
 
     def add_steps(self, run: str, steps: Sequence[Step]) -> None:
@@ -255,8 +254,3 @@ class RunRecords(Access):
     def forget_checkpoint(self, run: str) -> None:
         """The tables of a run are dropped: it can't be taken up any more."""
         self._delete("forget a checkpoint", "checkpoints", {"run": run})
-
-
-def _message(error: BaseException) -> str:
-    """Choose the text of an error to keep: the project's own messages hold no cell value, other people's may."""
-    return str(error) if isinstance(error, SqlanonError) else "An unexpected error; its text is not kept."

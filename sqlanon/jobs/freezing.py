@@ -267,32 +267,21 @@ def repeat_tests(engine: Engine, plan: Plan) -> list[dict[str, Expression]]:
     """
     if plan.policy.subject is not None:
         return []
-    unique = engine.unique_columns(plan.source)
-    return [
-        {
-            "test": _is_not_unique(engine, plan, column) if column.name in unique else _repeats(engine, column),
-            "problem": Markup(Text(_problem(plan, column, column.name in unique))),
-        }
-        for column in identifying(plan.policy, engine.columns(plan.source))
-    ]
-
-
-def _repeats(engine: Engine, column: Column) -> Expression:
-    value = comparable(engine, macro("codes.in_source", Identifier(column.name)), column.kind)
-    return macro("jobs.repeats", value)
-
-
-def _is_not_unique(engine: Engine, plan: Plan, column: Column) -> Expression:
-    listing = engine.render("engines/list_unique_columns", table=Text(str(plan.source))).text
-    return macro("jobs.has_lost", Text(column.name), Markup(listing))
-
-
-def _problem(plan: Plan, column: Column, is_unique: bool) -> str:
-    what = "lost its unique constraint, so that it may repeat" if is_unique else "repeats"
-    return (
-        f"Column '{column.name}' of {plan.source} {what}: rows are not persons then. Write `subject: none` into the"
-        " policy to release rows nevertheless, run it again, and freeze that run."
-    )
+    unique, tests = engine.unique_columns(plan.source), []
+    for column in identifying(plan.policy, engine.columns(plan.source)):
+        if column.name in unique:
+            listing = engine.render("engines/list_unique_columns", table=Text(str(plan.source))).text
+            test = macro("jobs.has_lost", Text(column.name), Markup(listing))
+            what = "lost its unique constraint, so that it may repeat"
+        else:
+            value = comparable(engine, macro("codes.in_source", Identifier(column.name)), column.kind)
+            test, what = macro("jobs.repeats", value), "repeats"
+        problem = (
+            f"Column '{column.name}' of {plan.source} {what}: rows are not persons then. Write `subject: none` into the"
+            " policy to release rows nevertheless, run it again, and freeze that run."
+        )
+        tests.append({"test": test, "problem": Markup(Text(problem))})
+    return tests
 
 
 def require_form(catalog: Catalog, run: str, form: str) -> None:

@@ -39,7 +39,7 @@ from sqlanon.results.run_result import NULL_CHOICE
 from sqlanon.results.search_facts import AppliedFacts
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning, private_warning
-from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, macro
+from sqlanon.sql import Expression, Identifier, Relation, Text, macro
 from sqlanon.support.folding import fold
 from sqlanon.values.digest import ROWS, digest_head, table_statement
 from sqlanon.verification.verify import verifying_statements
@@ -244,13 +244,11 @@ class ProcedureText:
     def _model_values(self, most: int) -> dict[str, Any]:
         suppresses = self.job.on_violation == "suppress"
         budget = Fraction(str(self.job.budget or 0))
-        verifying = verifying_statements(
-            self.engine,
-            (self._staging.groups, self.recoded.columns),
-            self.recoded.quasi_identifiers,
-            self.models,
-            (most, macro("jobs.staged_rows")),
-        )
+        groups = self._staging.groups, self.recoded.columns
+        classed, rows = (self._staging.left, self.recoded.class_column), (most, macro("jobs.staged_rows"))
+        verifying = verifying_statements(self.engine, groups, self.recoded.quasi_identifiers, self.models, rows)
+        asked = self.models if suppresses else ()
+        failing = failing_queries(self.engine, classed, self.recoded.columns, asked, rows)
         models = [
             {
                 "statement": number,
@@ -264,7 +262,7 @@ class ProcedureText:
         ]
         return {
             "suppresses": suppresses,
-            "failing": self._failing(most) if suppresses else [],
+            "failing": failing,
             "models_compare": not all(model.monotone_under_suppression for model in self.models),
             "budget": (budget.numerator, budget.denominator),
             "beyond_budget": Text(
@@ -293,13 +291,6 @@ class ProcedureText:
             }
             for name in self.recoded.sensitive
         ]
-
-    def _failing(self, most: int) -> list[Statement]:
-        """The classes that violate a model, a query for each sensitive attribute."""
-        classed = self._staging.left, self.recoded.class_column
-        return failing_queries(
-            self.engine, classed, self.recoded.columns, self.models, (most, macro("jobs.staged_rows"))
-        )
 
     def _digest_values(self) -> dict[str, Any]:
         """The digest of what is released, as `table_digest` makes it, if runs are to take one."""

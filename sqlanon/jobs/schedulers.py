@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -140,7 +139,10 @@ class Environment:
 
     def with_parts_of(self, dialect: type[Dialect]) -> Environment:
         """The same and what an engine's sessions take from this environment where a URL lacks it."""
-        variables = _with_whole_paths(dialect.variables())
+        variables = {  # those that name a file do so from any directory
+            name: str(Path(value).absolute()) if name in _FILES and Path(value).exists() else value
+            for name, value in dialect.variables().items()
+        }
         secret = {*self.secret, *(name for name, value in variables.items() if scrubbed(value) != value)}
         password = dialect.password_variable in {*os.environ} - secret
         return Environment(variables, tuple(secret), password).joined(self)
@@ -167,14 +169,6 @@ def _is_hidden(word: str, part: str) -> bool:
     """Tell whether a part of a URL, as YAML writes it, is not to be shown."""
     url = word.strip("\"',{}[]")
     return redacted(url).count(part) < url.count(part)
-
-
-def _with_whole_paths(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables, of which those that name a file do so from any directory."""
-    return {
-        name: str(Path(value).absolute()) if name in _FILES and Path(value).exists() else value
-        for name, value in variables.items()
-    }
 
 
 @dataclass(frozen=True)
