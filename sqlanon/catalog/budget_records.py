@@ -1,4 +1,4 @@
-"""Privacy budgets as the catalog keeps them, as frozen values.
+"""Privacy budgets as the catalog keeps them, as frozen values, and the checks before one is spent or granted.
 
 Amounts are values of epsilon, the privacy loss, as exact fractions: sums of floating-point numbers would let a run
 through that the budget does not cover, or refuse one that it does.

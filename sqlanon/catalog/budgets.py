@@ -103,15 +103,9 @@ class Budgets(Elsewhere):
             else:
                 require_open(known, PolicyError)
                 require_unit(known, unit)
-            values = {
-                "budget": name,
-                "number": 1 if known is None else len(known.grants) + 1,
-                "epsilon": epsilon,
-                "granted_by": getpass.getuser(),
-                "reason": reason,
-                "granted": now,
-            }
-            transaction.insert("budget_grants", [values])
+            number = 1 if known is None else len(known.grants) + 1
+            granted = BudgetGrant(name, number, epsilon, getpass.getuser(), reason, now)
+            transaction.insert("budget_grants", [vars(granted)])
             add_sources(transaction, "budget", name, sources, now)
             return _require_budget(transaction, name)
 

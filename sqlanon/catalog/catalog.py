@@ -35,7 +35,6 @@ class Catalog(Releases, Budgets, Histories):
         url: str | None = None,
         *,
         fallback_schema: str | None = None,
-        is_named: bool = False,
         upgrade: bool = True,
     ) -> Catalog:
         """The catalog of `engine`'s database, upgraded to what this program knows, for runs of this session.
@@ -45,7 +44,6 @@ class Catalog(Releases, Budgets, Histories):
             schema: the catalog's schema, made if it is not there.
             url: another database that is to hold the catalog; a DuckDB file is made if it is not there.
             fallback_schema: where the tables go, named `sqlanon_...`, if the role can't have `schema` (PostgreSQL).
-            is_named: somebody named the schema, so that no other will do.
             upgrade: False leaves the tables as they are, for who reads them.
 
         Raises:
@@ -56,7 +54,7 @@ class Catalog(Releases, Budgets, Histories):
             if upgrade:
                 engine.require_writable()
             store = engine if url is None else undo.enter_context(connect(url, create=True))
-            catalog = undo.enter_context(cls(engine, store, CatalogAddress("", schema, fallback_schema, is_named)))
+            catalog = undo.enter_context(cls(engine, store, CatalogAddress("", schema, fallback_schema)))
             if upgrade:
                 catalog.upgrade()
             undo.pop_all()

@@ -1,4 +1,9 @@
-"""Location of a catalog's tables: schema `sqlanon`, or the release's own schema for a role that can't have one."""
+"""Location of a catalog's tables: schema `sqlanon`, or the release's own schema for a role that can't have one.
+
+On PostgreSQL a catalog is of one role alone: what others own, may write or have put into it is refused. What a run
+writes down there, and what a job looks up, is acted on in the name of the role that runs policies. Whoever else could
+write it, or have a function called when it is written, would act in that name.
+"""
 
 from __future__ import annotations
 

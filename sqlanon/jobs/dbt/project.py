@@ -36,7 +36,7 @@ from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, free_
 from sqlanon.values.expressions import comparable
 from sqlanon.verification.table_check import CountedRows, named_groups
 
-STAGING = "staging"
+STAGING = "staging"  # the schema of rows that are not tested yet; dbt puts that of the target before it
 _KEPT = {
     Role.SENSITIVE: "Sensitive column `{name}`, as it is in the source.",
     Role.INSENSITIVE: "Column `{name}`, as it is in the source.",
@@ -56,10 +56,6 @@ _HIERARCHIES = {
 }
 _OPENING = re.compile(r"\{[{%#]")
 _UNSAYABLE = re.compile(r'["`\\\x00-\x1f]|\{[{%#]')
-
-
-"""The schema of rows that are not tested yet; dbt puts that of the target before it."""
-
 
 _MODEL = re.compile(r"(?:[A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 
