@@ -56,7 +56,6 @@ _HIERARCHIES = {
 }
 _OPENING = re.compile(r"\{[{%#]")
 _UNSAYABLE = re.compile(r'["`\\\x00-\x1f]|\{[{%#]')
-
 _MODEL = re.compile(r"(?:[A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 
 
