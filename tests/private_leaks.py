@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.catalog.tables import Tables
+from sqlanon.catalog.tables import TABLE_NAMES
 from sqlanon.methods.differential_privacy import check as private_check
 from sqlanon.methods.differential_privacy import source as private_runs
 from sqlanon.methods.differential_privacy.mechanism_audit.own_database import nameless
@@ -79,7 +79,7 @@ def left_behind(
     kept = [one.output for one in outputs]
     kept += [f"{record.name} {record.getMessage()}" for record in log.records]
     log.clear()
-    for name in Tables.names():
+    for name in TABLE_NAMES:
         kept += [name, *sorted(_lines(database, f"SELECT * FROM {Relation(name, 'sqlanon')}"))]
     kept += _lines(database, "SELECT * FROM people_dp")
     kept += sorted(_lines(database, "SELECT table_schema, table_name FROM information_schema.tables"))

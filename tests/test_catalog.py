@@ -16,6 +16,7 @@ from sqlanon.catalog import (
     Catalog,
     CatalogTooNewError,
     HierarchyRecord,
+    Job,
     LedgerEntry,
     ReleaseKind,
     ReleaseRecord,
@@ -24,7 +25,7 @@ from sqlanon.catalog import (
     Step,
 )
 from sqlanon.catalog.migrate import migrations_directory, revisions
-from sqlanon.catalog.tables import Tables
+from sqlanon.catalog.tables import TABLE_NAMES
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.duckdb.driver import DuckDBDriver
@@ -70,7 +71,7 @@ def described(engine: Engine) -> tuple[list[tuple[object, ...]], list[tuple[obje
 
 def test_a_new_catalog_is_what_all_migrations_lead_to(engine: Engine, catalog: Catalog) -> None:
     made = described(engine)
-    assert {name for name, *_ in made[0]} == set(Tables.names())
+    assert {name for name, *_ in made[0]} == set(TABLE_NAMES)
     catalog.downgrade("base")
     catalog.upgrade()
     assert described(engine) == made
@@ -187,6 +188,40 @@ def test_hierarchies_are_recorded_once(catalog: Catalog) -> None:
     catalog.record_hierarchy(first)
     catalog.record_hierarchy(again)
     assert catalog.hierarchies() == [again]
+
+
+def test_rows_are_chosen_by_all_columns_that_are_named(catalog: Catalog) -> None:
+    here, there = (LedgerEntry("r1", Relation("t"), database) for database in ("here", "there"))
+    other_run, other_table = LedgerEntry("r2", Relation("t"), "here"), LedgerEntry("r1", Relation("u"), "here")
+    for entry in (here, there, other_run, other_table):
+        catalog.ledger_add(entry)
+    catalog.ledger_remove(here)
+    assert (catalog.ledger("r1"), catalog.ledger("r2")) == ([there, other_table], [other_run])
+    kept = [HierarchyRecord("age", "d1", "{}", 1, 2), HierarchyRecord("age", "d2", "{}", 1, 2)]
+    for hierarchy in (*kept, kept[0]):
+        catalog.record_hierarchy(hierarchy)
+    assert catalog.hierarchies() == kept
+
+
+def test_jobs_are_listed_by_name_the_newest_version_first(catalog: Catalog) -> None:
+    now = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
+    made = [("b", 1), ("a", 2), ("a", 10), ("a", 1)]
+    for name, version in made:
+        catalog.record_job(Job(name, version, "r", '"s"', '"t"', "suppress", 0.25, now, most_rows=2**40))
+    assert [(job.name, job.version) for job in catalog.jobs()] == [("a", 10), ("a", 2), ("a", 1), ("b", 1)]
+    assert catalog.job("a") == Job("a", 10, "r", '"s"', '"t"', "suppress", 0.25, now, most_rows=2**40)
+    catalog.set_schedule("a", "0 4 * * *", "cron")
+    assert [job.schedule for job in catalog.jobs("a")] == ["0 4 * * *"] * 3
+    assert catalog.job("b").schedule is None
+
+
+def test_the_end_of_a_run_leaves_what_it_does_not_say(catalog: Catalog) -> None:
+    run, other = catalog.start_run(START), catalog.start_run(START)
+    catalog.finish_run(run, Status.REFUSED, error=ProtectionError("k = 50 can't be met"))
+    catalog.finish_run(run, Status.FAILED)
+    ended = catalog.run(run)
+    assert (ended.status, ended.source_rows, ended.error_class) == (Status.FAILED, 7, "ProtectionError")
+    assert catalog.run(other).status is Status.RUNNING
 
 
 def test_a_release_is_recorded_with_its_publication_or_not_at_all(catalog: Catalog, engine: Engine) -> None:

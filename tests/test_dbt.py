@@ -17,7 +17,7 @@ from jinja2 import Environment
 from ruamel.yaml import YAML
 
 from sqlanon.errors import PolicyError
-from sqlanon.jobs.dbt.escaping import escaped, sayable
+from sqlanon.jobs.dbt.project import escaped, sayable
 from sqlanon.policy.loading import build_policy
 from tests.cli.support import call, execute, only_object, query
 from tests.run_support import Row, anonymize, open_database

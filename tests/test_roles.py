@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from sqlanon.catalog.tables import Tables
+from sqlanon.catalog.tables import TABLE_NAMES
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.methods.differential_privacy.audit import audit_private
 from sqlanon.methods.differential_privacy.granting import grant_budget
@@ -150,7 +150,7 @@ def test_a_private_run_needs_no_more_than_the_grants(place: Place) -> None:
     assert result.budget is not None
     assert result.budget.left == "1"
     assert audit_private(policy).satisfied
-    ledger = [f"SELECT * FROM sqlanon.{name}" for name in Tables.names() if name.startswith("budget")]
+    ledger = [f"SELECT * FROM sqlanon.{name}" for name in TABLE_NAMES if name.startswith("budget")]
     assert len(ledger) == 4
     with open_database(place.url(place.roles.reader)) as reader:
         assert reader.sql("SELECT count(*) FROM released.patients") == [(4,)]

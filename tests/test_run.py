@@ -11,7 +11,7 @@ import pytest
 
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy.loading import build_policy
-from sqlanon.results.upcasters import VERSION
+from sqlanon.results.records import VERSION
 from sqlanon.work.journal import Silent
 from tests.people import PEOPLE, ROLES, ROWS
 from tests.run_support import Database, anonymize, duckdb_url, run

@@ -14,15 +14,15 @@ import pytest
 from sqlanon.catalog import Job
 from sqlanon.engines.postgres.dialect import PostgreSQL
 from sqlanon.errors import PolicyError
-from sqlanon.jobs.cron import CronSchedule
-from sqlanon.jobs.environment import of_policy, of_url
-from sqlanon.jobs.schedulers import JobLaunch
+from sqlanon.jobs.schedulers import CronSchedule, Environment, JobLaunch
 
 JOB = Job("nightly", 1, "r", 'odd."%n"', "rel", "error", None, datetime.datetime.now(datetime.UTC))
 
 
 def test_units_hold_no_secret_and_systemd_takes_them(tmp_path: Path) -> None:
-    begin = JobLaunch(JOB, "here", of_url("postgresql://me:CANARY@host/d%20b"), CronSchedule.parse("0 4 13 * 7"))
+    begin = JobLaunch(
+        JOB, "here", Environment.of_url("postgresql://me:CANARY@host/d%20b"), CronSchedule.parse("0 4 13 * 7")
+    )
     assert "CANARY" not in begin.crontab() + begin.service("me") + begin.timer()
     assert "LoadCredential=pgpass:/etc/sqlanon/nightly.pgpass" in begin.service("me")
     assert "PGPASSFILE=/etc/sqlanon/nightly.pgpass" in begin.crontab()
@@ -52,10 +52,10 @@ def test_secrets_of_a_policy_come_from_a_file(monkeypatch: pytest.MonkeyPatch) -
     shown = {"WHO": "me", "PLACE": "h%1 'q", "ELSEWHERE": "duckdb:///r", "HOME_OF_CODES": "/codes"}
     for name, value in (secret | shown).items():
         monkeypatch.setenv(name, value)
-    environment = of_policy(POLICY)
+    environment = Environment.of_policy(POLICY)
     assert (environment.shown, set(environment.secret)) == (shown, set(secret))
     monkeypatch.setenv("WHO", "me:CANARY")
-    assert "WHO" in of_policy(POLICY).secret
+    assert "WHO" in Environment.of_policy(POLICY).secret
     start = JobLaunch(JOB, "here", environment, CronSchedule.parse("0 4 * * *"), None, Path("/p.yml"))
     assert "CANARY" not in start.crontab() + start.service("me")
     assert "set -a && . /etc/sqlanon/nightly.env && set +a && " in start.crontab()
@@ -73,8 +73,8 @@ def test_secrets_of_a_policy_come_from_a_file(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_a_url_without_its_password_is_still_a_url(url: str, shown: str) -> None:
-    assert of_url(url).shown == {"SQLANON_URL": shown}
-    assert of_url(url).has_password
+    assert Environment.of_url(url).shown == {"SQLANON_URL": shown}
+    assert Environment.of_url(url).has_password
 
 
 def test_what_libpq_takes_from_the_environment_is_written_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_what_libpq_takes_from_the_environment_is_written_too(monkeypatch: pytes
     for name, value in {**shown, "PGSERVICEFILE": "services", "PGPASSFILE": "/home/me/.pgpass"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("PGPASSWORD", raising=False)
-    url, schedule = of_url("postgresql:///"), CronSchedule.parse("0 4 * * *")
+    url, schedule = Environment.of_url("postgresql:///"), CronSchedule.parse("0 4 * * *")
     start = JobLaunch(JOB, "here", url.with_parts_of(PostgreSQL), schedule)
     assert dict(_assignments(start.crontab())) == {
         **shown,
@@ -110,7 +110,7 @@ def _assignments(crontab: str) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("user", ["no body", "x\nExecStartPre=/bin/evil", "", "-x", "1", "a" * 33, "x\n", "%u"])
 def test_whoever_runs_a_job_has_a_name_that_schedulers_take(user: str) -> None:
-    start = JobLaunch(JOB, "here", of_url("duckdb:///d"), CronSchedule.parse("0 4 * * *"))
+    start = JobLaunch(JOB, "here", Environment.of_url("duckdb:///d"), CronSchedule.parse("0 4 * * *"))
     for scheduler in ("cron", "systemd"):
         with pytest.raises(PolicyError, match="a user's name is"):
             start.files(scheduler, user)
@@ -119,6 +119,6 @@ def test_whoever_runs_a_job_has_a_name_that_schedulers_take(user: str) -> None:
 def test_lines_hold_no_line_break() -> None:
     for place in ({"policy": Path("/a\nb")}, {"directory": Path("/a\nb")}):
         with pytest.raises(PolicyError, match="can't be printed"):
-            JobLaunch(JOB, "here", of_url("duckdb:///d"), CronSchedule.parse("0 4 * * *"), **place)
+            JobLaunch(JOB, "here", Environment.of_url("duckdb:///d"), CronSchedule.parse("0 4 * * *"), **place)
     with pytest.raises(PolicyError, match="SQLANON_URL"):
-        JobLaunch(JOB, "here", of_url("duckdb:///d\n"), CronSchedule.parse("0 4 * * *"))
+        JobLaunch(JOB, "here", Environment.of_url("duckdb:///d\n"), CronSchedule.parse("0 4 * * *"))

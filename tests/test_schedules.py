@@ -10,7 +10,7 @@ import pytest
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError
-from sqlanon.jobs.cron import CronSchedule
+from sqlanon.jobs.schedulers import CronSchedule
 from sqlanon.policy.writer import policy_text
 from tests.cli.support import call, only_object
 from tests.jobs_support import COLUMNS, ROLES, K, frozen_table, table

@@ -41,7 +41,7 @@ from sqlanon.policy import Policy
 from sqlanon.policy.differential_privacy import COUNT
 from sqlanon.policy.loading import parse_policy
 from sqlanon.results.masking import Masking
-from sqlanon.results.method_check import MethodCheck
+from sqlanon.results.method_result import MethodCheck
 from sqlanon.runs.sources import check_without_classes
 from sqlanon.runs.value_checks import check_values
 from sqlanon.sql import Relation

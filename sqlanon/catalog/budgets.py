@@ -12,10 +12,14 @@ import getpass
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
 
 from sqlanon.catalog import locks
-from sqlanon.catalog.budget_checks import (
+from sqlanon.catalog.budget_records import (
+    Budget,
+    BudgetEntry,
+    BudgetGrant,
+    BudgetUse,
+    Spending,
     budget_elsewhere,
     no_budget,
     require_covered,
@@ -24,23 +28,16 @@ from sqlanon.catalog.budget_checks import (
     require_unit,
     require_values,
 )
-from sqlanon.catalog.budget_records import (
-    Budget,
-    BudgetEntry,
-    BudgetGrant,
-    BudgetUse,
-    MechanismUse,
-    Spending,
-)
-from sqlanon.catalog.elsewhere import Elsewhere
+from sqlanon.catalog.connection import Transaction
+from sqlanon.catalog.elsewhere import Elsewhere, add_sources, owners_of_sources
 from sqlanon.catalog.location import database_of
 from sqlanon.catalog.sources import source_identities
-from sqlanon.catalog.transaction import Transaction
 from sqlanon.engines.driver import Row
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
 from sqlanon.support.exact import round_outward
 
+_EXACT = dict.fromkeys(("epsilon", "sensitivity", "scale"), Fraction)  # amounts are kept as texts of fractions
 _WAIT = 60.0  # seconds: an entry is written in some milliseconds
 
 
@@ -54,7 +51,7 @@ class Budgets(Elsewhere):
 
     def budgets(self) -> list[Budget]:
         """All budgets, by name."""
-        return self._connection.do("be read", lambda transaction: _budgets(transaction))
+        return self._ask(lambda transaction: _budgets(transaction))
 
     def budget(self, name: str) -> Budget:
         """The budget of that name.
@@ -62,11 +59,11 @@ class Budgets(Elsewhere):
         Raises:
             PolicyError: there is none.
         """
-        return self._connection.do("be read", lambda transaction: _require_budget(transaction, name))
+        return self._ask(lambda transaction: _require_budget(transaction, name))
 
     def budget_entries(self, name: str) -> list[BudgetEntry]:
         """All that was consumed of a budget, an entry a mechanism, in the order in which it was written."""
-        return [BudgetEntry(**_exact(row)) for row in self._rows("select_budget_entries", {"name": name})]
+        return self._records(BudgetEntry, "budget_entries", {"budget": name}, ["number"], _EXACT)
 
     def identities(self, source: str, relation: Relation | None) -> tuple[str, ...]:
         """List the identities of a source of the engine's database, or of a file; see `source_identities`.
@@ -95,27 +92,21 @@ class Budgets(Elsewhere):
         self._require_none_elsewhere(sources)
 
         def grant(transaction: Transaction) -> Budget:
-            now, tables = datetime.now(UTC), transaction.tables
-            require_no_other(name, sources, _owners(transaction))
+            now = datetime.now(UTC)
+            require_no_other(name, sources, owners_of_sources(transaction, "budget"))
             known = next(iter(_budgets(transaction, name)), None)
             if known is None:
                 if not epsilon:
                     raise PolicyError(f"There is no budget '{name}' yet: its first grant needs an epsilon above 0.")
                 opening = {"name": name, "unit": unit, "entries": 0, "opened": now, "closed": None}
-                transaction.insert(tables.budgets, [opening])
+                transaction.insert("budgets", [opening])
             else:
                 require_open(known, PolicyError)
                 require_unit(known, unit)
-            values = {
-                "budget": name,
-                "number": 1 if known is None else len(known.grants) + 1,
-                "epsilon": str(epsilon),
-                "granted_by": getpass.getuser(),
-                "reason": reason,
-                "granted": now,
-            }
-            transaction.insert(tables.budget_grants, [values])
-            _add_sources(transaction, name, sources)
+            number = 1 if known is None else len(known.grants) + 1
+            granted = BudgetGrant(name, number, epsilon, getpass.getuser(), reason, now)
+            transaction.insert("budget_grants", [vars(granted)])
+            add_sources(transaction, "budget", name, sources, now)
             return _require_budget(transaction, name)
 
         with self._budgets_alone():
@@ -130,7 +121,7 @@ class Budgets(Elsewhere):
 
         def close(transaction: Transaction) -> Budget:
             require_open(_require_budget(transaction, name), PolicyError)
-            transaction.rows("close_budget", {"name": name, "closed": datetime.now(UTC)})
+            transaction.update("budgets", {"name": name}, closed=datetime.now(UTC))
             return _require_budget(transaction, name)
 
         with self._budgets_alone():
@@ -142,7 +133,7 @@ class Budgets(Elsewhere):
         Raises as `spend` does.
         """
         self._require_none_elsewhere(sources)
-        return self._connection.do("be read", lambda transaction: _covered(transaction, spending, sources))
+        return self._ask(lambda transaction: _covered(transaction, spending, sources))
 
     def spend(self, spending: Spending, sources: Sequence[str]) -> Budget:
         """Write down, for good, what a run is about to consume, in a transaction of its own; the budget after that.
@@ -166,12 +157,16 @@ class Budgets(Elsewhere):
             if not self._store.traits.is_embedded:
                 transaction.execute("commit_durably")
             transaction.rows("lock_budget", {"name": spending.budget})
-            first = _covered(transaction, spending, sources).entries + 1
-            transaction.rows("reserve_budget_entries", {"name": spending.budget, "uses": len(spending.uses)})
+            written = _covered(transaction, spending, sources).entries
+            transaction.update("budgets", {"name": spending.budget}, entries=written + len(spending.uses))
             now = datetime.now(UTC)
-            entries = [_entry(spending, use, first + place, now) for place, use in enumerate(spending.uses)]
-            transaction.insert(transaction.tables.budget_entries, entries)
-            _add_sources(transaction, spending.budget, sources)
+            of_run = {"budget": spending.budget, "run": spending.run, "release": spending.release, "written": now}
+            entries = [
+                {**of_run, "number": number, **vars(use), "epsilon": round_outward(use.epsilon)}
+                for number, use in enumerate(spending.uses, written + 1)
+            ]
+            transaction.insert("budget_entries", entries)
+            add_sources(transaction, "budget", spending.budget, sources, now)
             return _require_budget(transaction, spending.budget)
 
         with self._budgets_alone():
@@ -196,18 +191,20 @@ class Budgets(Elsewhere):
 
 
 def _budgets(transaction: Transaction, name: str | None = None) -> list[Budget]:
-    rows = transaction.rows("select_budgets", {} if name is None else {"name": name}, named=name is not None)
-    owners = _owners(transaction) if rows else {}
+    columns = ("name", "unit", "entries", "opened", "closed")
+    rows = transaction.select("budgets", columns, {} if name is None else {"name": name}, ["name"])
+    owners = owners_of_sources(transaction, "budget") if rows else {}
     return [_budget(transaction, row, owners) for row in rows]
 
 
 def _budget(transaction: Transaction, row: Row, owners: Mapping[str, str]) -> Budget:
-    name, bound = row["name"], {"name": row["name"]}
+    name = row["name"]
+    grants = transaction.records(BudgetGrant, "budget_grants", {"budget": name}, ["number"], {"epsilon": Fraction})
     return Budget(
         **row,
-        grants=tuple(BudgetGrant(**_exact(grant)) for grant in transaction.rows("select_budget_grants", bound)),
+        grants=tuple(grants),
         sources=tuple(identity for identity, owner in owners.items() if owner == name),
-        uses=_uses(transaction.rows("select_budget_uses", bound)),
+        uses=_uses(transaction.rows("select_budget_uses", {"name": name})),
     )
 
 
@@ -224,27 +221,6 @@ def _uses(rows: Sequence[Row]) -> tuple[BudgetUse, ...]:
     return tuple(uses.values())
 
 
-def _exact(row: Row) -> dict[str, Any]:
-    """Read the amounts of a row, which are texts of fractions."""
-    return {
-        name: Fraction(value) if name in ("epsilon", "sensitivity", "scale") else value for name, value in row.items()
-    }
-
-
-def _entry(spending: Spending, use: MechanismUse, number: int, written: datetime) -> dict[str, Any]:
-    return {
-        "budget": spending.budget,
-        "number": number,
-        "run": spending.run,
-        "release": spending.release,
-        "mechanism": use.mechanism,
-        "epsilon": str(round_outward(use.epsilon)),
-        "sensitivity": str(use.sensitivity),
-        "scale": str(use.scale),
-        "written": written,
-    }
-
-
 def _require_budget(transaction: Transaction, name: str) -> Budget:
     budget = next(iter(_budgets(transaction, name)), None)
     if budget is None:
@@ -252,19 +228,7 @@ def _require_budget(transaction: Transaction, name: str) -> Budget:
     return budget
 
 
-def _owners(transaction: Transaction) -> dict[str, str]:
-    """Read the budget that each identity of a source belongs to."""
-    return {row["identity"]: row["budget"] for row in transaction.rows("select_budget_sources")}
-
-
-def _add_sources(transaction: Transaction, name: str, sources: Sequence[str]) -> None:
-    """Let a budget know the identities of its source that are new."""
-    known, now = _owners(transaction), datetime.now(UTC)
-    new = [{"identity": one, "budget": name, "added": now} for one in sources if one not in known]
-    transaction.insert(transaction.tables.budget_sources, new)
-
-
 def _covered(transaction: Transaction, spending: Spending, sources: Sequence[str]) -> Budget:
     budget = _require_budget(transaction, spending.budget)
-    require_covered(budget, spending, sources, _owners(transaction))
+    require_covered(budget, spending, sources, owners_of_sources(transaction, "budget"))
     return budget

@@ -6,11 +6,9 @@ import contextlib
 from collections.abc import Sequence
 
 from sqlanon.catalog import locks
-from sqlanon.catalog.access import lock_of
 from sqlanon.catalog.budgets import Budgets
+from sqlanon.catalog.connection import lock_of
 from sqlanon.catalog.histories import Histories
-from sqlanon.catalog.jobs import Jobs
-from sqlanon.catalog.liveness import Liveness
 from sqlanon.catalog.location import CatalogAddress, CatalogLocation, database_of
 from sqlanon.catalog.migrate import HEAD
 from sqlanon.catalog.releases import Releases
@@ -22,7 +20,7 @@ SCHEMA = "sqlanon"
 _OLDEST_READ = "0006"  # the first revision whose tables hold all that commands look up that change nothing
 
 
-class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
+class Catalog(Releases, Budgets, Histories):
     """The catalog of one database. Its writes are committed at once, on a session of its own.
 
     Nothing it holds is a cell value or a secret: statements are templates as rendered, policies come without
@@ -37,7 +35,6 @@ class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
         url: str | None = None,
         *,
         fallback_schema: str | None = None,
-        is_named: bool = False,
         upgrade: bool = True,
     ) -> Catalog:
         """The catalog of `engine`'s database, upgraded to what this program knows, for runs of this session.
@@ -47,7 +44,6 @@ class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
             schema: the catalog's schema, made if it is not there.
             url: another database that is to hold the catalog; a DuckDB file is made if it is not there.
             fallback_schema: where the tables go, named `sqlanon_...`, if the role can't have `schema` (PostgreSQL).
-            is_named: somebody named the schema, so that no other will do.
             upgrade: False leaves the tables as they are, for who reads them.
 
         Raises:
@@ -58,16 +54,11 @@ class Catalog(Releases, Jobs, Liveness, Budgets, Histories):
             if upgrade:
                 engine.require_writable()
             store = engine if url is None else undo.enter_context(connect(url, create=True))
-            catalog = undo.enter_context(cls.at(CatalogAddress("", schema, fallback_schema, is_named), engine, store))
+            catalog = undo.enter_context(cls(engine, store, CatalogAddress("", schema, fallback_schema)))
             if upgrade:
                 catalog.upgrade()
             undo.pop_all()
         return catalog
-
-    @classmethod
-    def at(cls, place: CatalogAddress, engine: Engine, store: Engine) -> Catalog:
-        """The catalog at a place in the database of `store`, with its tables as they are; nothing is made."""
-        return cls(engine, store, place.schema, place.fallback, is_named=place.is_named)
 
     def current(self) -> str | None:
         """The revision of the catalog's tables; None if there are none."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Literal, TypeVar
 
-from sqlanon.catalog.access import Access
-from sqlanon.catalog.exclusive import place_of
+from sqlanon.catalog.connection import Access, Transaction
 from sqlanon.catalog.location import (
     CatalogLocation,
     KnownCatalog,
@@ -20,6 +20,7 @@ from sqlanon.catalog.location import (
     database_of,
     is_same_database,
     known_catalog,
+    place_of,
 )
 from sqlanon.catalog.migrate import revisions
 from sqlanon.catalog.sources import (
@@ -29,14 +30,14 @@ from sqlanon.catalog.sources import (
     identify_source,
     source_identities,
 )
-from sqlanon.catalog.tables import VERSION_TABLE, Tables
-from sqlanon.catalog.transaction import Transaction, begun
+from sqlanon.catalog.tables import VERSION_TABLE
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.driver import Row, driver_of
 from sqlanon.errors import AccessError, ConflictError, EngineError
 from sqlanon.sql import Relation
 
+Owner = Literal["history", "budget"]
 Result = TypeVar("Result")
 
 
@@ -103,15 +104,9 @@ class Elsewhere(Access):
             or wanted in identify_joined(row["database"], row["recoding"])
         ]
 
-    def _owners_elsewhere(self, kind: str) -> list[tuple[CatalogLocation, dict[str, str]]]:
+    def _owners_elsewhere(self, kind: Owner) -> list[tuple[CatalogLocation, dict[str, str]]]:
         """Read the history, or the budget, that each identity of a source has in each other catalog."""
-        table, template = {
-            "history": ("history_sources", "select_history_sources"),
-            "budget": ("budget_sources", "select_budget_sources"),
-        }[kind]
-        return self._read_elsewhere(
-            table, lambda transaction: [{row["identity"]: row[kind] for row in transaction.rows(template)}]
-        )
+        return self._read_elsewhere(f"{kind}_sources", lambda transaction: [owners_of_sources(transaction, kind)])
 
     def _read_elsewhere(
         self, table: str, read: Callable[[Transaction], list[Result]]
@@ -137,7 +132,7 @@ class Elsewhere(Access):
     def _in_each_database(self, work: Callable[[Database], list[Result]]) -> list[Result]:
         """Do work in the database of the catalog, then in others: of the source, and where a catalog is by default."""
         is_one = is_same_database(self._engine, self._store)
-        results = self._connection.do("be read", lambda transaction: work(Database(transaction, None, is_one)))
+        results = self._ask(lambda transaction: work(Database(transaction, None, is_one)))
         if not is_one and self._engine.traits.keeps_catalog:
             with reading(self._engine) as transaction:
                 results += work(Database(transaction, database_of(self._engine), True))
@@ -169,8 +164,8 @@ def reading(engine: Engine) -> Iterator[Transaction]:
     with contextlib.closing(engine.fork()) as session:
         driver = driver_of(session)
         try:
-            with begun(driver, session.render, Tables.named()) as transaction:
-                yield transaction
+            with driver.transaction():
+                yield Transaction(driver, session.render, {})
         except driver.errors as error:
             raise EngineError(f"The other catalogs could not be read: {type(error).__name__}.") from error
 
@@ -179,19 +174,28 @@ def _checked(transaction: Transaction, one: KnownCatalog) -> KnownCatalog:
     """Add the reason why a catalog that may be read is not: it holds code of others, or is of a newer version."""
     if one.problem is not None:
         return one
-    revision = transaction.rows("get_revision", table=one.location.relation(VERSION_TABLE))
+    revision = transaction.at(one.location.tables).select(VERSION_TABLE, ["version_num"])
     if revision and revision[0]["version_num"] not in revisions():
         return dataclasses.replace(one, problem="A newer version of sqlanon made it: upgrade sqlanon.")
-    if one.owner is not None and (code := transaction.rows("list_foreign_code", **_place(one.location))):
+    if one.owner is not None and (code := transaction.rows("list_foreign_code", **place_of(one.location))):
         seen = sorted(row["problem"] for row in code)[0]
         return dataclasses.replace(one, problem=f"It is no plain catalog: {seen}. Have an administrator drop that.")
     return one
 
 
+def owners_of_sources(transaction: Transaction, kind: Owner) -> dict[str, str]:
+    """Read the history, or the budget, that each identity of a source belongs to, in the order of their addition."""
+    rows = transaction.select(f"{kind}_sources", ["identity", kind], None, ["added", "identity"])
+    return {row["identity"]: row[kind] for row in rows}
+
+
+def add_sources(transaction: Transaction, kind: Owner, name: str, sources: Sequence[str], now: datetime) -> None:
+    """Let a history, or a budget, know the identities of its source that are new."""
+    known = owners_of_sources(transaction, kind)
+    new = [{"identity": one, kind: name, "added": now} for one in sources if one not in known]
+    transaction.insert(f"{kind}_sources", new)
+
+
 def _unread(one: KnownCatalog, source: str) -> str:
     about = "may know" if one.owner is None else f"belongs to role {one.owner}, who may read"
     return f"The catalog in schema {one.location.shown} can't be read, and it {about} {source}. {one.problem}"
-
-
-def _place(location: CatalogLocation) -> dict[str, Any]:
-    return {name: value for name, value in place_of(location).items() if name != "prefix"}

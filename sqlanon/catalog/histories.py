@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqlanon.catalog import locks
-from sqlanon.catalog.elsewhere import Elsewhere
+from sqlanon.catalog.connection import Transaction
+from sqlanon.catalog.elsewhere import Elsewhere, add_sources, owners_of_sources
 from sqlanon.catalog.location import database_of
-from sqlanon.catalog.transaction import Transaction
 from sqlanon.errors import ConflictError, ProtectionError
 from sqlanon.sql import Relation
 
@@ -73,7 +73,7 @@ class Histories(Elsewhere):
             history = _history(transaction, sources)
             return [] if history is None else [history]
 
-        own = self._connection.do("be read", read)
+        own = self._ask(read)
         return _joined([*own, *(history for _, history in self._read_elsewhere("questions", read))])
 
     def asked_tables(self, sources: Sequence[str]) -> list[Relation]:
@@ -83,7 +83,7 @@ class Histories(Elsewhere):
         """
         end, names = f" of {self._database}", list[str]()
         elsewhere = [owners for _, owners in self._owners_elsewhere("history")]
-        for owners in (self._connection.do("be read", _owners), *elsewhere):
+        for owners in (self._ask(lambda transaction: owners_of_sources(transaction, "history")), *elsewhere):
             own = {owners.get(source) for source in sources}
             names += [
                 one.removeprefix("table ").removesuffix(end)
@@ -108,19 +108,12 @@ class Histories(Elsewhere):
                 name = f"{now:%Y%m%d%H%M%S%f} {sources[0]}"
                 history = History(name, digest, ())
                 values = {"name": name, "digest": digest, "questions": 0, "opened": now}
-                transaction.insert(transaction.tables.histories, [values])
-            _add_sources(transaction, history.name, sources, now)
-            transaction.rows("count_question", {"name": history.name})
+                transaction.insert("histories", [values])
+            add_sources(transaction, "history", history.name, sources, now)
             answered = AnsweredQuestion(len(history.questions) + 1, question, tuple(adds), getpass.getuser(), now)
-            values = {
-                "history": history.name,
-                "number": answered.number,
-                "question": question,
-                "adds": json.dumps(list(adds), ensure_ascii=False),
-                "asked_by": answered.asked_by,
-                "written": now,
-            }
-            transaction.insert(transaction.tables.questions, [values])
+            transaction.update("histories", {"name": history.name}, questions=answered.number)
+            values = {"history": history.name, **vars(answered), "adds": json.dumps(list(adds), ensure_ascii=False)}
+            transaction.insert("questions", [values])
             return answered
 
         return self._connection.do("write down the question, so that it was not answered", write)
@@ -139,13 +132,8 @@ def _joined(histories: Sequence[History]) -> History | None:
     return History(histories[0].name, histories[0].digest, questions)
 
 
-def _owners(transaction: Transaction) -> dict[str, str]:
-    """Read the history that each identity of a table belongs to."""
-    return {row["identity"]: row["history"] for row in transaction.rows("select_history_sources")}
-
-
 def _history(transaction: Transaction, sources: Sequence[str]) -> History | None:
-    owners = _owners(transaction)
+    owners = owners_of_sources(transaction, "history")
     names = sorted({owners[source] for source in sources if source in owners})
     if len(names) > 1:
         raise ConflictError(
@@ -154,21 +142,12 @@ def _history(transaction: Transaction, sources: Sequence[str]) -> History | None
         )
     if not names:
         return None
-    (row,) = transaction.rows("select_history", {"name": names[0]})
-    questions = tuple(
-        AnsweredQuestion(**{**one, "adds": tuple(json.loads(one["adds"]))})
-        for one in transaction.rows("select_questions", {"name": names[0]})
-    )
+    (row,) = transaction.select("histories", ["name", "digest", "questions"], {"name": names[0]})
+    of_history, read = {"history": names[0]}, {"adds": lambda text: tuple(json.loads(text))}
+    questions = transaction.records(AnsweredQuestion, "questions", of_history, ["number"], read)
     if [one.number for one in questions] != list(range(1, row["questions"] + 1)):
         raise ProtectionError(
             f"The history of questions is damaged: {row['questions']} were answered, and not all are there. Nothing"
             " more is answered. Restore the catalog from a backup."
         )
-    return History(row["name"], row["digest"], questions)
-
-
-def _add_sources(transaction: Transaction, name: str, sources: Sequence[str], now: datetime) -> None:
-    """Let a history know the identities of its table that are new."""
-    known = _owners(transaction)
-    new = [{"identity": one, "history": name, "added": now} for one in sources if one not in known]
-    transaction.insert(transaction.tables.history_sources, new)
+    return History(row["name"], row["digest"], tuple(questions))

@@ -79,13 +79,7 @@ class CatalogChannel(Channel):
         return any(row["cancel"] for row in rows)
 
     def close(self) -> None:
-        forgotten = "note that a run goes on no more"
-        self._connection.do(forgotten, lambda t: t.rows("delete_of_run", {"run": self._run}, of="live"))
-
-
-def ask(connection: CatalogConnection, run: str) -> bool:
-    """Ask a run to end; False where it keeps no row."""
-    return bool(connection.do("ask a run to end", lambda t: t.rows("ask_to_end", {"run": run})))
+        self._connection.do("note that a run goes on no more", lambda t: t.delete("live", {"run": self._run}))
 
 
 class FileChannel(Channel):

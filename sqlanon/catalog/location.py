@@ -1,4 +1,9 @@
-"""Location of a catalog's tables: schema `sqlanon`, or the release's own schema for a role that can't have one."""
+"""Location of a catalog's tables: schema `sqlanon`, or the release's own schema for a role that can't have one.
+
+On PostgreSQL a catalog is of one role alone: what others own, may write or have put into it is refused. What a run
+writes down there, and what a job looks up, is acted on in the name of the role that runs policies. Whoever else could
+write it, or have a function called when it is written, would act in that name.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from sqlanon.catalog.tables import FALLBACK_PREFIX, VERSION_TABLE, Tables
+from sqlanon.catalog.tables import FALLBACK_PREFIX, TABLE_NAMES, VERSION_TABLE
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, Notice
 from sqlanon.sql import Relation, Text
@@ -22,6 +27,12 @@ KEPT_OF_SOURCES = (  # what gates look up of a source
     "histories",
     "history_sources",
     "questions",
+)
+_SHOWN = 5
+REMEDY = (
+    "A catalog belongs to the role that runs policies, and nobody else but superusers may write it: they could act in"
+    " that role's name. Nothing was done. Have an administrator run the script of `sqlanon grant-script` again and drop"
+    " what does not belong there, or name another catalog in the policy (catalog: {schema: ...})."
 )
 
 
@@ -52,9 +63,9 @@ class CatalogLocation:
         return Relation(self.prefix + table, self.schema, self.catalog)
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> dict[str, Relation]:
         """The tables of the catalog with their schema."""
-        return Tables(**{table: self.relation(table) for table in Tables.names()})
+        return {table: self.relation(table) for table in TABLE_NAMES}
 
 
 class CatalogAddress(NamedTuple):
@@ -91,7 +102,7 @@ class KnownCatalog:
         return replace(self, location=replace(self.location, database=name))
 
 
-def find_location(session: Engine, schema: str, fallback: str | None, *, is_named: bool = False) -> CatalogLocation:
+def find_location(session: Engine, place: CatalogAddress) -> CatalogLocation:
     """Find the location that this session's role may use; a session that may only read finds one that was made.
 
     A schema that somebody named is the only one that will do; see `CatalogAddress`.
@@ -100,7 +111,7 @@ def find_location(session: Engine, schema: str, fallback: str | None, *, is_name
         AccessError: the database is read-only, or neither `schema` nor `fallback` can hold the catalog.
     """
     database, _, read_only = session.query_one("catalog/show_database")
-    fallback = None if is_named else fallback
+    schema, fallback = place.schema, None if place.is_named else place.fallback
     if read_only and (made := _made(session, schema, fallback)) is not None:
         return made
     if read_only:
@@ -114,7 +125,11 @@ def find_location(session: Engine, schema: str, fallback: str | None, *, is_name
     if _can_use(session, location):
         return location
     if fallback is not None and _can_use(session, own := CatalogLocation(fallback, FALLBACK_PREFIX)):
-        warnings.warn(_standing_in(location, own), Notice, stacklevel=2)
+        standing_in = (
+            f"The role can't have schema {location.name}: its catalog is in schema {own.name}, in tables named"
+            f" {own.prefix}…, which other roles can't read. catalog: {{schema: …}} in the policy names another place."
+        )
+        warnings.warn(standing_in, Notice, stacklevel=2)
         return own
     raise AccessError(_refusal(session, location, fallback))
 
@@ -152,16 +167,6 @@ def is_there(session: Engine, schema: str, fallback: str | None) -> bool:
     return _made(session, schema, fallback) is not None
 
 
-def is_foreign(session: Engine, location: CatalogLocation) -> bool:
-    """Tell whether a schema holds tables, and none that says at which revision a catalog is."""
-    there = {one.name for one in session.relations() if _is_in(one, location)}
-    return bool(there) and location.prefix + VERSION_TABLE not in there
-
-
-def _is_in(relation: Relation, location: CatalogLocation) -> bool:
-    return relation.schema == location.schema and relation.catalog in (None, location.catalog)
-
-
 def _named(session: Engine, schema: str) -> CatalogLocation:
     """The location in a schema: that of the catalog there whose tables have a prefix, if it holds no other."""
     made = [one.location for one in list_catalogs(session) if one.location.schema == schema]
@@ -175,13 +180,6 @@ def _made(session: Engine, schema: str, fallback: str | None) -> CatalogLocation
     homes = [_named(session, schema), *([] if fallback is None else [CatalogLocation(fallback, FALLBACK_PREFIX)])]
     made = (one for one in homes if _can_use(session, one) and session.resolve(one.relation("runs")) is not None)
     return next(made, None)
-
-
-def _standing_in(location: CatalogLocation, own: CatalogLocation) -> str:
-    return (
-        f"The role can't have schema {location.name}: its catalog is in schema {own.name}, in tables named"
-        f" {own.prefix}…, which other roles can't read. catalog: {{schema: …}} in the policy names another place."
-    )
 
 
 def _refusal(session: Engine, location: CatalogLocation, fallback: str | None) -> str:
@@ -206,19 +204,14 @@ def _refusal(session: Engine, location: CatalogLocation, fallback: str | None) -
     )
 
 
-def identity_of(engine: Engine) -> str | None:
-    """Identify the engine's database: by a file, or by a cluster and a name; None for one in memory."""
-    return engine.identity()
-
-
 def database_of(engine: Engine) -> str:
     """The engine's database as the catalog writes it down."""
-    return identity_of(engine) or engine.memory_name
+    return engine.identity() or engine.memory_name
 
 
 def is_same_database(one: Engine, other: Engine) -> bool:
     """Tell whether both sessions are with the same database; of databases in memory only a session's own is."""
-    return one is other or (identity_of(one) is not None and identity_of(one) == identity_of(other))
+    return one is other or (one.identity() is not None and one.identity() == other.identity())
 
 
 def is_schema(session: Engine, location: CatalogLocation) -> bool:
@@ -239,7 +232,7 @@ class _Access:
 
 def _access(session: Engine, location: CatalogLocation) -> _Access | None:
     """Read the rights of the role in the schema of a location (PostgreSQL); None where there is none."""
-    tables = [Text(location.prefix + name) for name in Tables.names()]
+    tables = [Text(location.prefix + name) for name in TABLE_NAMES]
     rows = session.query("catalog/show_schema_access", schema=Text(location.schema), tables=tables)
     if not rows:
         return None
@@ -253,3 +246,35 @@ def _can_use(session: Engine, location: CatalogLocation) -> bool:
     if access is None:
         return not location.prefix and bool(session.query_one("catalog/show_database_access")[0])
     return not access.lacking and not access.lacking_of_tables
+
+
+def require_exclusive(session: Engine, location: CatalogLocation) -> None:
+    """Refuse a catalog that others own or may write, or that holds code of theirs.
+
+    Nobody can change that afterwards but the catalog's own role and superusers, so that one look is enough.
+
+    Raises:
+        AccessError: with the names of what was seen.
+    """
+    if session.traits.is_embedded:
+        return
+    place = place_of(location)
+    rights = session.query("catalog/list_rights_of_others", **place)
+    seen = [*rights, *session.query("catalog/list_foreign_code", **place)]
+    if seen:
+        raise AccessError(refusal(location, "; ".join(sorted({problem for (problem,) in seen})[:_SHOWN])))
+
+
+def refusal(location: CatalogLocation, problems: str) -> str:
+    """The message about a catalog that is not one role's alone."""
+    return f"The catalog in schema {location.name} is not this role's alone: {problems}. {REMEDY}"
+
+
+def place_of(location: CatalogLocation) -> dict[str, Any]:
+    """Build the values of the statements about a catalog's tables."""
+    return {
+        "schema": Text(location.schema),
+        "prefix": Text(location.prefix),
+        "rules": Text(f"{location.prefix}rules_"),
+        "names": [Text(location.prefix + name) for name in TABLE_NAMES],
+    }

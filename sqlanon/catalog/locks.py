@@ -34,9 +34,11 @@ def take(engine: Engine, name: str) -> bool:
         if name in names:  # PostgreSQL would let the same session take it twice
             return False
         statement = engine.lock_statement(name, advisory_key(name))
-        taken = _take_in_process(name) if statement is None else bool(engine.fetch_one(statement)[0])
+        taken = name not in _of_process if statement is None else bool(engine.fetch_one(statement)[0])
         if taken:
             names.add(name)
+        if taken and statement is None:
+            _of_process.add(name)
         return taken
 
 
@@ -70,10 +72,3 @@ def held(engine: Engine, name: str, conflict: str, wait: float = 0.0) -> Iterato
         yield
     finally:
         give_back(engine, name)
-
-
-def _take_in_process(name: str) -> bool:
-    if name in _of_process:
-        return False
-    _of_process.add(name)
-    return True

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Literal
 
 from sqlanon.catalog.location import CatalogLocation
-from sqlanon.catalog.tables import VERSION_TABLE, Tables
-from sqlanon.catalog.transaction import Transaction
+from sqlanon.catalog.tables import VERSION_TABLE
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, PolicyError
+from sqlanon.sql import Identifier
 
 HEAD = "head"
 
@@ -27,65 +26,56 @@ def migrations_directory() -> Path:
     return inside if inside.is_dir() else inside.parent.parent / "migrations"
 
 
-def create_tables(transaction: Transaction) -> None:
-    """Make the tables of a new catalog as all migrations would leave them."""
-    for table in Tables.names():
-        transaction.rows(f"create_{table}")
-    transaction.insert(transaction.tables.alembic_version, [{"version_num": revisions()[-1]}])
+def has_versions(session: Engine, location: CatalogLocation) -> bool:
+    """Tell whether the table that holds the revision exists; the table outlives a downgrade to the base."""
+    return session.resolve(location.relation(VERSION_TABLE)) is not None
 
 
-@dataclass(frozen=True)
-class Migration:
-    """The migrations of the catalog at `location`, in the database of `session`."""
+def current_revision(session: Engine, location: CatalogLocation) -> str | None:
+    """The revision that the catalog at a location is at; None where there is none.
 
-    session: Engine
-    location: CatalogLocation
+    Raises:
+        AccessError: the schema is another program's.
+        CatalogTooNewError: this program does not know the revision.
+    """
+    if not has_versions(session, location):
+        return None
+    versions = {"table": location.relation(VERSION_TABLE), "columns": [Identifier("version_num")]}
+    rows = session.query("catalog/select_rows", **versions, where=(), order=())
+    revision: str | None = rows[0][0] if rows else None
+    if revision is not None and session.resolve(location.relation("runs")) is None:
+        raise AccessError(
+            f"Schema {location.name} holds tables of another program and no catalog: name another schema"
+            " (catalog: {schema: …})."
+        )
+    if revision is not None and revision not in revisions():
+        raise CatalogTooNewError(
+            f"The catalog is at revision {revision}, which this version of sqlanon does not know: upgrade sqlanon."
+        )
+    return revision
 
-    def has_versions(self) -> bool:
-        """Tell whether the table that holds the revision exists; the table outlives a downgrade to the base."""
-        return self.session.resolve(self.location.relation(VERSION_TABLE)) is not None
 
-    def current(self) -> str | None:
-        """The revision the catalog is at; None where there is none.
+def carry_out(
+    session: Engine, location: CatalogLocation, change: Literal["upgrade", "downgrade"], revision: str
+) -> None:
+    """Upgrade or downgrade to `revision`: `base` removes the tables, `-1` undoes the last migration.
 
-        Raises:
-            AccessError: the schema is another program's.
-            CatalogTooNewError: this program does not know the revision.
-        """
-        if not self.has_versions():
-            return None
-        rows = self.session.query("catalog/get_revision", table=self.location.relation(VERSION_TABLE))
-        revision: str | None = rows[0][0] if rows else None
-        if revision is not None and self.session.resolve(self.location.relation("runs")) is None:
-            raise AccessError(
-                f"Schema {self.location.name} holds tables of another program and no catalog: name another schema"
-                " (catalog: {schema: …})."
-            )
-        if revision is not None and revision not in revisions():
-            raise CatalogTooNewError(
-                f"The catalog is at revision {revision}, which this version of sqlanon does not know: upgrade sqlanon."
-            )
-        return revision
+    It happens in one transaction: a migration that fails leaves what was there.
 
-    def carry_out(self, change: Literal["upgrade", "downgrade"], revision: str) -> None:
-        """Upgrade or downgrade to `revision`: `base` removes the tables, `-1` undoes the last migration.
+    Raises:
+        PolicyError: no migration leads to `revision`.
+    """
+    # Alembic takes longer to load than most commands to run, and is imported where there is something to migrate.
+    from sqlanon.catalog.migrating import UnknownRevisionError, migrate
 
-        It happens in one transaction: a migration that fails leaves what was there.
-
-        Raises:
-            PolicyError: no migration leads to `revision`.
-        """
-        # Alembic takes longer to load than most commands to run, and is imported where there is something to migrate.
-        from sqlanon.catalog.migrating import UnknownRevisionError, migrate
-
-        current = self.current()
-        try:
-            migrate(self.session, self.location, change, revision)
-        except UnknownRevisionError as error:
-            raise PolicyError(
-                f"The catalog is at revision {current or 'base'}, from where no migration leads to '{revision}'; "
-                f"the revisions are base, {', '.join(revisions())} (the head)."
-            ) from error
+    current = current_revision(session, location)
+    try:
+        migrate(session, location, change, revision)
+    except UnknownRevisionError as error:
+        raise PolicyError(
+            f"The catalog is at revision {current or 'base'}, from where no migration leads to '{revision}'; "
+            f"the revisions are base, {', '.join(revisions())} (the head)."
+        ) from error
 
 
 @functools.cache

@@ -17,6 +17,7 @@ from sqlanon.support.template_files import headline
 
 if TYPE_CHECKING:
     from sqlanon.results.method_result import MethodResult
+    from sqlanon.results.records import AnyResult
     from sqlanon.results.run_result import RunResult
 
 
@@ -96,24 +97,31 @@ class Run:
     job: str | None = None
 
     @functools.cached_property
-    def result(self) -> RunResult | None:
-        """The result; None where there is none, or one of a method (see `method_result`).
+    def any_result(self) -> AnyResult | None:
+        """The result, of classes or of a method; None where there is none.
 
         Raises SqlanonError where the record is damaged, or of a later version.
         """
         from sqlanon.results.records import read_record  # lists of runs do without
 
-        return None if self.recorded is None or self.method_result is not None else read_record(self.recorded)
+        return None if self.recorded is None else read_record(self.recorded)
 
-    @functools.cached_property
+    @property
+    def result(self) -> RunResult | None:
+        """The result; None where there is none, or one of a method (see `method_result`). Raises as `any_result`."""
+        from sqlanon.results.run_result import RunResult  # as above
+
+        return self.any_result if isinstance(self.any_result, RunResult) else None
+
+    @property
     def method_result(self) -> MethodResult | None:
         """The result of a run whose release shows no classes, typed by its method; None of any other.
 
-        Raises SqlanonError where the record is damaged, or of a later version.
+        Raises as `any_result`.
         """
-        from sqlanon.results.records import read_method_result  # as above
+        from sqlanon.results.method_result import MethodResult  # as above
 
-        return None if self.recorded is None else read_method_result(self.recorded)
+        return self.any_result if isinstance(self.any_result, MethodResult) else None
 
 
 @dataclass(frozen=True)

@@ -1,39 +1,40 @@
-"""Records of releases, of the rules that rows were recoded by, and of hierarchies."""
+"""Records of releases, of the rules that rows were recoded by, of hierarchies, and of jobs, which use these again."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 
 from sqlanon.catalog import locks
+from sqlanon.catalog.connection import Transaction
 from sqlanon.catalog.elsewhere import Elsewhere
-from sqlanon.catalog.ledger import Ledger
 from sqlanon.catalog.location import is_same_database
 from sqlanon.catalog.records import (
     HierarchyRecord,
+    Job,
     Released,
     ReleaseKind,
     ReleaseRecord,
     RulesKind,
     RulesRecord,
 )
+from sqlanon.catalog.runs import RunRecords
 from sqlanon.catalog.sources import identify_source
-from sqlanon.catalog.transaction import Transaction
 from sqlanon.engines.base import Engine
 from sqlanon.engines.driver import Row
+from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation, Text
 
 _RELEASING = 60.0  # seconds: putting a release in place takes a few, and waits for its readers
 
 
-class Releases(Ledger, Elsewhere):
-    """The releases of a catalog; the tables of their rules leave the ledger when they are recorded."""
+class Releases(RunRecords, Elsewhere):
+    """The releases and jobs of a catalog; the tables of rules leave the ledger when they are recorded."""
 
     def record_release(self, run: str, release: ReleaseRecord) -> None:
         """Record a release that is published already: a file, or a table outside the catalog's database."""
-        self._insert("record the release", self._tables.releases, {"run": run, **vars(release)})
+        self._insert("record the release", "releases", {"run": run, **vars(release)})
 
     def record_release_within(self, session: Engine, run: str, relation: Relation, release: ReleaseRecord) -> bool:
         """Record a release in the transaction that publishes it as `relation`, so that both happen or neither.
@@ -44,14 +45,12 @@ class Releases(Ledger, Elsewhere):
         attached = session.traits.is_embedded and relation.catalog != self.location.catalog
         if attached or not is_same_database(session, self._store):
             return False
-        values = {"run": run} | dataclasses.asdict(release) | {"kind": release.kind.value}
-        session.load(self.location.relation("releases"), list(values), [list(values.values())])
+        self._insert_within(session, "releases", {"run": run, **vars(release)})
         return True
 
     def releases(self, run: str) -> list[ReleaseRecord]:
         """The releases that a run published."""
-        rows = self._rows("select_releases", {"run": run})
-        return [ReleaseRecord(**{**row, "kind": ReleaseKind(row["kind"])}) for row in rows]
+        return self._records(ReleaseRecord, "releases", {"run": run}, ["relation"], {"kind": ReleaseKind})
 
     def recoding_digest(self, run: str) -> str | None:
         """The digest of the recoding function of what a run released; see `same_recoding`."""
@@ -67,7 +66,7 @@ class Releases(Ledger, Elsewhere):
         Other catalogs that the role may read are looked into too; see `unread` for those that it may not.
         """
         wanted = identify_source(source, self._database)
-        own = self._connection.do("be read", lambda transaction: self._of_source(transaction, wanted))
+        own = self._ask(lambda transaction: self._of_source(transaction, wanted))
         others = self._read_elsewhere("releases", lambda transaction: self._of_source(transaction, wanted))
         rows = [(None, row) for row in own] + [(location.shown, row) for location, row in others]
         rows.sort(key=lambda one: (one[1]["started"], one[1]["id"]), reverse=True)
@@ -87,36 +86,61 @@ class Releases(Ledger, Elsewhere):
 
     def record_rules_within(self, session: Engine, run: str, rules: RulesRecord, tables: Sequence[Relation]) -> None:
         """As `record_release_within`, once that has returned True: record the rules, whose tables are there to stay."""
-        values = {"run": run} | dataclasses.asdict(rules) | {"kind": rules.kind.value}
-        session.load(self.location.relation("rule_sets"), list(values), [list(values.values())])
+        self._insert_within(session, "rule_sets", {"run": run, **vars(rules)})
         ledger = self.location.relation("work_tables")
         for table in tables:
             session.run("catalog/keep_table", ledger=ledger, run=Text(run), relation=Text(str(table)))
 
     def record_rules(self, run: str, rules: RulesRecord, tables: Sequence[Relation]) -> None:
         """Record the rules of a release that is published already."""
-        values = {"run": run} | dataclasses.asdict(rules) | {"kind": rules.kind.value}
-        self._insert("record the rules", self._tables.rule_sets, values)
+        self._insert("record the rules", "rule_sets", {"run": run, **vars(rules)})
         wanted = {str(table) for table in tables}
         self.ledger_remove(*(entry for entry in self.ledger(run) if str(entry.relation) in wanted))
 
     def rules(self, run: str) -> RulesRecord | None:
         """The recoding function of a run, if it was recorded."""
-        rows = self._rows("select_rules", {"run": run})
-        return next((RulesRecord(**{**row, "kind": RulesKind(row["kind"])}) for row in rows), None)
+        return next(iter(self._records(RulesRecord, "rule_sets", {"run": run}, (), {"kind": RulesKind})), None)
 
     def record_hierarchy(self, hierarchy: HierarchyRecord) -> None:
         """Record a hierarchy; one of the same name and digest is replaced."""
 
         def write(transaction: Transaction) -> None:
-            transaction.rows("delete_hierarchy", {"name": hierarchy.name, "digest": hierarchy.digest})
-            transaction.insert(transaction.tables.hierarchies, [vars(hierarchy)])
+            transaction.delete("hierarchies", {"name": hierarchy.name, "digest": hierarchy.digest})
+            transaction.insert("hierarchies", [vars(hierarchy)])
 
         self._connection.do("record the hierarchy", write)
 
     def hierarchies(self) -> list[HierarchyRecord]:
         """All recorded hierarchies."""
-        return [HierarchyRecord(**row) for row in self._rows("select_hierarchies")]
+        return self._records(HierarchyRecord, "hierarchies", None, ["name", "digest"])
+
+    def record_job(self, job: Job) -> None:
+        """Record a version of a job."""
+        self._insert("record the job", "jobs", vars(job))
+
+    def record_job_within(self, session: Engine, job: Job) -> None:
+        """Record a version of a job in the transaction of a session with the catalog's own database."""
+        self._insert_within(session, "jobs", vars(job))
+
+    def jobs(self, name: str | None = None) -> list[Job]:
+        """All versions of all jobs, or of one, the newest version of each first."""
+        where = {} if name is None else {"name": name}
+        return self._records(Job, "jobs", where, ["name", "-version"])
+
+    def job(self, name: str) -> Job:
+        """The newest version of a job.
+
+        Raises:
+            PolicyError: there is no such job.
+        """
+        jobs = self.jobs(name)
+        if not jobs:
+            raise PolicyError(f"The catalog has no job '{name}'; `sqlanon jobs` lists them.")
+        return jobs[0]
+
+    def set_schedule(self, name: str, schedule: str | None, scheduler: str | None) -> None:
+        """Note when a job runs from now on, and what starts it; None for never."""
+        self._update("note the schedule", "jobs", {"name": name}, schedule=schedule, scheduler=scheduler)
 
 
 def _released(row: Row, schema: str | None) -> Released:

@@ -64,7 +64,7 @@ def opened(
     place = place_of(url, policy)
     with (
         connect(place.url, call.options) as engine,
-        catalogs.Catalog.at(place, engine, engine) as catalog,
+        catalogs.Catalog(engine, engine, place) as catalog,
     ):
         catalog.refuse_mistaken(place)
         if upgrade or catalog.current() is not None:
@@ -159,9 +159,8 @@ def run_object(run: Run) -> dict[str, Any]:
 
 
 def _result_object(run: Run) -> dict[str, Any] | None:
-    """The result of a run of either kind; None where it came to none."""
-    result = run.method_result or run.result
-    return None if result is None else result.as_json()
+    """The result of a run; None where it came to none."""
+    return None if run.any_result is None else run.any_result.as_json()
 
 
 def cancel_command(
@@ -296,7 +295,7 @@ def _catalog(call: Call, url: str | None, policy: Path | None, *, makes: bool = 
     place = place_of(url, policy, makes=makes)
     with (
         connect(place.url, call.options, create=is_made) as engine,
-        catalogs.Catalog.at(place, engine, engine) as catalog,
+        catalogs.Catalog(engine, engine, place) as catalog,
     ):
         if not makes:
             catalog.refuse_mistaken(place)

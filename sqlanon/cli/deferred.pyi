@@ -23,9 +23,6 @@ from sqlanon.inquiries.questions import ask as ask
 from sqlanon.inquiries.questions import ask_function as ask_function
 from sqlanon.inquiries.questions import ask_with_noise as ask_with_noise
 from sqlanon.inquiries.risk import association_mining as association_mining
-from sqlanon.jobs import cron as cron
-from sqlanon.jobs import environment as environment
-from sqlanon.jobs import forms as forms
 from sqlanon.jobs import freezing as freezing
 from sqlanon.jobs import pg_cron as pg_cron
 from sqlanon.jobs import running as running

@@ -9,7 +9,7 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
-from sqlanon.cli.deferred import export_sql, forms, freezing, project, sql, store_rules
+from sqlanon.cli.deferred import export_sql, freezing, project, sql, store_rules
 from sqlanon.cli.rules import OnViolationOption, RunName
 from sqlanon.cli.writing import give_exactly
 from sqlanon.errors import PolicyError
@@ -78,7 +78,7 @@ def export_command(
         return
     with opened(call, url, policy, upgrade=True) as (engine, catalog):
         recorded = catalog.run(run)
-        forms.require_form(catalog, recorded.id, form)
+        freezing.require_form(catalog, recorded.id, form)
         text = _text(engine, catalog, recorded, form, name, source, (on_violation, budget))
     if call.json:
         call.emit({"run": recorded.id, "as": form, "sql": text})
@@ -120,8 +120,8 @@ def _export_dbt(
 ) -> None:
     with opened(call, *place, upgrade=True) as (engine, catalog):
         recorded = catalog.run(run)
-        forms.require_form(catalog, recorded.id, "dbt")
-        with forms.session_of_source(engine, catalog, recorded, call.options) as session:
+        freezing.require_form(catalog, recorded.id, "dbt")
+        with freezing.session_of_source(engine, catalog, recorded, call.options) as session:
             files = project.project_files(session, catalog, recorded, wanted, *sources)
     written = project.write_project(output, wanted.name, files)
     if call.json:

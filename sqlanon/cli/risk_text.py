@@ -6,21 +6,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlanon.cli.layout import WHOLE, number, percent, table
-from sqlanon.results.singling import most_distinct
+from sqlanon.results.risk import most_distinct
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.results.risk import (
         Attack,
+        Evidence,
         HouseholdRisk,
+        IdentifierSign,
         IndividualRisk,
         PolicyRisk,
         PopulationUniqueness,
         ShareAtRisk,
+        SubsetRisk,
+        SudaRisk,
         TableRisk,
         UniquenessEstimate,
     )
-    from sqlanon.results.singling import Evidence, IdentifierSign, SubsetRisk, SudaRisk
 
 SHOWN = 5  # subsets of each size
 

@@ -11,8 +11,7 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
-from sqlanon.cli.deferred import cron, dialects, loading, location, pg_cron, schedulers
-from sqlanon.cli.deferred import environment as environments
+from sqlanon.cli.deferred import dialects, loading, location, pg_cron, schedulers
 from sqlanon.cli.jobs import JobName
 from sqlanon.engines.private_files import umask_guard
 from sqlanon.errors import PolicyError, SqlanonError
@@ -20,8 +19,7 @@ from sqlanon.errors import PolicyError, SqlanonError
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog, Job
     from sqlanon.engines.base import Engine
-    from sqlanon.jobs.cron import CronSchedule
-    from sqlanon.jobs.schedulers import JobLaunch
+    from sqlanon.jobs.schedulers import CronSchedule, JobLaunch
 
 Scheduler = Literal["pg_cron", "systemd", "cron", "print"]
 
@@ -64,7 +62,7 @@ def schedule_command(
     For systemd and cron the files are printed, or written with --write; `print` shows what to tell another scheduler.
     What is only printed changes nothing: neither what starts the job so far, nor what `sqlanon jobs` shows.
     """
-    schedule = cron.CronSchedule.parse(at)
+    schedule = schedulers.CronSchedule.parse(at)
     with opened(call, url, policy, upgrade=True) as (session, catalog):
         job = catalog.job(name)
         chosen: Scheduler = engine or ("pg_cron" if job.routine and pg_cron.is_there(session) else "print")
@@ -90,10 +88,10 @@ def _start(catalog: Catalog, job: Job, schedule: CronSchedule, url: str | None, 
     asked = loading.parse_stored(stored)
     place = place_of(url, policy)[0]
     if policy is None:
-        environment = environments.of_url(place)
+        environment = schedulers.Environment.of_url(place)
     else:
-        environment = environments.of_policy(policy.read_text(encoding="utf-8-sig"))
-    environment = environment.joined(environments.of_policy(stored))
+        environment = schedulers.Environment.of_policy(policy.read_text(encoding="utf-8-sig"))
+    environment = environment.joined(schedulers.Environment.of_policy(stored))
     urls = [url for url in (place, asked.source.url, asked.release.url) if url is not None]
     engines = {dialect for url in urls if (dialect := dialects.find_dialect(url)) is not None}
     for dialect in engines:

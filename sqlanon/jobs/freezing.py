@@ -1,7 +1,11 @@
-"""Freezing: the recoding of a stored release becomes a job, which the database or the program runs again and again."""
+"""Freezing: the recoding of a stored release becomes a job, which the database or the program runs again and again.
+
+The database of the source has a form of the recoding as SQL to own, such as a procedure, or lacks it with a reason.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,22 +14,24 @@ from markupsafe import Markup
 
 from sqlanon.catalog import JOB_NAME, JOB_NAME_PROBLEM, Catalog, Job, Run, Status
 from sqlanon.catalog.location import database_of, is_same_database
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
+from sqlanon.engines.dialects import dialect_named
+from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.jobs.persons import repeat_tests
-from sqlanon.jobs.procedure import ProcedureText, most_rows, routine_of
+from sqlanon.jobs.procedure import ProcedureText, most_rows, routine_of, sealed
 from sqlanon.jobs.recoded import (
     Recoded,
     RecodedAttribute,
     part_names,
 )
-from sqlanon.jobs.sealing import sealed
 from sqlanon.models import models_of
 from sqlanon.models.table_model import refuse_table_models
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.persons import require_models_by_rows
 from sqlanon.plan.plan import Plan, resolve_source
+from sqlanon.plan.subject import identifying
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_stored
 from sqlanon.releases.rules.export_sql import sayable_rules
@@ -34,8 +40,9 @@ from sqlanon.releases.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs import OnViolation
 from sqlanon.runs.choices import choice_of
 from sqlanon.runs.stored import ranges_warnings, require_same
-from sqlanon.sql import Expression, Relation, Statement, Text
+from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, macro
 from sqlanon.support.environment import named, require_set
+from sqlanon.values.expressions import comparable
 
 _OUTSIDE = "--no-procedure keeps a job that `sqlanon job run` carries out."
 
@@ -62,12 +69,12 @@ def freeze(engine: Engine, catalog: Catalog, run: Run, wanted: Freezing) -> Job:
 
     Raises PolicyError where the run has no rules, or they can't be frozen as wanted.
     """
-    policy, stored = parse_stored(run.policy), read_rules(catalog, run.id)
-    job = _job(catalog, run, wanted, policy)
+    stored = read_rules(catalog, run.id)
+    job = _job(catalog, run, wanted)
     if not (engine.traits.has_procedures and wanted.procedure):
         catalog.record_job(job)
         return job
-    text = procedure_text(engine, catalog, run, policy, stored, job)
+    text = procedure_text(engine, catalog, run, stored, job)
     with engine.transaction():
         engine.execute(Statement("jobs/create_procedure", text.create()))
         engine.run("jobs/revoke_public", routine=Markup(text.job.routine))
@@ -87,13 +94,13 @@ def export_procedure(engine: Engine, catalog: Catalog, run: Run, wanted: Freezin
     Raises what `freeze` raises.
     """
     engine.traits.has_procedures.require()
-    policy, stored = parse_stored(run.policy), read_rules(catalog, run.id)
-    job = _job(catalog, run, wanted, policy)
-    return procedure_text(engine, catalog, run, policy, stored, job).create(alone=True)
+    stored = read_rules(catalog, run.id)
+    return procedure_text(engine, catalog, run, stored, _job(catalog, run, wanted)).create(alone=True)
 
 
-def _job(catalog: Catalog, run: Run, wanted: Freezing, policy: Policy) -> Job:
+def _job(catalog: Catalog, run: Run, wanted: Freezing) -> Job:
     """The job without a procedure."""
+    policy = parse_stored(run.policy)
     require_models_by_rows(policy, "a job")
     refuse_table_models(models_of(policy), "a job")
     if not JOB_NAME.fullmatch(wanted.name):
@@ -123,25 +130,19 @@ def _job(catalog: Catalog, run: Run, wanted: Freezing, policy: Policy) -> Job:
 
 def decide(wanted: Freezing, policy: Policy) -> Freezing:
     """Complete a request by the choices of the policy; PolicyError where the result makes no sense."""
-    choice = wanted.on_violation or choice_of(policy)
-    return replace(wanted, on_violation=choice, budget=_budget_of(wanted, choice, policy))
-
-
-def _budget_of(wanted: Freezing, choice: OnViolation, policy: Policy) -> float | None:
-    """The largest share of rows that may be suppressed."""
+    choice, budget = wanted.on_violation or choice_of(policy), wanted.budget
     if choice == "error":
-        if wanted.budget is not None:
+        if budget is not None:
             raise PolicyError("--budget is for --on-violation suppress.")
-        return None
-    if wanted.budget is None and not policy.suppression:
+        return replace(wanted, on_violation=choice)
+    if budget is None and not policy.suppression:
         raise PolicyError("How many rows may be suppressed? The run's policy allows none; give --budget, such as 0.01.")
-    return policy.suppression if wanted.budget is None else wanted.budget
+    return replace(wanted, on_violation=choice, budget=policy.suppression if budget is None else budget)
 
 
-def procedure_text(
-    engine: Engine, catalog: Catalog, run: Run, policy: Policy, stored: StoredRules, job: Job
-) -> ProcedureText:
+def procedure_text(engine: Engine, catalog: Catalog, run: Run, stored: StoredRules, job: Job) -> ProcedureText:
     """The procedure of a job, after everything that the database couldn't do was refused."""
+    policy = parse_stored(run.policy)
     wrong = list(_problems(engine, catalog, run, policy, job))
     if wrong:
         raise PolicyError([*wrong, _OUTSIDE])
@@ -183,15 +184,20 @@ def _problems(engine: Engine, catalog: Catalog, run: Run, policy: Policy, job: J
         yield "A procedure writes a flat table, and the policy says `layout: star`."
     if not is_same_database(engine, catalog.store):
         yield "A procedure needs the catalog in the database of the source."
-    if policy.stars and job.on_violation == "suppress":
+    yield from problems_of_statements(policy, job.on_violation, "A procedure")
+
+
+def problems_of_statements(policy: Policy, on_violation: str | None, what: str) -> Iterator[str]:
+    """List the demands of a policy that statements alone don't meet; what: the subject of the sentences."""
+    if policy.stars and on_violation == "suppress":
         yield (
-            "A procedure leaves suppressed rows out, and the policy says `suppressed: star`; with --on-violation error"
+            f"{what} leaves suppressed rows out, and the policy says `suppressed: star`; with --on-violation error"
             " it suppresses none."
         )
     if any(model.needs_hierarchy for model in models_of(policy)):
-        yield "A procedure has no hierarchy to measure t-closeness with `distance: hierarchical` by."
+        yield f"{what} has no hierarchy to measure t-closeness with `distance: hierarchical` by."
     if any(model.needs_solver for model in models_of(policy)):
-        yield "A procedure has no solver to measure t-closeness with a `distance` by costs out of a file."
+        yield f"{what} has no solver to measure t-closeness with a `distance` by costs out of a file."
 
 
 def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, kept: Expression | None) -> Recoded:
@@ -251,3 +257,51 @@ def _columns_of(engine: Engine, select: str) -> list[Column]:
         return engine.columns(pattern)
     finally:
         engine.rollback()
+
+
+def repeat_tests(engine: Engine, plan: Plan) -> list[dict[str, Expression]]:
+    """List tests over all rows `s` of the source that are true where an identifier may repeat, and what to say then.
+
+    There are none if the policy declares its subject. A column that a constraint keeps unique is not read: the test is
+    whether the constraint is still there.
+    """
+    if plan.policy.subject is not None:
+        return []
+    unique, tests = engine.unique_columns(plan.source), []
+    for column in identifying(plan.policy, engine.columns(plan.source)):
+        if column.name in unique:
+            listing = engine.render("engines/list_unique_columns", table=Text(str(plan.source))).text
+            test = macro("jobs.has_lost", Text(column.name), Markup(listing))
+            what = "lost its unique constraint, so that it may repeat"
+        else:
+            value = comparable(engine, macro("codes.in_source", Identifier(column.name)), column.kind)
+            test, what = macro("jobs.repeats", value), "repeats"
+        problem = (
+            f"Column '{column.name}' of {plan.source} {what}: rows are not persons then. Write `subject: none` into the"
+            " policy to release rows nevertheless, run it again, and freeze that run."
+        )
+        tests.append({"test": test, "problem": Markup(Text(problem))})
+    return tests
+
+
+def require_form(catalog: Catalog, run: str, form: str) -> None:
+    """Raise PolicyError, with the remedy, where the database that a run's rules are for lacks a form of them."""
+    dialect = dialect_named(read_rules(catalog, run).content["dialect"])
+    capabilities = {
+        "procedure": dialect.has_procedures,
+        "dbt": dialect.has_dbt_projects,
+        "labels": dialect.reads_labels,
+    }
+    if form in capabilities:
+        capabilities[form].require(f"--as {form}: ")
+
+
+@contextlib.contextmanager
+def session_of_source(engine: Engine, catalog: Catalog, run: Run, options: EngineOptions | None) -> Iterator[Engine]:
+    """Give a session with the source of a run: that of the catalog, or another one where the source can keep none."""
+    url = parse_stored(run.policy).source.url
+    if url is None or dialect_named(read_rules(catalog, run.id).content["dialect"]).keeps_catalog:
+        yield engine
+        return
+    with connect(url, options) as session:
+        yield session

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlanon.catalog import Catalog, Job
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.jobs.cron import CronSchedule
 from sqlanon.jobs.procedure import routine_of
+from sqlanon.jobs.schedulers import CronSchedule
 from sqlanon.sql import Relation, Text
 
 _BEGINNING = "sqlanon "

@@ -7,25 +7,25 @@ the procedure looks it up.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from markupsafe import Markup
 
 from sqlanon.catalog import RECODING, Catalog, Job, ReleaseKind
-from sqlanon.catalog.exclusive import place_of, refusal
+from sqlanon.catalog.location import place_of, refusal
 from sqlanon.engines.base import Engine
 from sqlanon.engines.postgres.dialect import MEANINGS_OF_VALUES, USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
 from sqlanon.engines.postgres.errors import OWN_ERRORS, QUOTABLE
 from sqlanon.engines.postgres.publishing import ALTERNATIVE_PATIENCE, vacuum_note
 from sqlanon.engines.publishing import STAGED_AS
-from sqlanon.jobs.failing import by_attribute, failing_queries
-from sqlanon.jobs.recoded import Recoded, names_of
-from sqlanon.jobs.sealing import digests_of
+from sqlanon.jobs.recoded import Recoded, by_attribute, failing_queries, names_of
 from sqlanon.jobs.staging import STAGING, Staging
 from sqlanon.measures.disclosure import disclosure_statement
 from sqlanon.models import PrivacyModel, largest_k
@@ -33,12 +33,12 @@ from sqlanon.plan.trust import refusal as refusal_of_source
 from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, UnmatchedValue, ending, row_filter_of
 from sqlanon.releases.rules.two_step import ByRuleId
 from sqlanon.results.measures import THRESHOLDS
+from sqlanon.results.records import VERSION
 from sqlanon.results.run_result import NULL_CHOICE
 from sqlanon.results.search_facts import AppliedFacts
-from sqlanon.results.upcasters import VERSION
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning, private_warning
-from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, macro
+from sqlanon.sql import Expression, Identifier, Relation, Text, macro
 from sqlanon.support.folding import fold
 from sqlanon.values.digest import ROWS, digest_head, table_statement
 from sqlanon.verification.verify import verifying_statements
@@ -243,13 +243,11 @@ class ProcedureText:
     def _model_values(self, most: int) -> dict[str, Any]:
         suppresses = self.job.on_violation == "suppress"
         budget = Fraction(str(self.job.budget or 0))
-        verifying = verifying_statements(
-            self.engine,
-            (self._staging.groups, self.recoded.columns),
-            self.recoded.quasi_identifiers,
-            self.models,
-            (most, macro("jobs.staged_rows")),
-        )
+        groups = self._staging.groups, self.recoded.columns
+        classed, rows = (self._staging.left, self.recoded.class_column), (most, macro("jobs.staged_rows"))
+        verifying = verifying_statements(self.engine, groups, self.recoded.quasi_identifiers, self.models, rows)
+        asked = self.models if suppresses else ()
+        failing = failing_queries(self.engine, classed, self.recoded.columns, asked, rows)
         models = [
             {
                 "statement": number,
@@ -263,7 +261,7 @@ class ProcedureText:
         ]
         return {
             "suppresses": suppresses,
-            "failing": self._failing(most) if suppresses else [],
+            "failing": failing,
             "models_compare": not all(model.monotone_under_suppression for model in self.models),
             "budget": (budget.numerator, budget.denominator),
             "beyond_budget": Text(
@@ -292,13 +290,6 @@ class ProcedureText:
             }
             for name in self.recoded.sensitive
         ]
-
-    def _failing(self, most: int) -> list[Statement]:
-        """The classes that violate a model, a query for each sensitive attribute."""
-        classed = self._staging.left, self.recoded.class_column
-        return failing_queries(
-            self.engine, classed, self.recoded.columns, self.models, (most, macro("jobs.staged_rows"))
-        )
 
     def _digest_values(self) -> dict[str, Any]:
         """The digest of what is released, as `table_digest` makes it, if runs are to take one."""
@@ -341,3 +332,25 @@ def _pattern(message: Callable[[str], str]) -> Text:
 def in_place_note(release: Relation) -> str:
     """Say what follows where a procedure replaced the rows of a release in place."""
     return vacuum_note(release)
+
+
+def sealed(job: Job) -> Job:
+    """Put a random part into each of a job's statements.
+
+    The procedure executes what the catalog keeps, so it must notice a change, by digests. Everybody may read its text,
+    and so the digests: the random part keeps people from guessing values of the data until a digest fits.
+    """
+    texts: dict[str, Any] = {
+        name: f"/* {secrets.token_hex(16)} */\n{text}" for name, text in _statements_of(job).items()
+    }
+    return replace(job, **texts)
+
+
+def digests_of(job: Job) -> dict[str, str]:
+    """The digests of a job's statements, by their columns."""
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in _statements_of(job).items()}
+
+
+def _statements_of(job: Job) -> dict[str, str]:
+    names = ("inspection", "recoding", "assigning", "showing")
+    return {name: text for name in names if (text := getattr(job, name)) is not None}

@@ -1,15 +1,20 @@
-"""Input and output of a frozen recoding, and its columns as SQL."""
+"""Input and output of a frozen recoding, its columns as SQL, and the classes of its rows that violate a model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
+from sqlanon.models import PrivacyModel
 from sqlanon.releases.rules.two_step import ByRepresentative, ByRuleId, PartNames, Representatives
-from sqlanon.sql import Expression, Identifier, Relation, free_name, macro
+from sqlanon.sql import Expression, Identifier, Relation, Statement, free_name, macro
+from sqlanon.values.expressions import as_sensitive, double_of, text_of_sensitive
+from sqlanon.verification.table_check import NO_NUMBER, CountedRows, named_groups
 
 
 @dataclass(frozen=True)
@@ -106,3 +111,55 @@ def names_in(alias: str, names: Sequence[Identifier]) -> list[Expression]:
 def part_names(columns: Sequence[Column]) -> PartNames:
     """Names for what the two parts of a recoding add, beside the columns that it gives."""
     return PartNames(class_column_name(columns), mask_column_name(columns), representatives_name(columns))
+
+
+def failing_queries(
+    engine: Engine,
+    staging: tuple[Callable[[str | None], CountedRows], Identifier],
+    columns: Sequence[Column],
+    models: Sequence[PrivacyModel],
+    rows: tuple[int, Expression],
+) -> list[Statement]:
+    """A query for each sensitive attribute; no model may need a hierarchy.
+
+    staging: the rows by the sensitive attribute that is looked at, if one is, and their column with the number of the
+    class; columns: of the release.
+    rows: the most that there may be, and SQL for how many there are.
+    """
+    named, statements = {column.name: column for column in columns}, []
+    for name, judged in by_attribute(models).items():
+        column, counted = None if name is None else named[name], staging[0](name)
+        groups = named_groups(column is not None, rows[0], counted=rows[1])
+        statement = engine.render(
+            "jobs/list_failing",
+            staging=counted.table,
+            times=counted.times,
+            class_column=staging[1],
+            measures=[model.measure(engine.render, groups) for model in judged],
+            **sensitive_values(engine, column, judged),
+        )
+        statements.append(statement)
+    return statements
+
+
+def by_attribute(models: Sequence[PrivacyModel]) -> dict[str | None, list[PrivacyModel]]:
+    """The models by the sensitive attribute that they look at."""
+    grouped: dict[str | None, list[PrivacyModel]] = {}
+    for model in models:
+        grouped.setdefault(model.attribute, []).append(model)
+    return grouped
+
+
+def sensitive_values(engine: Engine, column: Column | None, models: Sequence[PrivacyModel]) -> dict[str, Any]:
+    """Return the values that templates interpolate of a sensitive attribute that models look at, if there is one."""
+    if column is None:
+        return {"sensitive": None}
+    numeric, texts = column.kind.is_numeric, any(model.needs_texts for model in models)
+    return {
+        "sensitive": as_sensitive(engine, column, Markup(Identifier(column.name))),
+        "value": double_of(engine.render, Markup(Identifier("v")), column.kind) if numeric else NO_NUMBER,
+        "text": text_of_sensitive(engine, column) if texts else None,
+        "levels": [],
+        "hierarchy": None,
+        "whole": None,
+    }

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Sequence
 from weakref import WeakKeyDictionary
 
-from sqlanon.catalog.tables import FALLBACK_PREFIX, VERSION_TABLE, Tables
+from sqlanon.catalog.tables import FALLBACK_PREFIX, TABLE_NAMES, VERSION_TABLE
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
 from sqlanon.support.suggest import did_you_mean
 
 _OF_CATALOGS = (VERSION_TABLE, "work_tables", "rule_sets")  # the schema that has them all is a catalog's
-_STRAY = {FALLBACK_PREFIX + table for table in Tables.names()}
+_STRAY = {FALLBACK_PREFIX + table for table in TABLE_NAMES}
 _OWN = re.compile(f"w_[0-9a-f]{{8}}_|{FALLBACK_PREFIX}")  # how tables of runs begin, and of a catalog without a schema
 
 

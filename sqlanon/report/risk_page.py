@@ -11,8 +11,7 @@ from sqlanon import __version__
 from sqlanon.report.drawing.bars import draw_bars, list_bars, share_bar
 from sqlanon.report.html import template
 from sqlanon.report.number_text import bucket_label
-from sqlanon.results.risk import PolicyRisk, TableRisk
-from sqlanon.results.singling import most_distinct
+from sqlanon.results.risk import PolicyRisk, TableRisk, most_distinct
 
 SUBSETS = 10  # of each size that are listed
 

@@ -94,10 +94,8 @@ class Linkage:
     @property
     def beginning(self) -> str:
         """The share of linked rows in words: the beginning of a sentence."""
-        if self.nearest >= 0.9:
-            return "Nearly every row finds the numbers released for it by distance alone"
-        many = "Most" if self.nearest >= 0.5 else "Some" if self.nearest >= 0.1 else "Few"
-        return f"{many} rows find the numbers released for them by distance alone"
+        own = "it" if self.nearest >= 0.9 else "them"
+        return f"{_finding(self.nearest)} the numbers released for {own} by distance alone"
 
     @property
     def sentence(self) -> str:
@@ -125,14 +123,18 @@ class GroupLinkage:
     @property
     def sentence(self) -> str:
         """The figure in words."""
-        finds = "row finds" if self.nearest >= 0.9 else "rows find"
-        many = "Nearly every" if self.nearest >= 0.9 else "Most" if self.nearest >= 0.5 else "Some"
-        many = many if self.nearest >= 0.1 else "Few"
         return (
-            f"{many} {finds} a synthetic row of the own group by distance alone ({100 * self.nearest:.1f} % of"
-            f" {self.rows:,}): whoever knows a person's numbers learns what the rows of that group, typically"
+            f"{_finding(self.nearest)} a synthetic row of the own group by distance alone ({100 * self.nearest:.1f} %"
+            f" of {self.rows:,}): whoever knows a person's numbers learns what the rows of that group, typically"
             f" {1 / self.blind:,.0f}, have in common."
         )
+
+
+def _finding(nearest: float) -> str:
+    """Say how many rows find something, of which this is the share."""
+    if nearest >= 0.9:
+        return "Nearly every row finds"
+    return f"{'Most' if nearest >= 0.5 else 'Some' if nearest >= 0.1 else 'Few'} rows find"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from sqlanon.results.codec import JsonObject
 
@@ -37,3 +37,14 @@ class MethodResult(JsonObject):
         @property
         def checks(self) -> Mapping[str, Check]:
             """The checks of the staged release, by name."""
+
+
+class MethodCheck(Protocol):
+    """A plan that was checked against its table; its method types all that is particular to it."""
+
+    @property
+    def refusal(self) -> str | None:
+        """The reason why a run would be refused for an earlier release; None where it would not."""
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values, as `check --json` prints it."""

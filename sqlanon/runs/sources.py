@@ -9,7 +9,7 @@ from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
-from sqlanon.results.method_check import MethodCheck
+from sqlanon.results.method_result import MethodCheck
 from sqlanon.results.records import AnyResult
 from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.searching import Search

@@ -202,7 +202,7 @@ def open_catalog(policy: Policy, engine: Engine, *, makes: bool = True) -> Catal
 
 def catalog_at(place: CatalogAddress, policy: Policy, engine: Engine, store: Engine) -> Catalog:
     """The catalog at a place, with the databases that could hold one if the policy named none."""
-    catalog = Catalog.at(place, engine, store)
+    catalog = Catalog(engine, store, place)
     usual = dict.fromkeys((_default_url(policy), *map(url_of_file, _local_catalogs(policy))))
     files = ((url, database_file(url)) for url in usual if url not in (place.url, database_url(policy)))
     catalog.usual = tuple(url for url, file in files if file is None or os.access(file, os.R_OK))
@@ -391,7 +391,7 @@ def open_recorded(place: CatalogAddress, options: EngineOptions | None = None) -
     Raises PolicyError if no run was ever recorded there, AccessError where somebody named the place or the database has
     other catalogs.
     """
-    with connect(place.url, options) as engine, Catalog.at(place, engine, engine) as catalog:
+    with connect(place.url, options) as engine, Catalog(engine, engine, place) as catalog:
         catalog.require_made(place)
         catalog.upgrade()
         yield catalog

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from sqlanon.catalog import Catalog, LedgerEntry, locks
 from sqlanon.catalog.live import NoProgressError, orphans, progress_files, read_file, remove_files
-from sqlanon.catalog.location import database_of, identity_of
+from sqlanon.catalog.location import database_of
 from sqlanon.engines.base import Engine, MadeRelation
 from sqlanon.engines.private_files import remove_dead_directories, remove_dead_directory
 from sqlanon.engines.publishing import publisher_of
@@ -199,7 +199,7 @@ def release_lock(
         ConflictError: another run is at it.
     """
     conflict = f"Another run is writing {file or release}: wait for it, or cancel it."
-    place = file or identity_of(engine) or f"the memory of session {id(engine)}"
+    place = file or engine.identity() or f"the memory of session {id(engine)}"
     with locks.held(keeper or engine, release_lock_name(release, str(place)), conflict):
         yield
 
@@ -303,7 +303,7 @@ def _remove_parts(engine: Engine, catalog: Catalog, release: str) -> list[str]:
 
 def _remove_live_files(catalog: Catalog) -> list[str]:
     """Remove what runs that are gone kept beside the catalog's database for others to see."""
-    path = identity_of(catalog.store)
+    path = catalog.store.identity()
     if path is None:
         return []
     database, living = Path(path).resolve(), set(catalog.living_runs())
@@ -339,7 +339,7 @@ def remove_spill(engines: Collection[Engine], temp_directory: str | None) -> lis
 
     Older versions let DuckDB choose the place; what is there may be of another program, and is named alone.
     """
-    files = [Path(path) for engine in engines if engine.traits.is_embedded and (path := identity_of(engine))]
+    files = [Path(path) for engine in engines if engine.traits.is_embedded and (path := engine.identity())]
     spilled = [Path(temp_directory or tempfile.gettempdir()), Path(tempfile.gettempdir())]
     spilled += [place for engine in engines for place in engine.spill_places()]
     places = dict.fromkeys([*spilled, *(file.parent for file in files)])

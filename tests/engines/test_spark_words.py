@@ -179,7 +179,7 @@ def test_forms_of_a_recoding_that_spark_lacks_are_refused_with_the_remedy(
         stored = read_rules(*arguments)
         return replace(stored, content={**stored.content, "dialect": "spark"})
 
-    monkeypatch.setattr("sqlanon.jobs.forms.read_rules", of_spark)
+    monkeypatch.setattr("sqlanon.jobs.freezing.read_rules", of_spark)
     result = call("export", run, "--as", form, "--name", "people", *more, "--url", url)
     assert result.exit_code == 2, result.output
     assert told in " ".join(result.output.split())

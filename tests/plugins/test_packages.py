@@ -19,7 +19,7 @@ from sqlanon.policy.loading import parse_stored
 from sqlanon.policy.schema import policy_schema
 from sqlanon.policy.writer import policy_text
 from sqlanon.report.queries import run_report
-from sqlanon.results.records import read_method_result
+from sqlanon.results.records import read_record
 from sqlanon.support import plugins
 from tests.cli.support import call, call_main
 from tests.plugins.support import COLUMNS, DEASSOCIATION, K2, ROLES, ROWS, SORTED_RUNS, clear_caches, policy_with
@@ -212,8 +212,8 @@ def test_a_method_whose_parts_do_not_load_is_named(site: Path, algorithms: str, 
 def test_a_record_of_a_method_that_is_gone_is_told_apart_from_one_of_a_broken_package(site: Path) -> None:
     record = '{"version": 1, "wavelets": {}}'
     with pytest.raises(SqlanonError, match=r"a method that is not installed \('wavelets'\)"):
-        read_method_result(record)
+        read_record(record)
     _write(site, "broken", SHAKEN, init="import no_such_module\n")
     clear_caches()
     with pytest.raises(PolicyError, match=r"'shaken' of the package broken 1.0 can't be loaded"):
-        read_method_result(record)
+        read_record(record)

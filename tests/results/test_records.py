@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from sqlanon.errors import SqlanonError
-from sqlanon.results.records import read_record, write_record
+from sqlanon.results.records import STEPS, VERSION, read_record, upcast, write_record
 from sqlanon.results.search_facts import LatticeFacts, SampledTreeFacts, TopDownFacts, TreeFacts, kind_of
-from sqlanon.results.upcasters import STEPS, VERSION, upcast
 from tests.recorded.runs import comparable, create_source, least_record, policy
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, run

@@ -20,8 +20,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.plan.column_names import mentions, names_a_person, words_of
 from sqlanon.plan.measuring import in_part, portions
-from sqlanon.results.risk import TableRisk
-from sqlanon.results.singling import Evidence, IdentifierSign
+from sqlanon.results.risk import Evidence, IdentifierSign, TableRisk
 from sqlanon.sql import Identifier, Relation, Text
 
 # Words of column names, lower case and without a plural's s; several words in a row are joined by a space.

@@ -15,7 +15,7 @@ from sqlanon.encoding.fields import WORD_BITS, Field
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.inquiries.risk.coded_columns import CodedColumns
-from sqlanon.results.singling import SubsetRisk
+from sqlanon.results.risk import SubsetRisk
 from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 

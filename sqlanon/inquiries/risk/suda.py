@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.inquiries.risk.coded_columns import CodedColumns
-from sqlanon.results.singling import SudaRisk
+from sqlanon.results.risk import SudaRisk
 from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 

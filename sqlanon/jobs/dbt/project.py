@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,16 +19,14 @@ from sqlanon.catalog import JOB_NAME, Catalog, Run
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.jobs.dbt.describing import describe_columns
-from sqlanon.jobs.dbt.escaping import escaped, sayable
-from sqlanon.jobs.failing import failing_queries, sensitive_values
-from sqlanon.jobs.freezing import Freezing, decide, recoded_columns
+from sqlanon.jobs.freezing import Freezing, decide, problems_of_statements, recoded_columns
 from sqlanon.jobs.procedure import most_rows
-from sqlanon.jobs.recoded import cast_columns, class_column_name, names_of
+from sqlanon.jobs.recoded import cast_columns, class_column_name, failing_queries, names_of, sensitive_values
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.models.table_model import refuse_table_models
+from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Plan, resolve_source
-from sqlanon.policy import Policy
+from sqlanon.policy import AttributeSection, Policy, Role, Show
 from sqlanon.policy.loading import parse_stored
 from sqlanon.releases.rules.export_sql import rules_select
 from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, ending, find_unmatched, row_filter_of
@@ -38,8 +36,26 @@ from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, free_
 from sqlanon.values.expressions import comparable
 from sqlanon.verification.table_check import CountedRows, named_groups
 
-STAGING = "staging"
-"""The schema of rows that are not tested yet; dbt puts that of the target before it."""
+STAGING = "staging"  # the schema of rows that are not tested yet; dbt puts that of the target before it
+_KEPT = {
+    Role.SENSITIVE: "Sensitive column `{name}`, as it is in the source.",
+    Role.INSENSITIVE: "Column `{name}`, as it is in the source.",
+}
+_SHOWN = {
+    Show.MEAN: "the mean of the values of the row's class",
+    Show.MIDPOINT: "the middle between the least and the greatest value of the row's class",
+    Show.RANGE: "the range of the values of the row's class",
+}
+_HIERARCHIES = {
+    "mask": "a value, or its beginning or end with `*` for what is hidden",
+    "date": "a day, or the period that it lies in",
+    "intervals": "a number, or the interval that it lies in",
+    "csv": "a value, or the group that it belongs to",
+    "mapping": "a value, or the group that it belongs to",
+    "suppress": "a value, or `*`",
+}
+_OPENING = re.compile(r"\{[{%#]")
+_UNSAYABLE = re.compile(r'["`\\\x00-\x1f]|\{[{%#]')
 _MODEL = re.compile(r"(?:[A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 
 
@@ -263,7 +279,7 @@ def project_files(
     wanted = decide(wanted, policy)
     models = models_of(policy)
     refuse_table_models(models, "a dbt project")
-    wrong = list(_problems(policy, models, wanted))
+    wrong = list(problems_of_statements(policy, wanted.on_violation, "dbt"))
     if wrong:
         raise PolicyError(wrong)
     table = source if source is not None else policy.source.table
@@ -289,15 +305,6 @@ def _require_model(model: str, name: str) -> None:
         raise PolicyError(f"'{model}' is no name of a dbt model: write model, or package.model.")
     if model in (name, f"{name}_staged"):
         raise PolicyError(f"The model '{model}' would read itself: give another --name.")
-
-
-def _problems(policy: Policy, models: Sequence[PrivacyModel], wanted: Freezing) -> Iterator[str]:
-    if policy.stars and wanted.on_violation == "suppress":
-        yield "dbt leaves suppressed rows out, and the policy says `suppressed: star`."
-    if any(model.needs_hierarchy for model in models):
-        yield "dbt has no hierarchy to measure t-closeness with `distance: hierarchical` by."
-    if any(model.needs_solver for model in models):
-        yield "dbt has no solver to measure t-closeness with a `distance` by costs out of a file."
 
 
 def write_project(directory: Path, name: str, files: dict[str, str]) -> list[Path]:
@@ -328,3 +335,43 @@ def _yaml(data: dict[str, Any]) -> str:
     yaml.width = 4096
     yaml.dump(data, text)
     return text.getvalue()
+
+
+def describe_columns(policy: Policy) -> Mapping[str, str]:
+    """A sentence for every column of the release, by its name; no value of the data."""
+    return {column: text for name, a in policy.attributes.items() for column, text in _described(name, a)}
+
+
+def _described(name: str, attribute: AttributeSection) -> Iterator[tuple[str, str]]:
+    columns = released_names(name, attribute)
+    if attribute.role is not Role.QUASI_IDENTIFIER:  # an identifier has no columns
+        yield from ((column, _KEPT[attribute.role].format(name=name)) for column in columns)
+        return
+    for column, shown in zip(columns, _shown(attribute), strict=True):
+        yield column, f"Quasi-identifier `{name}`, generalized: {shown}."
+
+
+def _shown(attribute: AttributeSection) -> tuple[str, ...]:
+    """Describe the content of each column of a quasi-identifier."""
+    if attribute.show is Show.BOUNDS:
+        return "the least value of the row's class", "the greatest value of the row's class"
+    if attribute.show is not Show.LABEL:
+        return (_SHOWN[attribute.show],)
+    hierarchy = attribute.hierarchy
+    kind = None if hierarchy is None else next((k for k in _HIERARCHIES if getattr(hierarchy, k) is not None), None)
+    return (_HIERARCHIES[kind] if kind else "a value, a range or a set of values",)
+
+
+def escaped(text: str) -> str:
+    """The text as a Jinja template that gives it: what would begin a tag is written as an expression."""
+    return _OPENING.sub(lambda match: "{{ '" + match[0] + "' }}", text)
+
+
+def sayable(name: str) -> str:
+    """A table's or schema's name as dbt can be told of it: it puts quotes around it, and doubles none inside.
+
+    Raises PolicyError for a name with quotes, backticks, backslashes, control characters or what begins a Jinja tag.
+    """
+    if _UNSAYABLE.search(name):
+        raise PolicyError(f"dbt can't read the name '{name}': make a view of it with a plainer name (--source).")
+    return name

@@ -6,8 +6,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from sqlanon.catalog import Catalog
-from sqlanon.catalog.budget_checks import no_budget
-from sqlanon.catalog.budget_records import Budget, MechanismUse, Spending, amount, remainder
+from sqlanon.catalog.budget_records import Budget, MechanismUse, Spending, amount, no_budget, remainder
 from sqlanon.errors import BudgetError, PolicyError
 from sqlanon.mechanisms.charges import Charge
 from sqlanon.methods.differential_privacy.plan import PrivatePlan

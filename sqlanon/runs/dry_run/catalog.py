@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from sqlanon.catalog import Catalog
-from sqlanon.catalog.connection import CatalogConnection
+from sqlanon.catalog.connection import CatalogConnection, Transaction
 from sqlanon.catalog.elsewhere import Database
 from sqlanon.catalog.live import Channel
 from sqlanon.catalog.location import CatalogLocation, database_of
 from sqlanon.catalog.migrate import revisions
-from sqlanon.catalog.tables import Tables
-from sqlanon.catalog.transaction import Transaction
+from sqlanon.catalog.tables import tables_named
 from sqlanon.engines.base import Engine
 from sqlanon.engines.driver import Row
 from sqlanon.runs.dry_run.script import Script
@@ -28,7 +27,12 @@ class RecordingTransaction(Transaction):
     """The statements of one transaction: questions are asked of the catalog that is there, the others written down."""
 
     def __init__(
-        self, script: Script, what: str, render: Renderer, tables: Tables, there: CatalogConnection | None
+        self,
+        script: Script,
+        what: str,
+        render: Renderer,
+        tables: Mapping[str, Relation],
+        there: CatalogConnection | None,
     ) -> None:
         self._script = script
         self._what = what
@@ -36,17 +40,16 @@ class RecordingTransaction(Transaction):
         self._there = there
         self.tables = tables
 
-    def insert(self, table: Relation, rows: Sequence[Mapping[str, Any]]) -> None:
+    def insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:
-            self._note(self.insertion(table, list(rows[0])))
+            self._note(self._insertion(table, list(rows[0])))
 
     def _send(self, template: str, bound: Mapping[str, Any], **values: Any) -> list[Row]:
         statement = self._statement(template, **values)
         if not statement.text.startswith(_READS):
             self._note(statement)
         elif self._there is not None:
-            others = {name: value for name, value in values.items() if name != "tables"}  # those that are there
-            return self._there.do(self._what, lambda transaction: transaction.rows(template, bound, **others))
+            return self._there.do(self._what, lambda transaction: transaction._send(template, bound, **values))
         return []
 
     def _note(self, statement: Statement) -> None:
@@ -63,7 +66,7 @@ class RecordingConnection(CatalogConnection):
         self._render = render
         self._there = there
         self.location = location
-        self.tables = Tables.named(location.prefix)
+        self.tables = tables_named(location.prefix)
 
     def do(self, what: str, work: Callable[[Transaction], Result]) -> Result:
         return work(RecordingTransaction(self._script, what, self._render, self.tables, self._there))

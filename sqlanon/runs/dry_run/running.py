@@ -16,7 +16,7 @@ from typing import Any
 from sqlanon.algorithms import SearchRequest, algorithm_of
 from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.catalog import Step
-from sqlanon.catalog.tables import Tables
+from sqlanon.catalog.tables import TABLE_NAMES
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import database_file, open_in_place_of
@@ -139,7 +139,7 @@ def open_dry_session(policy: Policy, options: EngineOptions, answers: FakeAnswer
         if place.is_named and there.current() is None:
             require_first(there, policy)
         with RecordingCatalog(engine, store, answers.script, there) as catalog:
-            answers.of_catalog = tuple(str(there.location.relation(name)) for name in Tables.names())
+            answers.of_catalog = tuple(str(there.location.relation(name)) for name in TABLE_NAMES)
             catalog.upgrade()
             yield Session(engine, target, catalog, own_catalog=has_own_catalog(policy))
 

@@ -9,7 +9,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.inquiries.risk import identifiers
 from sqlanon.inquiries.risk.identifiers import find_identifiers, kinds_by_name, known_names, measure_patterns
 from sqlanon.results.codec import to_json
-from sqlanon.results.singling import Evidence, IdentifierSign
+from sqlanon.results.risk import Evidence, IdentifierSign
 from tests.cli.support import execute
 from tests.inquiries.risk.tables import Row, make_table
 

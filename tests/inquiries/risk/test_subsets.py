@@ -14,7 +14,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.inquiries.risk.coded_columns import code_columns
 from sqlanon.inquiries.risk.subsets import measure_subsets
-from sqlanon.results.singling import SubsetRisk
+from sqlanon.results.risk import SubsetRisk
 from sqlanon.sql import Statement
 from sqlanon.work.workspace import TemporaryWorkspace
 from tests.inquiries.risk.tables import Row, make_table

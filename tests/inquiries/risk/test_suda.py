@@ -13,7 +13,7 @@ import pytest
 from sqlanon.engines.base import Engine
 from sqlanon.inquiries.risk.coded_columns import code_columns
 from sqlanon.inquiries.risk.suda import FRACTION, measure_suda
-from sqlanon.results.singling import SudaRisk
+from sqlanon.results.risk import SudaRisk
 from sqlanon.sql import Statement
 from sqlanon.work.workspace import TemporaryWorkspace
 from tests.inquiries.risk.tables import Row, make_table

@@ -28,7 +28,7 @@ from sqlanon.methods.differential_privacy.result import (
 from sqlanon.report.material import Material
 from sqlanon.report.page import render
 from sqlanon.results.measures import Check
-from sqlanon.results.records import read_method_result, write_record
+from sqlanon.results.records import read_record, write_record
 from sqlanon.results.run_result import CatalogPlace
 
 GUARANTEE = Guarantee(
@@ -134,4 +134,4 @@ def test_sensitivities_say_what_they_are_numbers_of() -> None:
 
 def test_a_run_that_was_not_charged_says_so() -> None:
     assert "did not record a budget" in page(replace(RESULT, budget=None))
-    assert read_method_result(write_record(RESULT)) == RESULT
+    assert read_record(write_record(RESULT)) == RESULT

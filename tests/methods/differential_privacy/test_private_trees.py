@@ -23,7 +23,7 @@ from sqlanon.methods.differential_privacy.drawing.drawing import DrawnCounts
 from sqlanon.methods.differential_privacy.drawing.scoring import DistanceFromExpected
 from sqlanon.methods.differential_privacy.drawing.synthesizing import NoisyMarginal, fit
 from sqlanon.methods.differential_privacy.text import result_text
-from sqlanon.results.records import read_method_result, write_record
+from sqlanon.results.records import read_record, write_record
 from tests.methods.differential_privacy.test_private_report import page
 from tests.private_support import Ample, Known, draw, greatest, planned, private_policy, staged_rows
 from tests.run_support import Database, PlainWorkspace
@@ -297,7 +297,7 @@ def test_a_run_records_the_pairs_that_it_chose(database: Database) -> None:
     assert sum(one.epsilon for one in account.charged[0]) == 30
     assert result.release.rows == len(database.sql(f"SELECT * FROM {policy.release.table}"))
     assert not any(check.violations for check in result.checks.values())
-    again = read_method_result(write_record(result))
+    again = read_record(write_record(result))
     assert again == result
     assert "The rows are synthetic" in page(result)
     for shown in (result_text(result), page(result)):

@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog.tables import Tables
+from sqlanon.catalog.tables import TABLE_NAMES
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.mechanisms.mechanisms import Mechanisms
@@ -117,7 +117,7 @@ class OwnDatabase:
         """Add to traces the rows of the release in their order, and those of the catalog."""
         traces.add("release", map(str, self.rows_of(_RELEASE)))
         location = self.session.catalog.location
-        for name in Tables.names():
+        for name in TABLE_NAMES:
             rows = self.rows_of(location.relation(name))
             traces.add("catalog", [name, *sorted(nameless(" | ".join(map(str, row))) for row in rows)])
 
