@@ -24,7 +24,7 @@ from sqlanon.jobs.sealing import sealed
 from sqlanon.models import models_of
 from sqlanon.models.table_model import refuse_table_models
 from sqlanon.plan.checks import released_names
-from sqlanon.plan.persons import require_models_by_rows
+from sqlanon.plan.persons import refuse_joined_rows, require_models_by_rows
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_stored
@@ -96,6 +96,7 @@ def _job(catalog: Catalog, run: Run, wanted: Freezing, policy: Policy) -> Job:
     """The job without a procedure."""
     require_models_by_rows(policy, "a job")
     refuse_table_models(models_of(policy), "a job")
+    refuse_joined_rows(policy, "a job")
     if not JOB_NAME.fullmatch(wanted.name):
         raise PolicyError(JOB_NAME_PROBLEM)
     if run.status is not Status.PUBLISHED:

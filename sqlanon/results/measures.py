@@ -35,6 +35,20 @@ class Risk:
 
 
 @dataclass(frozen=True)
+class SingledOut:
+    """How many persons are alone with some of their classes: there are so many of these that nobody else has together.
+
+    by_1, by_2, by_3: with one class, with two at most, with three at most; None where there are too many such sets to
+        be counted. by_all: with all of theirs, nobody else having the same ones and no other.
+    """
+
+    by_1: int
+    by_2: int | None
+    by_3: int | None
+    by_all: int
+
+
+@dataclass(frozen=True)
 class UtilityMeasures:
     """The utility of a table.
 

@@ -27,6 +27,7 @@ from sqlanon.jobs.procedure import most_rows
 from sqlanon.jobs.recoded import cast_columns, class_column_name, names_of
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.models.table_model import refuse_table_models
+from sqlanon.plan.persons import refuse_joined_rows
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
@@ -263,6 +264,7 @@ def project_files(
     wanted = decide(wanted, policy)
     models = models_of(policy)
     refuse_table_models(models, "a dbt project")
+    refuse_joined_rows(policy, "a dbt project")
     wrong = list(_problems(policy, models, wanted))
     if wrong:
         raise PolicyError(wrong)
