@@ -10,14 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sqlanon import policy_risk
 from sqlanon.results.measures import SingledOut
-from tests.persons_support import COLUMNS, DRAWN, GROUPED, ORACLE, changing_tables
-from tests.run_support import Database, Row
+from sqlanon.verification.release import verify_release
+from tests.persons_support import COLUMNS, DRAWN, GROUPED, ORACLE, K, changing_tables
+from tests.run_support import Database, Row, anonymize, open_database
 
 pytestmark = pytest.mark.in_turns(4)
 
 KM: dict[str, Any] = {"model": "km-anonymity", "k": 3, "m": 2}
 LATTICE = ("optimal", "incognito", "datafly", "samarati", "bottom-up")
+KNOWN_OR_NOT = GROUPED | {"who": DRAWN | {"nulls": "each"}}
 ALGORITHMS = ("mondrian", *LATTICE)
 
 
@@ -55,7 +58,9 @@ def singled(rows: list[Row]) -> SingledOut:
             for one in classes.values()
         )
 
-    return SingledOut(alone(1), alone(2), alone(3), sum(whole[frozenset(one)] == 1 for one in classes.values()))
+    return SingledOut(
+        len(classes), alone(1), alone(2), alone(3), sum(whole[frozenset(one)] == 1 for one in classes.values())
+    )
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -64,12 +69,30 @@ def singled(rows: list[Row]) -> SingledOut:
 def test_sets_of_classes_are_those_of_k_persons(
     database: Database, name: str, rows: list[Row], k: int, m: int, suppression: float
 ) -> None:
-    roles = GROUPED | {"who": DRAWN | {"nulls": "each"}}
     suppression = 0 if name == "mondrian" else suppression
     given = {"privacy": [KM | {"k": k, "m": m}], "algorithm": {"name": name}, "suppression": suppression}
-    shown = database.release_once(COLUMNS, rows, roles, subject="who", **given)
+    shown = database.release_once(COLUMNS, rows, KNOWN_OR_NOT, subject="who", **given)
     if shown is None:
         assert len(classes_by_person(rows)) < k
         return
     assert is_km_anonymous(shown, k, m)
     assert len(shown) >= len(rows) - int(suppression * len(rows))
+
+
+@ORACLE
+@given(rows=changing_tables(), k=st.integers(1, 3))
+def test_persons_who_are_alone_with_some_of_their_rows_are_counted(database_url: str, rows: list[Row], k: int) -> None:
+    rows = [*rows, *((f"p{n}", 20, "a", "flu", 1) for n in range(3))]
+    with open_database(database_url) as database:
+        table = database.create(COLUMNS, rows)
+        policy = database.policy(
+            table, KNOWN_OR_NOT, privacy=[K | {"k": k}], subject="who", algorithm={"name": "datafly"}
+        )
+        told = anonymize(policy).subject
+        shown = database.sql(f"SELECT * FROM {table}_r")
+    verified, both = verify_release(policy), policy_risk(policy)
+    assert both.release is not None
+    assert verified.persons is not None
+    assert told is not None
+    assert told.singled_out == verified.persons.singled == both.release.singled_out == singled(shown)
+    assert both.source.singled_out == singled(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlanon.results.codec import JsonObject, optional
-from sqlanon.results.measures import SizeBucket
+from sqlanon.results.measures import SingledOut, SizeBucket
 from sqlanon.results.singling import IdentifierSign, SubsetRisk, SudaRisk
 
 VERSION = 1  # of the fields below
@@ -110,6 +110,7 @@ class TableRisk(JsonObject):
     members: the sum of all class sizes; more than `persons` where the rows of a person are of several classes.
     classes: equivalence classes; NULL is a value like others. sample_uniques: the classes of one member.
     sizes: the distribution of class sizes.
+    singled_out: the persons that are alone with some of their classes; None without a subject.
     unit: what members are, `rows` or `persons`.
     prosecutor: of somebody who knows that a person is in the table. marketer: the expected share of the members that
         are picked rightly when each is matched.
@@ -131,6 +132,7 @@ class TableRisk(JsonObject):
     marketer: float
     unit: str
     subject: str | None = optional()
+    singled_out: SingledOut | None = optional()
     journalist: Journalist | None = None
     population_uniqueness: PopulationUniqueness | None = None
     individual: IndividualRisk | None = None

@@ -66,8 +66,8 @@ class JoinedRows:
             result = joined_result(model, result, *measured)
         return result
 
-    def count_singled(self, rows: int, sets: tuple[float, float]) -> SingledOut:
-        """Count the persons that are alone with some of their classes.
+    def count_singled(self, persons: int, rows: int, sets: Sequence[float]) -> SingledOut:
+        """Count those of so many persons, who have so many rows, that are alone with some of their classes.
 
         sets: how many sets of two and of three classes there are, all persons' together, which decide which of both are
             looked at.
@@ -80,7 +80,7 @@ class JoinedRows:
         alone = {int(size): int(persons) for size, persons in counted}
         up_to = {size: sum(n for least, n in alone.items() if least <= size) for size in (1, 2, 3, _EVERY)}
         two, three = (up_to[size] if number <= most else None for size, number in enumerate(sets, 2))
-        return SingledOut(up_to[1], two, three, up_to[_EVERY])
+        return SingledOut(persons, up_to[1], two, three, up_to[_EVERY])
 
     @property
     def _person(self) -> Expression:

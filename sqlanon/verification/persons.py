@@ -85,8 +85,8 @@ def count_persons(
             person=_person_of(engine, person),
             keys=_keys(engine, quasi_identifiers),
         )
-    pairs, triples = map(float, sets)
-    singled = JoinedRows(engine, table, person, quasi_identifiers).count_singled(int(rows), (pairs, triples))
+    joined = JoinedRows(engine, table, person, quasi_identifiers)
+    singled = joined.count_singled(int(persons), int(rows), [float(number) for number in sets])
     return CountedPersons(int(rows), int(persons), int(several), singled)
 
 

@@ -55,7 +55,8 @@ class _Merging:
 
     def begin(self) -> None:
         """Write down the nodes above each leaf, and the leaves of each person."""
-        assert self.grown.tree is not None and self.task.several is not None
+        assert self.grown.tree is not None
+        assert self.task.several is not None
         self._run("create_lineages", lineages=self.lineages, leaves=self.grown.leaves, tree=self.grown.tree)
         self._run("create_classes", classes=self.classes, lineages=self.lineages)
         self._run("create_held", held=self.held, done=self.grown.done, person=self.task.several.code)
