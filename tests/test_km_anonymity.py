@@ -33,7 +33,7 @@ def classes_by_person(rows: list[Row]) -> dict[Any, set[Row]]:
 
 
 def supports(rows: list[Row], m: int) -> Counter[frozenset[Row]]:
-    """How many persons have each set of up to `m` classes that somebody has."""
+    """Count the persons who have each set of up to `m` classes that somebody has."""
     return Counter(
         frozenset(chosen)
         for classes in classes_by_person(rows).values()

@@ -32,7 +32,7 @@ class KmAnonymityParameters(ModelParameters):
     model: Literal["km-anonymity"]
     k: Whole = Field(ge=1)
     """The least persons who have all classes of a set."""
-    m: Whole = Field(ge=1)
+    m: Whole = Field(ge=1, le=10)
     """The rows of a person that somebody may know; needs a `subject`, which tells whose rows they are."""
 
 

@@ -36,7 +36,7 @@ class Risk:
 
 @dataclass(frozen=True)
 class SingledOut:
-    """How many of so many persons are alone with some of their classes, which nobody else has together.
+    """The numbers of persons, of so many, who are alone with some of their classes, which nobody else has together.
 
     by_1, by_2, by_3: with one class, with two at most, with three at most; None where there are too many such sets to
         be counted. by_all: with all of theirs, as nobody else has the same ones and no other.

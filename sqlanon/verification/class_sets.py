@@ -92,11 +92,11 @@ class JoinedRows:
 
     def _values(self, person: Expression) -> dict[str, Any]:
         """Build the values of statements over the classes of persons."""
-        columns: list[Expression] = [
+        columns: list[Expression | int] = [
             part
             for column in self.quasi_identifiers
             for part in shown(self.engine, column, Markup(Identifier(column.name)))
-        ] or [Markup("0")]
+        ] or [0]
         names = [macro("relations.column", Identifier("sized"), Identifier(f"q{n}")) for n in range(len(columns))]
         return {
             "table": self.table,

@@ -71,8 +71,8 @@ class TableCheck:
         classes: those that are judged.
         """
         quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
-        left_out = self._suppressed() if self.exempt else False
-        joined = JoinedRows(self.engine, self.table, self._known(person), quasi_identifiers, left_out)
+        suppressed = self._suppressed() if self.exempt else False
+        joined = JoinedRows(self.engine, self.table, self._known(person), quasi_identifiers, suppressed)
         return joined.check([model], result, classes)
 
     def of_persons(self, person: str, attribute: str | None) -> TableCheck:

@@ -76,11 +76,11 @@ class _Merging:
             "create_memberships", memberships=memberships, held=self.held, classes=self.classes, numbered=numbered
         )
         self.engine.analyze(numbered, memberships)
-        short, found = list_short(self.engine, self.workspace, memberships, size, persons)
-        if found:
+        short, listed = list_short(self.engine, self.workspace, memberships, size, persons)
+        if listed:
             self._climb(numbered, short, self.workspace.table("classes", 1 + rounds))
         self.workspace.drop(numbered, memberships, short)
-        return found > 0
+        return listed > 0
 
     def _climb(self, numbered: Relation, short: Relation, climbed: Relation) -> None:
         """Give leaves of the listed classes, and all beside them, the next node above these as their class."""
