@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -11,9 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlanon import policy_risk
+from sqlanon.algorithms.tree import merging
+from sqlanon.catalog import Catalog
+from sqlanon.encoding.frequency import joined_rows
+from sqlanon.engines import connect
+from sqlanon.errors import PolicyError, ProtectionError, VerificationError
+from sqlanon.jobs.dbt.project import project_files
+from sqlanon.jobs.freezing import Freezing
+from sqlanon.models import KmAnonymity
 from sqlanon.results.measures import SingledOut
+from sqlanon.sql import Relation
 from sqlanon.verification.release import verify_release
+from sqlanon.verification.verify import verify_table
+from tests.jobs_support import frozen
 from tests.persons_support import COLUMNS, DRAWN, GROUPED, ORACLE, K, changing_tables
+from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize, open_database
 
 pytestmark = pytest.mark.in_turns(4)
@@ -77,6 +90,169 @@ def test_sets_of_classes_are_those_of_k_persons(
         return
     assert is_km_anonymous(shown, k, m)
     assert len(shown) >= len(rows) - int(suppression * len(rows))
+
+
+def visits(persons: int, each: int) -> list[Row]:
+    """Visits of persons, each at an age and in a town of their own choice."""
+    draw = random.Random(1)
+    return [
+        (f"p{n}", draw.randrange(20, 60), draw.choice("abcd"), "flu", 1) for n in range(persons) for _ in range(each)
+    ]
+
+
+def test_classes_of_k_persons_single_nearly_everybody_out_by_sets_of_them(database: Database) -> None:
+    """Each class has five persons, and nearly all sets of classes are of one; pairs are of three with the model."""
+    rows, k = visits(120, 8), K | {"k": 5}
+    table = database.create(COLUMNS, rows)
+    shown = database.release(table, GROUPED, privacy=[k], subject="who")
+    assert is_km_anonymous(shown, 5, 1)
+    alone = singled(shown)
+    assert (alone.by_1, alone.by_all) == (0, 120)
+    assert (alone.by_2 or 0) > 60
+    together = database.release(table, GROUPED, privacy=[k, KM], subject="who")
+    assert is_km_anonymous(together, 3, 2)
+    assert singled(together).by_2 == 0
+    assert 1 < len({row[1:3] for row in together}) < len({row[1:3] for row in shown})
+    assert Counter(row[3:] for row in together) == Counter(row[3:] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "suppression", "classes", "left"),
+    [("mondrian", 0, 7, 800), ("optimal", 0.3, 11, 588), ("datafly", 0, 4, 800)],
+)
+def test_engines_come_to_the_same_classes(
+    database: Database, algorithm: str, suppression: float, classes: int, left: int
+) -> None:
+    table = database.create(COLUMNS, visits(200, 4))
+    given = {"algorithm": {"name": algorithm}, "suppression": suppression, "subject": "who"}
+    shown = database.release(table, GROUPED, privacy=[KM | {"k": 5}], **given)
+    assert is_km_anonymous(shown, 5, 2)
+    assert (len({row[1:3] for row in shown}), len(shown)) == (classes, left)
+
+
+@pytest.mark.parametrize("algorithm", ["mondrian", "optimal"])
+def test_persons_of_one_class_are_k_anonymous(database: Database, algorithm: str) -> None:
+    """Persons of one row each have no two classes: whatever m is, the release is that of k-anonymity."""
+    rows = [(f"p{n}", 20 + n % 40, "abcd"[n % 4], "flu", n) for n in range(40)]
+    given = {"algorithm": {"name": algorithm}, "subject": "who"}
+    table = database.create(COLUMNS, rows)
+    shown = [
+        sorted(row[1:] for row in database.release(table, GROUPED, privacy=[model], **given))
+        for model in (KM | {"m": 10}, KM | {"m": 1}, K)
+    ]
+    assert shown[0] == shown[1] == shown[2]
+    assert len({row[:2] for row in shown[0]}) > 1
+
+
+@pytest.mark.parametrize("algorithm", ["mondrian", "datafly"])
+@pytest.mark.parametrize("show", [{}, {"show": "surrogate"}])
+def test_odd_names_and_persons_who_are_not_shown(database: Database, algorithm: str, show: dict[str, str]) -> None:
+    columns = {'who"s': "VARCHAR(9)", "age; --": "INTEGER", "Town {}": "VARCHAR(9)", "nr": "INTEGER"}
+    rows = [(who, age, town, number) for number, (who, age, town, *_) in enumerate(visits(20, 4))]
+    roles = {
+        'who"s': {"role": "identifier", **show},
+        "age; --": GROUPED["age"],
+        "Town {}": GROUPED["town"],
+        "nr": "insensitive",
+    }
+    table = database.create(columns, rows)
+    given = {"algorithm": {"name": algorithm}, "subject": 'who"s'}
+    shown = database.release(table, roles, privacy=[KM], **given)
+    whose = {row[3]: row[0] for row in rows}
+    assert is_km_anonymous([(whose[row[-1]], *row[-3:-1]) for row in shown], 3, 2)
+    assert len(shown) == len(rows)
+
+
+def test_more_persons_than_there_are_can_not_be_met(database: Database) -> None:
+    table = database.create(COLUMNS, visits(6, 5))
+    for algorithm in ("mondrian", "optimal"):
+        given = {"algorithm": {"name": algorithm}, "subject": "who"}
+        with pytest.raises(ProtectionError, match=r"km-anonymity \(k: 7, m: 2\).*\n?.*k: 6"):
+            database.release(table, GROUPED, privacy=[KM | {"k": 7}], **given)
+
+
+STARS = {"algorithm": {"name": "optimal"}, "suppression": 0.1}
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"subject": "none"}, "name that column with `subject`"),
+    ({"algorithm": {"name": "rothko-t"}}, "rothko-t decides class by class; choose mondrian, incognito"),
+    ({"algorithm": {"name": "top-down"}}, "top-down decides class by class"),
+    (STARS | {"suppressed": "star"}, "write suppressed: omit"),
+    (STARS | {"remainder": "recode"}, "leave remainder out"),
+]
+
+
+@pytest.mark.parametrize(("more", "message"), WRONG)
+def test_what_decides_class_by_class_is_refused(database: Database, more: dict[str, Any], message: str) -> None:
+    table = database.create(COLUMNS, visits(6, 5))
+    with pytest.raises(PolicyError, match=message):
+        database.release(table, GROUPED, privacy=[KM], **{"subject": "who", **more})
+
+
+def test_rules_jobs_and_dbt_are_refused(database: Database) -> None:
+    table = database.create(COLUMNS, visits(20, 4))
+    run = anonymize(database.policy(table, GROUPED, privacy=[KM], subject="who")).run
+    refused = "judges classes one by one, and km-anonymity all classes of a person together"
+    with pytest.raises(PolicyError, match=refused):
+        apply(database, run, table, f"{table}_again")
+    with pytest.raises(PolicyError, match=refused):
+        frozen(database, run)
+    with connect(database.url) as engine, Catalog.open(engine) as catalog, pytest.raises(PolicyError, match=refused):
+        project_files(engine, catalog, catalog.run(run), Freezing("model"))
+
+
+def test_stars_that_no_model_judges_are_left_out_of_sets(database: Database) -> None:
+    table = database.create(COLUMNS, visits(200, 4))
+    given = {"algorithm": {"name": "optimal"}, "suppression": 0.3, "suppressed": {"star": "unprotected"}}
+    shown = database.release(table, GROUPED, privacy=[KM], subject="who", **given)
+    starred = [row for row in shown if row[1:3] == ("*", "*")]
+    assert (len(starred), len(shown)) == (35, 800)
+    assert is_km_anonymous([row for row in shown if row not in starred], 3, 2)
+    assert not is_km_anonymous(shown, 3, 2)
+
+
+@pytest.mark.parametrize("algorithm", ["mondrian", "optimal"])
+def test_a_search_that_looks_at_single_classes_is_not_published(
+    database: Database, monkeypatch: pytest.MonkeyPatch, algorithm: str
+) -> None:
+    """The check of the staged table counts sets of classes for itself."""
+    monkeypatch.setattr(merging, "persons_of_sets", lambda _: {})
+    monkeypatch.setattr(joined_rows, "persons_of_sets", lambda _: {})
+    table = database.create(COLUMNS, visits(60, 5))
+    with pytest.raises(VerificationError, match="km-anonymity"):
+        database.release(table, GROUPED, privacy=[KM], subject="who", algorithm={"name": algorithm})
+    assert database.leftovers() == []
+
+
+def test_a_published_table_is_verified_by_its_sets(database_url: str) -> None:
+    with open_database(database_url) as database:
+        table = database.create(COLUMNS, visits(200, 4))
+        policy = database.policy(table, GROUPED, privacy=[K, KM | {"k": 5}, KM | {"m": 3, "k": 1}], subject="who")
+        result = anonymize(policy)
+        shown = database.sql(f"SELECT * FROM {table}_r")
+    pairs, triples = supports(shown, 2), supports(shown, 3)
+    assert verify_release(policy).models == result.models
+    assert [model.worst for model in result.models][1:] == [min(pairs.values()), min(triples.values())]
+    one, other = max(sorted(pair) for pair in pairs if len(pair) == 2)
+    having = [who for who, classes in classes_by_person(shown).items() if {one, other} <= classes]
+    with open_database(database_url) as database:
+        for who in having[2:]:
+            database.sql(f"DELETE FROM {table}_r WHERE who = ? AND age = ? AND town = ?", [who, *one])
+        shown = database.sql(f"SELECT * FROM {table}_r")
+    (_, of_pairs, of_triples), pairs = verify_release(policy).models, supports(shown, 2)
+    short = [n for n in pairs.values() if n < 5]
+    assert not of_pairs.satisfied
+    assert (of_pairs.worst, of_pairs.violations, of_pairs.violating_rows) == (min(short), len(short), sum(short))
+    assert of_triples.satisfied
+
+
+def test_tables_without_rows_or_persons(database: Database) -> None:
+    """No person, no set; and where nobody tells whose rows are, the model can't be judged."""
+    table = database.create(COLUMNS, [])
+    with connect(database.url) as engine:
+        place = Relation.parse(table)
+        assert verify_table(engine, place, ["age"], [KmAnonymity(3, 2)], person="who").satisfied
+        with pytest.raises(PolicyError, match="name the column that tells persons apart"):
+            verify_table(engine, place, ["age"], [KmAnonymity(3, 2)])
 
 
 @ORACLE

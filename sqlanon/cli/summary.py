@@ -168,7 +168,8 @@ def _models(results: Sequence[ModelResult], word: str = "class") -> str:
 def _verdict(result: ModelResult) -> str:
     if result.satisfied:
         return "holds"
-    return f"violated by {quantity(result.violations, 'class', 'classes')}"
+    counted = ("set of classes", "sets of classes") if result.model == "km-anonymity" else ("class", "classes")
+    return f"violated by {quantity(result.violations, *counted)}"
 
 
 def _checks(checks: Mapping[str, Check]) -> str:

@@ -78,7 +78,8 @@ class ModelResult:
 
     worst: the worst measure of a class, or the figure of the whole table, to 12 significant digits; None where there is
         no class, or no finite measure.
-    violations: the number of violating classes, all of them where the table as a whole violates the model.
+    violations: the number of violating classes, all of them where the table as a whole violates the model; of
+        km-anonymity, of violating sets of classes.
     violating_rows: the rows in them.
     """
 
