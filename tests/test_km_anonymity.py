@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlanon import policy_risk
+from sqlanon import policy_risk, run_report
 from sqlanon.algorithms.tree import merging
 from sqlanon.catalog import Catalog
+from sqlanon.cli.risk_text import policy_text, singled_text
+from sqlanon.cli.summary import result_text, verification_text
 from sqlanon.encoding.frequency import joined_rows
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.jobs.dbt.project import project_files
 from sqlanon.jobs.freezing import Freezing
 from sqlanon.models import KmAnonymity
+from sqlanon.report.risk_page import render_risk
 from sqlanon.results.measures import SingledOut
 from sqlanon.sql import Relation
+from sqlanon.verification import class_sets
 from sqlanon.verification.release import verify_release
 from sqlanon.verification.verify import verify_table
 from tests.jobs_support import frozen
 from tests.persons_support import COLUMNS, DRAWN, GROUPED, ORACLE, K, changing_tables
 from tests.rules_support import apply
-from tests.run_support import Database, Row, anonymize, open_database
+from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
 pytestmark = pytest.mark.in_turns(4)
 
@@ -235,7 +241,7 @@ def test_a_published_table_is_verified_by_its_sets(database_url: str) -> None:
     one, other = max(sorted(pair) for pair in pairs if len(pair) == 2)
     having = [who for who, classes in classes_by_person(shown).items() if {one, other} <= classes]
     with open_database(database_url) as database:
-        for who in having[2:]:
+        for who in having[4:]:
             database.sql(f"DELETE FROM {table}_r WHERE who = ? AND age = ? AND town = ?", [who, *one])
         shown = database.sql(f"SELECT * FROM {table}_r")
     (_, of_pairs, of_triples), pairs = verify_release(policy).models, supports(shown, 2)
@@ -243,6 +249,37 @@ def test_a_published_table_is_verified_by_its_sets(database_url: str) -> None:
     assert not of_pairs.satisfied
     assert (of_pairs.worst, of_pairs.violations, of_pairs.violating_rows) == (min(short), len(short), sum(short))
     assert of_triples.satisfied
+
+
+def test_summary_verdict_page_and_risk_tell_who_is_alone(tmp_path: Path) -> None:
+    with open_database(duckdb_url(tmp_path / "t.duckdb")) as database:
+        policy = database.policy(database.create(COLUMNS, visits(120, 8), "t"), GROUPED, privacy=[K], subject="who")
+        result = anonymize(policy)
+        alone = singled(database.sql("SELECT * FROM t_r"))
+    line = f"nown by {singled_text(alone)}"
+    verified, both = verify_release(policy), policy_risk(policy)
+    assert re.match("nown by 1 of their rows: 0 % of persons are alone; by 2: .+ %; by 3: .+ %; by all: .+ %", line)
+    assert f"k{line}\n" in result_text(result, policy)
+    assert f"K{line}.\n" in verification_text(verified, "t_r")
+    assert f"K{line}.\n" in policy_text(both)
+    told = {"persons": 120, "by_1": 0, "by_2": alone.by_2, "by_3": alone.by_3, "by_all": alone.by_all}
+    assert result.as_json()["subject"]["singled_out"] == told == verified.as_json()["singled_out"]
+    assert both.as_json()["release"]["singled_out"] == told
+    of_run, of_risk = run_report(result.run, policy=policy), render_risk(both, "t")
+    assert "Known by 1 of their rows, 0 % of the persons are alone; by 2: " in of_run
+    assert "Known by 1 of their rows, 0 % of the persons are alone; by 2: " in of_risk
+
+
+def test_sets_of_too_many_classes_are_not_counted(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two persons of eight classes each, twenty-eight pairs and fifty-six triples of a person."""
+    monkeypatch.setattr(class_sets, "FEW_SETS", 60)
+    monkeypatch.setattr(class_sets, "SETS_PER_ROW", 1)
+    table = database.create({"who": "INTEGER", "age": "INTEGER"}, [(n % 2, n // 2) for n in range(16)])
+    with connect(database.url) as engine:
+        persons = verify_table(engine, Relation.parse(table), ["age"], [], person="who").persons
+    assert persons is not None
+    assert persons.singled == SingledOut(2, 0, 0, None, 0)
+    assert singled_text(persons.singled).endswith("by 2: 0 %; by 3: not counted; by all: 0 %")
 
 
 def test_tables_without_rows_or_persons(database: Database) -> None:
