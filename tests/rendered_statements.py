@@ -200,7 +200,20 @@ CLIMBING: dict[str, Any] = CELLS | {
     },
     "algorithm": {"name": "cell-generalization", "whole": ["ward"]},
 }
-PERSONS = [SURROGATES, HIDDEN_PERSONS, {**SURROGATES, "algorithm": {"name": "rothko-t"}}]
+JOINED: dict[str, Any] = SURROGATES | {"privacy": [{"model": "km-anonymity", "k": 8, "m": 2}]}
+PERSONS = [
+    SURROGATES,
+    HIDDEN_PERSONS,
+    {**SURROGATES, "algorithm": {"name": "rothko-t"}},
+    JOINED,
+    JOINED
+    | {
+        "attributes": KEPT
+        | {"age": QUASI | {"hierarchy": {"intervals": [5]}}, "zipcode": {"role": "identifier", "show": "surrogate"}},
+        "algorithm": {"name": "datafly"},
+        "suppression": 0.99,
+    },
+]
 _PUBLIC: dict[str, Any] = {
     "age": QUASI | {"domain": {"from": 20, "below": 80, "step": 20}},
     "job": QUASI | {"hierarchy": {"mapping": JOBS, "unknown": "OTHER"}},

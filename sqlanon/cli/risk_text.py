@@ -10,6 +10,7 @@ from sqlanon.results.risk import most_distinct
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
+    from sqlanon.results.measures import SingledOut
     from sqlanon.results.risk import (
         Attack,
         Evidence,
@@ -45,6 +46,7 @@ def table_text(risk: TableRisk, what: str) -> str:
         f"Alone in their class: {quantity(risk.sample_uniques, risk.member)}"
         f" ({percent(risk.sample_uniques / max(1, risk.members))}).",
         _attacks_text(risk),
+        *([] if risk.singled_out is None else [f"Known by {singled_text(risk.singled_out)}."]),
         *_population_lines(risk),
         *([] if risk.population_uniqueness is None else [uniqueness_text(risk.population_uniqueness, risk.member)]),
         *singling_lines(risk),
@@ -53,6 +55,13 @@ def table_text(risk: TableRisk, what: str) -> str:
         *(f"Warning: {warning}" for warning in risk.warnings),
     ]
     return "\n".join(lines)
+
+
+def singled_text(singled: SingledOut) -> str:
+    """The shares of persons that are alone, by the number of their rows that somebody knows, after `known by`."""
+    shares = [(known, "not counted" if share is None else percent(share)) for known, share in singled.shares]
+    (_, one), *others = shares
+    return f"1 of their rows: {one} of persons are alone" + "".join(f"; by {known}: {share}" for known, share in others)
 
 
 def _attacks_text(risk: TableRisk) -> str:

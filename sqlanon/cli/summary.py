@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.plans import listed, release_text, source_text, spec_text
+from sqlanon.cli.risk_text import singled_text
 from sqlanon.policy import Policy
 from sqlanon.results.measures import THRESHOLDS, Check, Disclosure, ModelResult
 from sqlanon.results.run_result import ReleaseResult, RunResult
@@ -167,7 +168,8 @@ def _models(results: Sequence[ModelResult], word: str = "class") -> str:
 def _verdict(result: ModelResult) -> str:
     if result.satisfied:
         return "holds"
-    return f"violated by {quantity(result.violations, 'class', 'classes')}"
+    counted = ("set of classes", "sets of classes") if result.model == "km-anonymity" else ("class", "classes")
+    return f"violated by {quantity(result.violations, *counted)}"
 
 
 def _checks(checks: Mapping[str, Check]) -> str:
@@ -199,6 +201,8 @@ def _metrics(result: RunResult, target: str | None) -> str:
         f"  risk to be picked by who knows the quasi-identifiers: greatest {greatest}{percent(risk.prosecutor_max)}, "
         f"mean {source.about}{mean}{percent(risk.prosecutor_mean)}",
     ]
+    singled = None if result.subject is None else result.subject.singled_out
+    lines += [] if singled is None else [f"  known by {singled_text(singled)}"]
     return "Utility and risk (before -> after):\n" + "\n".join(lines)
 
 
@@ -350,5 +354,6 @@ def verification_text(verification: Verification, what: str) -> str:
     )
     note = verification.note or ""
     several = "" if counted is None else counted.sentence_of_several
+    alone = "" if counted is None else f"Known by {singled_text(counted.singled)}."
     disclosure = disclosure_text(verification.disclosure, members=members)
-    return "\n".join(part for part in (head, classes, models, risk, disclosure, several, note) if part)
+    return "\n".join(part for part in (head, classes, models, risk, alone, disclosure, several, note) if part)

@@ -29,7 +29,7 @@ from sqlanon.jobs.recoded import (
 from sqlanon.models import models_of
 from sqlanon.models.table_model import refuse_table_models
 from sqlanon.plan.checks import released_names
-from sqlanon.plan.persons import require_models_by_rows
+from sqlanon.plan.persons import refuse_joined_rows, require_models_by_rows
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.plan.subject import identifying
 from sqlanon.policy import Policy, Role
@@ -103,6 +103,7 @@ def _job(catalog: Catalog, run: Run, wanted: Freezing) -> Job:
     policy = parse_stored(run.policy)
     require_models_by_rows(policy, "a job")
     refuse_table_models(models_of(policy), "a job")
+    refuse_joined_rows(policy, "a job")
     if not JOB_NAME.fullmatch(wanted.name):
         raise PolicyError(JOB_NAME_PROBLEM)
     if run.status is not Status.PUBLISHED:

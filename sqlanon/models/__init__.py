@@ -17,6 +17,7 @@ from sqlanon.models.delta_presence import DeltaPresence
 from sqlanon.models.diversity import DistinctLDiversity, EntropyLDiversity, RecursiveLDiversity
 from sqlanon.models.k_anonymity import KAnonymity, largest_k
 from sqlanon.models.k_map import KMap
+from sqlanon.models.km_anonymity import KmAnonymity
 from sqlanon.models.population_uniqueness import PopulationUniques
 from sqlanon.models.table_model import TableModel
 from sqlanon.models.variance import VarianceDiversity
@@ -38,6 +39,7 @@ __all__ = [
     "Groups",
     "KAnonymity",
     "KMap",
+    "KmAnonymity",
     "PopulationUniques",
     "PrivacyModel",
     "RecursiveLDiversity",
@@ -58,6 +60,7 @@ OWN: Mapping[str, type[PrivacyModel]] = {
     model.name: model
     for model in (
         KAnonymity,
+        KmAnonymity,
         DistinctLDiversity,
         EntropyLDiversity,
         RecursiveLDiversity,

@@ -132,6 +132,15 @@ class PrivacyModel(ABC):
         return False
 
     @property
+    def known_rows(self) -> int | None:
+        """The rows of a person that somebody may know, where a person's classes are judged together; None elsewhere.
+
+        Such a model judges classes one by one like others, and then sets of so many classes of a person at most. Only
+        algorithms that say `joins_rows` take it.
+        """
+        return None
+
+    @property
     def least_rows(self) -> int:
         """A class with fewer rows violates the model, whatever is in it."""
         return 1

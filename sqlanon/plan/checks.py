@@ -13,7 +13,7 @@ from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.hierarchies.limits import limit_problem, limits_of
 from sqlanon.models import largest_k, models_of
 from sqlanon.plan.cluster_checks import cluster_problems, cluster_warnings
-from sqlanon.plan.persons import person_notes, person_problems, person_warnings
+from sqlanon.plan.persons import joined_rows_problems, person_notes, person_problems, person_warnings
 from sqlanon.plan.population_checks import covering_problems, population_problems
 from sqlanon.plan.pseudonyms import key_problems, pseudonym_problems, pseudonym_warnings
 from sqlanon.plan.released_texts import as_text_problems
@@ -255,6 +255,7 @@ def _model_problems(subject: PlanSubject) -> Iterator[str]:
             wrong = population_problems(model.population_table, subject)
             yield from (f"{place}: {problem}" for problem in wrong)
         yield from (f"{place}: {problem}" for problem in covering_problems(model, subject.policy))
+        yield from (f"{place}: {problem}" for problem in joined_rows_problems(model, subject.policy))
         for text in subject.absent.get(position, ()):
             yield f"{place}: no row of {model.attribute} has the value '{text}'; correct it, or leave it out."
         if subject.policy.algorithm.has_wildcards and not model.closed_under_union:

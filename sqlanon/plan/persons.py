@@ -9,6 +9,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import AlgorithmParameters, Policy, Role
+from sqlanon.policy.algorithms import own_algorithms
 from sqlanon.support.suggest import did_you_mean
 
 
@@ -26,6 +27,42 @@ def require_models_by_rows(policy: Policy, doer: str) -> None:
         raise PolicyError(
             f"subject: {doer} counts rows, by which {', '.join(unknown)} can't be judged of the persons of '{person}',"
             " who may have several."
+        )
+
+
+def refuse_joined_rows(policy: Policy, doer: str) -> None:
+    """Raise PolicyError where classes of a person are judged together, and `doer` judges classes one by one."""
+    if names := [model.name for model in models_of(policy) if model.known_rows is not None]:
+        raise PolicyError(
+            f"privacy: {doer} judges classes one by one, and {', '.join(names)} all classes of a person together; run"
+            " the policy itself on the new rows (sqlanon run)."
+        )
+
+
+def joined_rows_problems(model: PrivacyModel, policy: Policy) -> Iterator[str]:
+    """Say why a model that judges the classes of a person together can't be asked of a policy."""
+    if model.known_rows is None:
+        return
+    if policy.person is None:
+        yield (
+            "it judges what several rows of a person tell, and the policy says of no column that it tells persons"
+            " apart: name that column with `subject`, at the top of the policy."
+        )
+    if not policy.algorithm.joins_rows:
+        able = [name for name, one in own_algorithms().items() if one.joins_rows]
+        yield (
+            f"it judges all classes of a person together, and {policy.algorithm.name} decides class by class; choose"
+            f" {', '.join(able[:-1])} or {able[-1]}."
+        )
+    if policy.remainder == "recode":
+        yield (
+            "it judges all classes of a person together, and remainder: recode makes classes pass by pass; leave"
+            " remainder out."
+        )
+    if policy.judges_stars:
+        yield (
+            "it judges all classes of a person together, and suppressed: star shows suppressed rows as one more class;"
+            " write suppressed: omit."
         )
 
 

@@ -23,6 +23,18 @@ class KAnonymityParameters(ModelParameters):
     """The least rows of a class."""
 
 
+class KmAnonymityParameters(ModelParameters):
+    """Whoever knows any m rows of a person still has k persons or more: every set of up to m classes in which one
+    person has rows is that of at least k persons."""
+
+    k_in: ClassVar[str | None] = "k"
+    model: Literal["km-anonymity"]
+    k: Whole = Field(ge=1)
+    """The least persons who have all classes of a set."""
+    m: Whole = Field(ge=1, le=10)
+    """The rows of a person that somebody may know; needs a `subject`, which tells whose rows they are."""
+
+
 class DistinctLDiversityParameters(ModelParameters):
     """Every class holds at least l distinct values of the sensitive attribute."""
 
@@ -192,6 +204,7 @@ MODELS: Mapping[str, type[ModelParameters]] = {
     get_args(part.model_fields["model"].annotation)[0]: part
     for part in (
         KAnonymityParameters,
+        KmAnonymityParameters,
         DistinctLDiversityParameters,
         EntropyLDiversityParameters,
         RecursiveLDiversityParameters,

@@ -35,6 +35,27 @@ class Risk:
 
 
 @dataclass(frozen=True)
+class SingledOut:
+    """The numbers of persons, of so many, who are alone with some of their classes, which nobody else has together.
+
+    by_1, by_2, by_3: with one class, with two at most, with three at most; None where there are too many such sets to
+        be counted. by_all: with all of theirs, as nobody else has the same ones and no other.
+    """
+
+    persons: int
+    by_1: int
+    by_2: int | None
+    by_3: int | None
+    by_all: int
+
+    @property
+    def shares(self) -> tuple[tuple[str, float | None], ...]:
+        """The shares of the persons, by the number of their rows that are known; None where not counted."""
+        counts = (("1", self.by_1), ("2", self.by_2), ("3", self.by_3), ("all", self.by_all))
+        return tuple((known, None if n is None else n / max(1, self.persons)) for known, n in counts)
+
+
+@dataclass(frozen=True)
 class UtilityMeasures:
     """The utility of a table.
 
@@ -57,7 +78,8 @@ class ModelResult:
 
     worst: the worst measure of a class, or the figure of the whole table, to 12 significant digits; None where there is
         no class, or no finite measure.
-    violations: the number of violating classes, all of them where the table as a whole violates the model.
+    violations: the number of violating classes, all of them where the table as a whole violates the model; of
+        km-anonymity, of violating sets of classes.
     violating_rows: the rows in them.
     """
 

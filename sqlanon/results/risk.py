@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlanon.results.codec import JsonObject, optional
-from sqlanon.results.measures import SizeBucket
+from sqlanon.results.measures import SingledOut, SizeBucket
 
 VERSION = 1  # of the fields below
 
@@ -113,6 +113,7 @@ class TableRisk(JsonObject):
     members: the sum of all class sizes; more than `persons` where the rows of a person are of several classes.
     classes: equivalence classes; NULL is a value like others. sample_uniques: the classes of one member.
     sizes: the distribution of class sizes.
+    singled_out: the persons that are alone with some of their classes; None without a subject.
     unit: what members are, `rows` or `persons`.
     prosecutor: of somebody who knows that a person is in the table. marketer: the expected share of the members that
         are picked rightly when each is matched.
@@ -134,6 +135,7 @@ class TableRisk(JsonObject):
     marketer: float
     unit: str
     subject: str | None = optional()
+    singled_out: SingledOut | None = optional()
     journalist: Journalist | None = None
     population_uniqueness: PopulationUniqueness | None = None
     individual: IndividualRisk | None = None

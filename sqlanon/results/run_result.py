@@ -16,6 +16,7 @@ from sqlanon.results.measures import (
     Distributions,
     ModelResult,
     Risk,
+    SingledOut,
     SizeBucket,
     StarredRows,
     UtilityMeasures,
@@ -115,6 +116,7 @@ class Subject:
     unit: what sizes of classes, models, risk and disclosure count, `rows` or `persons`; None in older records.
     persons: how many the release has, where sizes of classes are numbers of persons; None where they are of rows.
     in_several_classes: how many of them have rows in several classes of the release.
+    singled_out: how many of them are alone with some of their classes there.
     """
 
     declared: str | None
@@ -124,6 +126,7 @@ class Subject:
     unit: str | None = optional()
     persons: int | None = optional()
     in_several_classes: int | None = optional()
+    singled_out: SingledOut | None = optional()
 
 
 @dataclass(frozen=True, kw_only=True)

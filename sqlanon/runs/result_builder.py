@@ -187,6 +187,7 @@ class ResultBuilder:
             "persons",
             counted.persons,
             in_several_classes=counted.several,
+            singled_out=counted.singled,
         )
 
     def _starred(self, verification: Verification) -> StarredRows | None:

@@ -13,7 +13,7 @@ from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.models import models_by_rows
-from sqlanon.plan.persons import require_models_by_rows
+from sqlanon.plan.persons import refuse_joined_rows, require_models_by_rows
 from sqlanon.plan.plan import Plan
 from sqlanon.plan.population_checks import refuse_covering
 from sqlanon.policy import Policy
@@ -83,6 +83,7 @@ class Stored(ClassSource):
 
     def require_source(self, run: ClassRun) -> None:
         require_models_by_rows(run.policy, "the check of rules that are applied")
+        refuse_joined_rows(run.policy, "the check of rules that are applied")
         refuse_covering(run.policy, "a run of the new rows chooses levels for it (sqlanon run), and not stored rules")
         if run.policy.source.table is not None:
             if self.job is not None:

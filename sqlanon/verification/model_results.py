@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.measures.metrics import ClassStatistics
@@ -68,6 +69,33 @@ def result_of_table(model: TableModel, statistics: ClassStatistics, *, exempt: b
         worst=_rounded(figure),
         violations=0 if satisfied else classes,
         violating_rows=0 if satisfied else rows,
+    )
+
+
+def joined_result(
+    model: PrivacyModel,
+    before: ModelResult,
+    sets: int,
+    short: int,
+    least: float | None,
+    greatest: float | None,
+    persons: int,
+) -> ModelResult:
+    """Add to the result of a model, which was satisfied so far, what sets of classes of one person are measured to be.
+
+    sets: how many there are; short: those that violate the model; persons: those who have one of these, for each.
+    """
+    if least is None or greatest is None:
+        return before
+    worst = model.worst_of((least, greatest))
+    if model.is_met_by(worst, sets) is not (not short):
+        raise _contradiction(model)
+    return replace(
+        before,
+        satisfied=not short,
+        worst=_rounded(worst if before.worst is None else model.worst_of((worst, before.worst))),
+        violations=int(short),
+        violating_rows=int(persons),
     )
 
 

@@ -13,9 +13,11 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
+from sqlanon.results.measures import SingledOut
 from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import as_sensitive, comparable, shown
+from sqlanon.verification.class_sets import JoinedRows
 
 
 def persons_in(
@@ -45,11 +47,15 @@ def persons_in(
 
 @dataclass(frozen=True)
 class CountedPersons:
-    """The rows and the persons of a table, and the persons who have rows in several of its classes."""
+    """The rows and the persons of a table, and the persons who have rows in several of its classes.
+
+    singled: the persons who are alone with some of their classes.
+    """
 
     rows: int
     persons: int
     several: int
+    singled: SingledOut
 
     @property
     def sentence_of_several(self) -> str:
@@ -67,16 +73,21 @@ class CountedPersons:
 def count_persons(
     engine: Engine, table: Relation, person: Column, quasi_identifiers: Sequence[Column]
 ) -> CountedPersons:
-    """Count the persons of a table, and those in several of its classes, by one GROUP BY of both and one of persons."""
+    """Count the persons of a table, those in several of its classes, and those who are alone with some of theirs.
+
+    Two statements: one GROUP BY of persons and classes and one of persons each, and those of sets of classes.
+    """
     (rows,) = engine.query_one("count_rows", table=table)
     with engine.grouping_by_hash():
-        persons, several = engine.query_one(
+        persons, several, *sets = engine.query_one(
             "verification/count_persons",
             table=table,
             person=_person_of(engine, person),
             keys=_keys(engine, quasi_identifiers),
         )
-    return CountedPersons(int(rows), int(persons), int(several))
+    joined = JoinedRows(engine, table, person, quasi_identifiers)
+    singled = joined.count_singled(int(persons), int(rows), [float(number) for number in sets])
+    return CountedPersons(int(rows), int(persons), int(several), singled)
 
 
 def note_of_persons(name: str, counted: CountedPersons) -> str:

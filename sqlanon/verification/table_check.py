@@ -20,6 +20,7 @@ from sqlanon.models.solver import settle
 from sqlanon.results.measures import Disclosure, ModelResult
 from sqlanon.sql import Expression, Identifier, Relation, Statement, Text, macro
 from sqlanon.values.expressions import as_sensitive, double_of, shown, text_of_sensitive
+from sqlanon.verification.class_sets import JoinedRows
 from sqlanon.verification.model_results import model_result
 from sqlanon.verification.persons import CountedPersons, count_persons, holders_of, persons_in
 
@@ -63,6 +64,16 @@ class TableCheck:
         assert isinstance(self.table, Relation)
         quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
         return count_persons(self.engine, self.table, self._known(person), quasi_identifiers)
+
+    def check_joined(self, person: str, model: PrivacyModel, result: ModelResult, classes: int) -> ModelResult:
+        """Hold a model that judges classes of a person together to these, after their single classes.
+
+        classes: those that are judged.
+        """
+        quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
+        suppressed = self._suppressed() if self.exempt else False
+        joined = JoinedRows(self.engine, self.table, self._known(person), quasi_identifiers, suppressed)
+        return joined.check([model], result, classes)
 
     def of_persons(self, person: str, attribute: str | None) -> TableCheck:
         """The same statements over the persons of the table, or over what it has of them in a sensitive attribute."""

@@ -95,6 +95,7 @@ class Verification:
                 "rows": counted.rows,
                 "persons": counted.persons,
                 "in_several_classes": counted.several,
+                "singled_out": to_json(counted.singled),
             }
         return {
             **{name: getattr(statistics, name) for name in names},

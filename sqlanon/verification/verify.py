@@ -19,6 +19,7 @@ from sqlanon.models.base import PrivacyModel
 from sqlanon.models.table_model import TableModel
 from sqlanon.results.measures import ModelResult
 from sqlanon.sql import Expression, Relation, Statement
+from sqlanon.verification.class_sets import require_person
 from sqlanon.verification.model_results import result_of_table
 from sqlanon.verification.table_check import CountedRows, TableCheck
 from sqlanon.verification.verdict import Verification
@@ -71,6 +72,7 @@ def verify_groups(
     sensitive: Sequence[str],
 ) -> Verification:
     """Hold the models to the groups of rows that a check makes of its table; raises as `verify_table` does."""
+    require_person(models)
     results: dict[int, tuple[ModelResult, bool]] = {}
     statistics: ClassStatistics | None = None
     judging_classes = [
@@ -118,6 +120,11 @@ def _verify_persons(
         statistics = statistics or counted
         results.update(zip(places, verdicts, strict=True))
     assert statistics is not None
+    classes = statistics.classes - int(check.exempt and statistics.suppressed > 0)
+    for place, model in enumerate(models):
+        if model.known_rows is not None:
+            of_classes, violates = results[place]
+            results[place] = check.check_joined(person, model, of_classes, classes), violates
     listed = [results[place] for place in range(len(models))]
     return Verification(
         statistics,

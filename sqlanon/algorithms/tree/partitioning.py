@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from sqlanon.algorithms.tree.forest import Beginning, grow_forest
 from sqlanon.algorithms.tree.growth import GrowthProgress
+from sqlanon.algorithms.tree.merging import merge_short_sets
 from sqlanon.algorithms.tree.task import Task
 from sqlanon.encoding.axes import measured_axes
 from sqlanon.encoding.coded_table import CodedTable
@@ -55,6 +56,7 @@ def partition_by_task(
     table = coded.rows if tuples is None else tuples.table
     task = task if tuples is None else task.over_tuples()
     grown = grow_forest(engine, workspace, task, begin or (lambda trunk, _: trunk.root(table)), report, records=True)
+    grown = merge_short_sets(engine, workspace, task, grown)
     of_tuples = None if tuples is None else leaves_of(coded, tuples, grown.done)
     done = grown.done if of_tuples is None else of_tuples.expanded
     leaves = grown.leaves

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.domains import Sensitive
+from sqlanon.encoding.frequency.joined_rows import add_short_sets
 from sqlanon.encoding.frequency.keys import Keys
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.encoding.frequency.marginals import Marginal, marginal_table, measure_marginals
@@ -118,8 +119,8 @@ class FrequencySets:
 
         `class` is `record` of the node's keys. Where leaving rows out changes the distribution that the others are
         compared with, classes are left out until all that remain satisfy the models, or the budget is exceeded; the
-        smallest, and of equal ones the first by their keys, for models of whole tables. Where suppressed rows are
-        judged as a class, others join it until it satisfies them (see `Stars`).
+        smallest, and of equal ones the first by their keys, for models of whole tables and of joined rows. Where
+        suppressed rows are judged as a class, others join it until it satisfies them (see `Stars`).
         """
         table = (source or self.base).table
         failing = self.workspace.table("failing", next(self.numbers))
@@ -129,8 +130,7 @@ class FrequencySets:
             failing=failing,
             **self.values_of_checks(node, table, sensitive),
         )
-        if self.task.table_models:
-            self._add_smallest(node, table, failing)
+        self._add_of_all(node, table, failing)
         suppressed, floor, classes = self._sum(failing)
         before = 0
         while self.task.shifts and before < classes and suppressed <= self.task.budget:
@@ -139,12 +139,20 @@ class FrequencySets:
             sensitive = tuple(self._narrow(one, i, node, table, failing) for i, one in enumerate(self.task.sensitive))
             values_of_checks = self.values_of_checks(node, table, sensitive, failing, self.task.rows - suppressed)
             self.engine.run("encoding/frequency/add_failing", **values_of_checks)
-            if self.task.table_models:
-                self._add_smallest(node, table, failing)
+            self._add_of_all(node, table, failing)
             suppressed, _, classes = self._sum(failing)
         if self.task.completes and 0 < suppressed <= self.task.budget:
             suppressed = complete_stars(self, named_groups(self.task.sensitive), (node, table, failing), suppressed)
         return failing, Verdict(suppressed, floor)
+
+    def _add_of_all(self, node: Node, table: Relation, failing: Relation) -> None:
+        """Add what models need left out that look at all classes together, if the others are within the budget."""
+        if self.task.table_models:
+            self._add_smallest(node, table, failing)
+        if self.task.joined and self._sum(failing)[0] <= self.task.budget:
+            places = [one.name for one in self.task.sensitive]
+            person = sensitive_column(places.index(str(self.task.joined[0].attribute)))
+            add_short_sets(self, node, table, failing, person)
 
     def _add_smallest(self, node: Node, table: Relation, failing: Relation) -> None:
         """Add the classes that models of whole tables need left out of those that are not."""

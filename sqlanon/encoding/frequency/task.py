@@ -9,7 +9,8 @@ classes are suppressed whole. Two facts let a search conclude from one generaliz
   so whatever rows join it), a generalization that satisfies the models vouches for all above it.
 
 Models of whole tables are judged by the sizes of the classes that satisfy the others: the smallest of these are
-suppressed as long as it takes.
+suppressed as long as it takes. Models of joined rows are judged by the sets of these classes that persons have: the
+smallest class of each set that too few have is suppressed.
 """
 
 from __future__ import annotations
@@ -82,6 +83,11 @@ class LatticeTask:
             return all(model.monotone_under_generalization for model in self.models)
         return not self.completes and self.unions_stay
 
+    @property
+    def fails_below(self) -> bool:
+        """Tell whether a generalization that violates the models rules out all below it, whatever its floor is."""
+        return self.budget == 0 and self.predictive
+
     @cached_property
     def class_models(self) -> tuple[PrivacyModel, ...]:
         """The models that judge classes one by one."""
@@ -92,6 +98,11 @@ class LatticeTask:
         """The models that judge the table as a whole."""
         return table_models(self.models)
 
+    @cached_property
+    def joined(self) -> tuple[PrivacyModel, ...]:
+        """The models that judge several classes of a person together."""
+        return tuple(model for model in self.models if (model.known_rows or 1) > 1)
+
     @property
     def covers_population(self) -> bool:
         """Tell whether all rows of the population must fit a class."""
@@ -100,12 +111,12 @@ class LatticeTask:
     @property
     def unions_stay(self) -> bool:
         """Tell whether no model asks for more suppression where classes are merged."""
-        return all(model.closed_under_union for model in self.models)
+        return all(model.closed_under_union for model in self.models) and not self.joined
 
     @property
     def moves(self) -> bool:
         """Tell whether more may have to be suppressed than the classes that violate a model in the whole table."""
-        return self.shifts or self.completes
+        return self.shifts or self.completes or bool(self.joined)
 
     @property
     def shifts(self) -> bool:

@@ -12,8 +12,10 @@ from sqlanon.inquiries.risk.source import RiskSource
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.measures.population import journalist_risk
 from sqlanon.models.uniqueness.estimating import estimate_uniqueness
+from sqlanon.results.measures import SingledOut
 from sqlanon.results.risk import Attack, HouseholdRisk, IndividualRisk, Journalist, ShareAtRisk, TableRisk
 from sqlanon.support.quantities import quantity
+from sqlanon.verification.persons import count_persons
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5)  # of risks, from which members are counted as at risk
 
@@ -69,12 +71,28 @@ def measure_risk(source: RiskSource, options: RiskOptions = DEFAULT, population:
         marketer=statistics.marketer,
         unit="rows" if source.subject is None else "persons",
         subject=None if source.subject is None else source.subject.name,
+        singled_out=_singled_out(source, members),
         journalist=journalist,
         population_uniqueness=None if fraction is None else estimate_uniqueness(statistics.sizes, fraction),
         individual=individual,
         household=None if source.household is None else _household(source, options),
         warnings=(*_warnings(source, members), *_population_warnings(source, journalist)),
     )
+
+
+def _singled_out(source: RiskSource, members: Members) -> SingledOut | None:
+    """Count the persons that are alone with some of their classes; those of one class each are known already.
+
+    None without a subject, or where the engine does not count sets of classes.
+    """
+    if source.subject is None or members.persons is None:
+        return None
+    if not members.several_classes:
+        alone = dict(members.statistics.sizes).get(1, 0)
+        return SingledOut(members.persons, alone, alone, alone, alone)
+    if not source.engine.traits.counts_persons:
+        return None
+    return count_persons(source.engine, source.table, source.subject, source.quasi_identifiers).singled
 
 
 def _prosecutor(statistics: ClassStatistics, thresholds: Sequence[float]) -> Attack:
@@ -122,10 +140,12 @@ def _warnings(source: RiskSource, members: Members) -> list[str]:
     if members.is_unique:
         return [f"The subject '{name}' is unique: every row is a person of its own, as without a subject."]
     if members.several_classes:
+        label, counted = source.engine.traits.label, source.engine.traits.counts_persons
+        more = "" if counted else f" How many persons are alone with several of their rows is not counted on {label}."
         return [
             f"Some of the {members.persons:,} persons have rows in several classes ({members.several_classes:,} classes"
             " beyond the first of each), and count in each: who knows several rows of a person can tell more than"
-            " these figures say."
+            f" these figures say.{more}"
         ]
     return []
 

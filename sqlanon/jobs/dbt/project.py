@@ -25,6 +25,7 @@ from sqlanon.jobs.recoded import cast_columns, class_column_name, failing_querie
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.models.table_model import refuse_table_models
 from sqlanon.plan.checks import released_names
+from sqlanon.plan.persons import refuse_joined_rows
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import AttributeSection, Policy, Role, Show
 from sqlanon.policy.loading import parse_stored
@@ -279,6 +280,7 @@ def project_files(
     wanted = decide(wanted, policy)
     models = models_of(policy)
     refuse_table_models(models, "a dbt project")
+    refuse_joined_rows(policy, "a dbt project")
     wrong = list(problems_of_statements(policy, wanted.on_violation, "dbt"))
     if wrong:
         raise PolicyError(wrong)

@@ -33,7 +33,7 @@ def stream_problems(policy: Policy, job: str) -> Iterator[str]:
         yield "source.url: the rows of a stream come from tables of a database; name it."
     if policy.suppression or policy.stars:
         yield "suppression: all rows of a stream join a group, and none is suppressed; leave it out."
-    if not all(model.decided_by_size for model in models):
+    if not all(model.decided_by_size and model.known_rows is None for model in models):
         yield "privacy: of a stream only the sizes of groups are known; ask for k-anonymity alone."
     elif algorithm.draws_numbers and algorithm.rows_of(max(model.least_rows for model in models)) < 2:
         yield "privacy: the statistics of a group of one row are this row; ask for a k of 2 or more."

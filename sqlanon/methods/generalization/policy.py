@@ -69,6 +69,7 @@ class _FullDomain(AlgorithmParameters):
 
     recodes: ClassVar[Recodes] = Recodes.LEVELS
     judges_tables: ClassVar[bool] = True
+    joins_rows: ClassVar[bool] = True
 
     quality: Annotated[Quality, WrapValidator(_known_quality), PlainSerializer(str)] = Field(
         "loss", json_schema_extra=lambda written: written.update(enum=list[JsonValue](quality_names()))

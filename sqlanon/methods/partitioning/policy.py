@@ -34,6 +34,7 @@ class Mondrian(AlgorithmParameters):
     sentence: ClassVar[str] = _CUTS + "at the median of the column that was widest in the part."
     recodes: ClassVar[Recodes] = Recodes.REGIONS
     counts_persons: ClassVar[bool] = True
+    joins_rows: ClassVar[bool] = True
     name: Literal["mondrian"] = "mondrian"
     partitioning: Literal["strict", "relaxed"] = "strict"
     """`strict` keeps rows with equal quasi-identifiers together; `relaxed` divides parts that no cut divides further

@@ -174,9 +174,10 @@ class BestFirst:
         settled = settle(self.problem.sets, node, verdict)
         # the floor is that of the first verdict: suppression moves what the others are judged by, not what they lack
         self.findings.verdicts[node] = Verdict(settled.suppressed, verdict.floor)
-        if verdict.floor > self._budget:
+        is_satisfying = self.problem.sets.satisfies(settled)
+        if verdict.floor > self._budget or (self.problem.sets.task.fails_below and not is_satisfying):
             self.failed = np.vstack([self.failed, node])
-        if self.problem.sets.satisfies(settled):
+        if is_satisfying:
             self.findings.anonymous.add(node)
             if self._is_promising(self.problem.quality.least(node, settled.suppressed), node):
                 self.findings.offer(node, self.problem.quality.score(node, settled.suppressed))

@@ -95,7 +95,7 @@ class NodeStatusMap(NodeStatuses):
         np.maximum(self.floors[below], verdict.floor, out=self.floors[below])
         if self._sets.satisfies(verdict):
             self.vouch(node)
-        elif verdict.floor > self._sets.task.budget:
+        elif verdict.floor > self._sets.task.budget or self._sets.task.fails_below:
             self.standing[below] = NodeStatus.FAILING
         else:
             self.standing[self._place(node)] = NodeStatus.FAILING

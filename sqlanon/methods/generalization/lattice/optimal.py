@@ -134,6 +134,8 @@ class _OptimalSearch:
         node, findings = self.grid.node(number), self.findings
         verdict = findings.verdicts[node] = settle(self.problem.sets, node, verdict)
         if not self.problem.sets.satisfies(verdict):
+            if self.problem.sets.task.fails_below:
+                self.grid.below(number, self.open)[...] = False
             return
         findings.anonymous.add(node)
         if self.problem.sets.task.budget == 0 and self.problem.sets.task.predictive:

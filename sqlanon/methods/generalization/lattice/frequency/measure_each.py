@@ -77,8 +77,8 @@ class NodeMeasurer:
         """Measure several generalizations, in their order.
 
         Suppressed are the classes that violate a model. Where leaving them out moves what other classes are checked by
-        (`LatticeTask.moves`), or models judge the whole table, more are suppressed until all others satisfy the models,
-        unless the first ones alone are over the budget already.
+        (`LatticeTask.moves`), or models judge all classes together, more are suppressed until all others satisfy the
+        models, unless the first ones alone are over the budget already.
         """
         steps, task = [RollUp(node, self.sets.base) for node in nodes], self.sets.task
         if task.least_rows is not None:
@@ -86,7 +86,8 @@ class NodeMeasurer:
         measured = answer_each(self.sets, steps, lambda _, stacked: self._by_models(nodes, stacked))
         if not task.moves and not task.table_models:
             return measured
-        unlimited, least = replace(self.sets, task=replace(task, budget=task.rows)), 0 if task.table_models else 1
+        unlimited = replace(self.sets, task=replace(task, budget=task.rows))
+        least = 0 if task.table_models or task.joined else 1
         return [
             self._moved(unlimited, node) if least <= one.suppressed_rows <= task.budget else one
             for node, one in zip(nodes, measured, strict=True)
