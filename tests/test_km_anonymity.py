@@ -35,8 +35,6 @@ from tests.persons_support import COLUMNS, DRAWN, GROUPED, ORACLE, K, changing_t
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.in_turns(4)
-
 KM: dict[str, Any] = {"model": "km-anonymity", "k": 3, "m": 2}
 LATTICE = ("optimal", "incognito", "datafly", "samarati", "bottom-up")
 KNOWN_OR_NOT = GROUPED | {"who": DRAWN | {"nulls": "each"}}
