@@ -164,6 +164,15 @@ def test_a_check_is_one_statement_and_most_nodes_need_none(database: Database, p
     assert found.statements - found.checked == few.statements - few.checked
 
 
+def test_the_scores_of_what_is_shown_are_statements_too(
+    database: Database, people: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = _policy(database, people, algorithm={"name": "incognito", "quality": "discernibility"})
+    found = explore(policy, options=OPTIONS)
+    monkeypatch.setattr("sqlanon.methods.generalization.explore.explore_lattice.SCORED", 0)
+    assert found.statements == explore(policy, options=OPTIONS).statements + len(found.frontier)
+
+
 def test_what_no_conclusion_reaches_is_checked_height_by_height(database: Database, people: str) -> None:
     found = _all(_policy(database, people, privacy=[K2, CLOSE], suppression=0.2, suppressed={"star": "unprotected"}))
     assert found.complete

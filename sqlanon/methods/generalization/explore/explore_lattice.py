@@ -216,7 +216,7 @@ def explore(
         unlimited = replace(search_options, any_size=True) if everything else search_options
         with build_problem(policy, options, unlimited, journal) as opened:
             findings, chart = _search(opened, everything, search_options)
-            return _tell(opened, everything, findings, chart, journal.count("search"))
+            return _tell(opened, everything, findings, chart, journal)
     except PolicyError as error:
         if policy.algorithm.name != written:
             error.add_note(
@@ -242,7 +242,7 @@ def _search(
 
 
 def _tell(
-    opened: OpenProblem, everything: bool, findings: Findings, chart: NodeStatusMap | None, statements: int
+    opened: OpenProblem, everything: bool, findings: Findings, chart: NodeStatusMap | None, journal: Journal
 ) -> Exploration:
     problem = opened.problem
     if findings.chosen is None:
@@ -266,7 +266,7 @@ def _tell(
         optimum=ExploredNode(findings.chosen, findings.suppressed, findings.score),
         proven=findings.proven,
         bound=findings.bound,
-        statements=statements,
+        statements=journal.count("search"),
         seconds=time.perf_counter() - opened.started,
         warnings=opened.plan.warnings,
         chart=chart,
