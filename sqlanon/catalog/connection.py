@@ -67,7 +67,7 @@ class Transaction:
     def select(
         self, table: str, columns: Iterable[str], where: Mapping[str, Any] | None = None, order: Sequence[str] = ()
     ) -> list[Row]:
-        """Read the rows whose columns have these values, in order; a column with - before its name goes down."""
+        """Read the rows whose columns have these values, sorted by columns; a - before a name sorts downward."""
         where = where or {}
         down = [name.startswith("-") for name in order]
         ordered = list(zip(_named(name.lstrip("-") for name in order), down, strict=True))
@@ -82,7 +82,7 @@ class Transaction:
         order: Sequence[str] = (),
         read: Mapping[str, Callable[[Any], Any]] = MappingProxyType({}),
     ) -> list[Record]:
-        """Read rows as records of a kind, a dataclass with a field a column; read: how values of columns are read."""
+        """Read rows as records of a kind, a dataclass with a field a column; read: readers of single columns."""
         rows = self.select(table, (field.name for field in fields(kind)), where, order)
         return [kind(**row | {name: reading(row[name]) for name, reading in read.items()}) for row in rows]
 
@@ -103,7 +103,7 @@ class Transaction:
         return bool(self._send("update_rows", {**where, **values}, table=self.tables[table], **named))
 
     def delete(self, table: str, *where: Mapping[str, Any]) -> None:
-        """Delete the rows whose columns have these values, or those."""
+        """Delete the rows whose columns have the values of any of these."""
         for values in where:
             self._send("delete_rows", values, table=self.tables[table], where=_named(values))
 
