@@ -62,11 +62,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item.get_closest_marker("slow") is None]
 
 
-def pytest_report_header() -> str:
-    """Print the number by which random tests drew, so that they can draw the same again."""
-    return f"SQLANON_TEST_SEED={seed()}"
-
-
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Tell the process that started the workers how many tests were left out: each worker collects them all."""
     if hasattr(session.config, "workerinput"):
@@ -79,7 +74,8 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say how many tests were left out, and how to run them."""
+    """Print the number by which random tests drew, how many tests were left out, and how to run them."""
+    terminalreporter.write_line(f"SQLANON_TEST_SEED={seed()}")
     if left := config.stash.get(_LEFT_OUT, 0):
         terminalreporter.write_line(f"{left:,} slow tests were left out; SQLANON_TEST_ALL=1 runs them all.")
 

@@ -16,7 +16,7 @@ def collected(*arguments: str, everything: bool = False) -> tuple[set[str], str]
     """Collect tests in a process of its own; returns their modules and the last line."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SQLANON_TEST")}
     environment |= {"SQLANON_TEST_ALL": "1"} if everything else {}
-    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *arguments]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:cacheprovider", *arguments]
     found = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert found.returncode in (0, 5), found.stdout + found.stderr
     return {line.partition("::")[0] for line in found.stdout.splitlines() if "::" in line}, found.stdout
@@ -43,7 +43,7 @@ def test_only_whole_modules_are_slow() -> None:
         f"{path.relative_to(ROOT)}:{number}"
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
         for number, line in enumerate(path.read_text().splitlines(), 1)
-        if "@pytest.mark.slow" in line
+        if line.startswith("@pytest.mark.slow")
     ]
     assert marking == []
 
