@@ -14,8 +14,8 @@ from collections.abc import Callable
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.measures.masking.all_measures import SAMPLE, measure_masking
 from sqlanon.measures.masking.compared import compare
-from sqlanon.measures.masking.measuring import SAMPLE, measure_masking
 from sqlanon.sql import Relation, Statement
 
 

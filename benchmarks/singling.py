@@ -21,7 +21,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.inquiries.risk.association_mining import AssociationOptions, mine_associations
 from sqlanon.inquiries.risk.coded_columns import code_columns
-from sqlanon.inquiries.risk.source import risk_source
+from sqlanon.inquiries.risk.measured_table import risk_source
 from sqlanon.inquiries.risk.subsets import ENOUGH, measure_subsets
 from sqlanon.inquiries.risk.suda import measure_suda
 from sqlanon.sql import Identifier, Relation, Statement

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sqlanon.errors import ProtectionError, VerificationError
 from sqlanon.models import models_of
-from sqlanon.runs import searching
+from sqlanon.runs import search_source
 from sqlanon.support.quantities import quantity
 from tests.persons_support import (
     CASES,
@@ -139,7 +139,7 @@ def test_a_lattice_search_that_counts_rows_is_not_published(
 ) -> None:
     """Twenty rows of two persons: by rows each age is a class of ten, and the staged table is judged by persons."""
     rows = [(f"p{n % 2}", 20 + n % 2, "a", "flu", n) for n in range(20)]
-    monkeypatch.setattr(searching, "models_by_rows", models_of)
+    monkeypatch.setattr(search_source, "models_by_rows", models_of)
     table = database.create(COLUMNS, rows)
     with pytest.raises(VerificationError, match="k-anonymity"):
         database.release(table, GROUPED, subject="who", algorithm={"name": "optimal"})

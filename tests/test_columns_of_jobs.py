@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sqlanon.errors import PolicyError
-from sqlanon.runs.columns import MOVED, changed_columns
+from sqlanon.runs.column_changes import MOVED, changed_columns
 from tests.jobs_support import carry_out, frozen, released, runs, simple
 from tests.run_support import Database
 

@@ -16,7 +16,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.methods.generalization.policy import Quality
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.dry_run import DryRun, run_dry
-from sqlanon.runs.dry_run.columns import columns_of_query
+from sqlanon.runs.dry_run.given_columns import columns_of_query
 from tests.drawn_policies import drawn_policy, write_costs
 from tests.random_cases import many, seed
 from tests.run_support import OPTIONS, Database, anonymize, open_database

@@ -14,7 +14,7 @@ from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.errors import EngineError
 from sqlanon.runs import dry_run
 from sqlanon.runs.dry_run.answers import FakeAnswers, Head, head_of
-from sqlanon.runs.dry_run.columns import columns_defined, columns_of_query
+from sqlanon.runs.dry_run.given_columns import columns_defined, columns_of_query
 from sqlanon.sql import DialectRenderer, Renderer, Statement
 from tests.template_heads import FOLDER, needs, template_files
 

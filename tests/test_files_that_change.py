@@ -11,7 +11,7 @@ import pytest
 from sqlanon.errors import ConflictError, EngineError
 from sqlanon.methods.generalization.full_domain import FullDomainGeneralization
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs import searching
+from sqlanon.runs import search_source
 from sqlanon.runs.tradeoffs.sweeping import sweep
 from sqlanon.work.journal import Silent
 from tests.run_support import OPTIONS, Database, anonymize
@@ -36,7 +36,7 @@ def test_the_file_of_a_hierarchy(
     policy = database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 6}], algorithm={"name": "optimal"})
     anonymize(policy)
     released = database.sql(f"SELECT * FROM {table}_r")
-    owner = searching.Search if step == "encode" else FullDomainGeneralization
+    owner = search_source.Search if step == "encode" else FullDomainGeneralization
     wanted = getattr(owner, step)
 
     def changing(*arguments: Any) -> Any:
@@ -92,7 +92,7 @@ def test_the_file_of_the_source(fails: bool, tmp_path: Path, monkeypatch: pytest
             "catalog": {"url": f"duckdb:///{tmp_path / 'catalog.duckdb'}"},
         }
     )
-    encode = searching.Search.encode
+    encode = search_source.Search.encode
 
     def changing(*arguments: Any) -> Any:
         encoded = encode(*arguments)
@@ -101,7 +101,7 @@ def test_the_file_of_the_source(fails: bool, tmp_path: Path, monkeypatch: pytest
             raise EngineError("The database read half of it.")
         return encoded
 
-    monkeypatch.setattr(searching.Search, "encode", changing)
+    monkeypatch.setattr(search_source.Search, "encode", changing)
     with pytest.raises(ConflictError, match=r"people\.csv changed while it was read; nothing was published"):
         anonymize(policy)
     assert not release.exists()

@@ -18,7 +18,7 @@ from sqlanon.encoding.distinct_tuples import count_tuples
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.models import models_of
 from sqlanon.report.release_audit.auditing import audit_classes
-from sqlanon.runs import searching
+from sqlanon.runs import search_source
 from sqlanon.sql import renderer
 from sqlanon.staging import rows as staged_rows
 from sqlanon.verification.release import verify_release
@@ -188,8 +188,8 @@ def test_searches_that_count_rows_are_not_published(database: Database, monkeypa
     def of_rows(engine: Any, workspace: Any, coded: Any, *_: Any) -> Any:
         return count_tuples(engine, workspace, coded, coded.quasi_identifiers)
 
-    monkeypatch.setattr(searching, "count_persons", of_rows)
-    monkeypatch.setattr(searching, "models_by_rows", models_of)
+    monkeypatch.setattr(search_source, "count_persons", of_rows)
+    monkeypatch.setattr(search_source, "models_by_rows", models_of)
     rows = numbered([(f"p{n % 2}", 20 + n % 2, "a", "flu", n) for n in range(20)])
     table = database.create(COLUMNS, rows)
     for roles, algorithm in ((ROLES, "mondrian"), (LEVELED, "optimal")):

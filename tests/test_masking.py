@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
+from sqlanon.measures.masking.all_measures import PERCENTS, measure_masking
 from sqlanon.measures.masking.compared import JoinedColumn, compare, compare_grouped
-from sqlanon.measures.masking.measuring import PERCENTS, measure_masking
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
 from sqlanon.results.codec import from_json, to_json

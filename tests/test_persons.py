@@ -16,7 +16,7 @@ from sqlanon import check_policy
 from sqlanon.algorithms.tree import allowable
 from sqlanon.encoding.distinct_tuples import count_tuples
 from sqlanon.errors import ProtectionError, VerificationError
-from sqlanon.runs import searching
+from sqlanon.runs import search_source
 from sqlanon.verification.release import verify_release
 from tests.persons_support import COLUMNS, DRAWN, ORACLE, ROLES, ROWS, K, changing_tables, groups, persons_by, refused
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
@@ -200,7 +200,7 @@ def test_a_tree_that_counts_rows_is_not_published(database: Database, monkeypatc
     def of_rows(engine: Any, workspace: Any, coded: Any, *_: Any) -> Any:
         return count_tuples(engine, workspace, coded, coded.quasi_identifiers)
 
-    monkeypatch.setattr(searching, "count_persons", of_rows)
+    monkeypatch.setattr(search_source, "count_persons", of_rows)
     table = database.create(COLUMNS, ROWS)
     with pytest.raises(VerificationError, match="k-anonymity"):
         database.release(table, ROLES, subject="who")

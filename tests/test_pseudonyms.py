@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from sqlanon.encoding.pseudonyms import padded
+from sqlanon.encoding.pseudonymized import padded
 from sqlanon.engines import connect
 from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.errors import PolicyError, VerificationError
@@ -310,17 +310,17 @@ MUTANTS = {
 def test_pseudonyms_that_are_wrong_are_not_published(
     database: Database, monkeypatch: pytest.MonkeyPatch, attribute: Any, mutant: str
 ) -> None:
-    from sqlanon.encoding import pseudonyms
+    from sqlanon.encoding import pseudonymized
     from sqlanon.sql import Statement
 
-    create = pseudonyms._create_pseudonyms
+    create = pseudonymized._create_pseudonyms
 
     def tampered(engine: Any, *given: Any) -> Any:
         table = create(engine, *given)
         engine.execute(Statement("test", mutant.format(table=table)))
         return table
 
-    monkeypatch.setattr(pseudonyms, "_create_pseudonyms", tampered)
+    monkeypatch.setattr(pseudonymized, "_create_pseudonyms", tampered)
     with pytest.raises(VerificationError, match="pseudonyms_distinct"):
         release(database, attribute, [*ROWS, ("4a", 36, 7)])
 

@@ -9,7 +9,7 @@ from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.inquiries.risk.association_mining import AssociationOptions, mine_associations
-from sqlanon.inquiries.risk.source import risk_source
+from sqlanon.inquiries.risk.measured_table import risk_source
 from sqlanon.models import largest_k, models_of
 from sqlanon.models.confidence_bound import ConfidenceBound
 from sqlanon.plan.connecting import connect_to_table, open_source

@@ -21,8 +21,8 @@ from sqlanon.inquiries.profile.costs import DraftCosts
 from sqlanon.inquiries.profile.draft import Draft, propose_policy, shown_by_file
 from sqlanon.inquiries.profile.profiling import profile
 from sqlanon.inquiries.profile.tryout import try_draft
+from sqlanon.measures.masking.all_measures import DIMENSION, SAMPLE, measure_masking
 from sqlanon.measures.masking.compared import compare
-from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.column_names import names_a_person
 from sqlanon.plan.connecting import (

@@ -15,11 +15,11 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.inquiries.risk.identifiers import with_identifiers
 from sqlanon.inquiries.risk.in_population import bring_population, require_carriers
-from sqlanon.inquiries.risk.measuring import THRESHOLDS, RiskOptions, measure_risk
+from sqlanon.inquiries.risk.measured_table import RiskSource, risk_source
 from sqlanon.inquiries.risk.row_risks import row_risks
 from sqlanon.inquiries.risk.singling import Singling, measure_singling
-from sqlanon.inquiries.risk.source import RiskSource, risk_source
 from sqlanon.inquiries.risk.suda import FRACTION
+from sqlanon.inquiries.risk.table_risk import THRESHOLDS, RiskOptions, measure_risk
 from sqlanon.plan.connecting import (
     connect_to_table,
     names_file,

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from sqlanon.errors import BudgetError, PolicyError
-from sqlanon.support.exact import decimal_text, round_outward
+from sqlanon.support.exact_numbers import decimal_text, round_outward
 
 LONGEST_NAME = 100  # characters
 LONGEST_REASON = 1_000  # characters

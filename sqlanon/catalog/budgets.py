@@ -35,7 +35,7 @@ from sqlanon.catalog.sources import source_identities
 from sqlanon.engines.driver import Row
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
-from sqlanon.support.exact import round_outward
+from sqlanon.support.exact_numbers import round_outward
 
 _EXACT = dict.fromkeys(("epsilon", "sensitivity", "scale"), Fraction)  # amounts are kept as texts of fractions
 _WAIT = 60.0  # seconds: an entry is written in some milliseconds

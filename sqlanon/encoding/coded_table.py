@@ -18,7 +18,7 @@ from sqlanon.engines.columns import Kind
 from sqlanon.errors import ConflictError
 from sqlanon.hierarchies.ambiguity import require_one_meaning
 from sqlanon.hierarchies.limits import limits_in
-from sqlanon.plan.measuring import measure_source
+from sqlanon.plan.measurements import measure_source
 from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Role
 from sqlanon.sql import Expression, Identifier, Relation, free_name

@@ -36,7 +36,7 @@ from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.records import VERSION
 from sqlanon.results.run_result import NULL_CHOICE
 from sqlanon.results.search_facts import AppliedFacts
-from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
+from sqlanon.runs.column_changes import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning, private_warning
 from sqlanon.sql import Expression, Identifier, Relation, Text, macro
 from sqlanon.support.folding import fold

@@ -27,7 +27,7 @@ from sqlanon.plan.trust import hold_trusted
 from sqlanon.plan.wildcards import climb_problems, wildcard_problems
 from sqlanon.policy import SET_LIMITS, AttributeSection, Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
-from sqlanon.results.source import Origin
+from sqlanon.results.source_facts import Origin
 from sqlanon.sql import Identifier, Relation, short_hash
 from sqlanon.support.environment import Expanded, named
 from sqlanon.work.publish import (

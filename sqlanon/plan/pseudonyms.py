@@ -12,7 +12,7 @@ from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import AttributeSection, Policy, Show
 from sqlanon.policy.document import path_text
 from sqlanon.policy.keys import place_of_key, read_key
-from sqlanon.work.publish.files import PARQUET
+from sqlanon.work.publish.release_files import PARQUET
 
 
 def pseudonymous(policy: Policy) -> list[str]:

@@ -20,10 +20,10 @@ from sqlanon.engines.files import takes_types
 from sqlanon.models import models_of
 from sqlanon.plan.cluster_checks import Strata, Uncountable, measure_strata, measure_uncountable
 from sqlanon.plan.column_names import names_a_person
-from sqlanon.plan.measuring import Measured, countable, in_part, measure_source, portions
+from sqlanon.plan.measurements import Measured, countable, in_part, measure_source, portions
 from sqlanon.plan.population import Population, find_population
 from sqlanon.policy import AttributeSection, Policy, Role, Show
-from sqlanon.results.source import RepeatingColumn
+from sqlanon.results.source_facts import RepeatingColumn
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.support.environment import named
 from sqlanon.support.suggest import quoted

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
-from sqlanon.results.source import Origin
+from sqlanon.results.source_facts import Origin
 from sqlanon.sql import Relation
 
 _SHOWN = 5

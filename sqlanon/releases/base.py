@@ -16,7 +16,7 @@ from typing import Any
 from sqlanon.catalog import Catalog
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.measures.loss import Loss
+from sqlanon.measures.certainty_penalty import Loss
 from sqlanon.measures.workload.measures import Measures
 from sqlanon.plan.plan import Plan
 from sqlanon.releases.rules.store_rules import StoredRules

@@ -13,8 +13,8 @@ from typing import Any
 from sqlanon.catalog import Catalog, RulesKind
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
+from sqlanon.measures.certainty_penalty import Loss, measure_loss
 from sqlanon.measures.distributions import measure_distributions
-from sqlanon.measures.loss import Loss, measure_loss
 from sqlanon.measures.workload.measures import Measures
 from sqlanon.measures.workload.views import measures_of_run
 from sqlanon.plan.plan import Attribute

@@ -22,7 +22,7 @@ from sqlanon.results.measures import (
     UtilityMeasures,
 )
 from sqlanon.results.search_facts import AlgorithmResult
-from sqlanon.results.source import Origin, RepeatingColumn, SourceColumn
+from sqlanon.results.source_facts import Origin, RepeatingColumn, SourceColumn
 
 PHASES = ("plan", "encode", "search", "recode", "verify", "publish")
 NULL_CHOICE = (

@@ -12,8 +12,8 @@ from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.encoding.coded_rows import unchanging
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.encoding.distinct_tuples import Tuples
-from sqlanon.encoding.persons import count_persons
-from sqlanon.encoding.pseudonyms import pseudonymized
+from sqlanon.encoding.person_tuples import count_persons
+from sqlanon.encoding.pseudonymized import pseudonymized
 from sqlanon.errors import ProtectionError, VerificationError
 from sqlanon.hierarchies.digests import costs_used, describe_costs, describe_hierarchies
 from sqlanon.measures.coded_figures import CodedMeasurement
@@ -27,9 +27,9 @@ from sqlanon.releases.base import Release
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.results.measures import Check
 from sqlanon.results.run_result import HierarchyUse, RunResult
-from sqlanon.results.source import Origin
+from sqlanon.results.source_facts import Origin
 from sqlanon.runs.checkpoints import basis_of, checkpoint_of, looked_at
-from sqlanon.runs.columns import columns_of
+from sqlanon.runs.column_changes import columns_of
 from sqlanon.runs.execution import ClassRun, Encoded
 from sqlanon.runs.fingerprint import FilesRead, digest_rows, fingerprint, fingerprint_of, shown_columns
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record

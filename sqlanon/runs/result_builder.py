@@ -29,8 +29,8 @@ from sqlanon.results.run_result import (
     Subject,
 )
 from sqlanon.results.search_facts import AlgorithmResult, Facts, TreeFacts
-from sqlanon.results.source import Origin, SourceColumn
-from sqlanon.runs.columns import Columns
+from sqlanon.results.source_facts import Origin, SourceColumn
+from sqlanon.runs.column_changes import Columns
 from sqlanon.verification.persons import note_of_persons
 from sqlanon.verification.verdict import Verification
 

@@ -24,7 +24,7 @@ from sqlanon.runs.checkpoints import Checkpoint, CheckpointBasis
 from sqlanon.runs.execution import ClassRun, Encoded
 from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.result_builder import ResultBuilder
-from sqlanon.runs.searching import Search
+from sqlanon.runs.search_source import Search
 from sqlanon.runs.sink import Publish
 from sqlanon.staging.partition import Partition
 from sqlanon.work.journal import Observer

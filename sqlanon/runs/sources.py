@@ -12,7 +12,7 @@ from sqlanon.policy import Policy
 from sqlanon.results.method_result import MethodCheck
 from sqlanon.results.records import AnyResult
 from sqlanon.runs.flow import carry_out, interruptible
-from sqlanon.runs.searching import Search
+from sqlanon.runs.search_source import Search
 from sqlanon.runs.sink import Publish
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.support.methods import method_of

@@ -25,7 +25,7 @@ from sqlanon.releases.rules.store_rules import StoredRules, fetch_tables
 from sqlanon.results.search_facts import AppliedFacts
 from sqlanon.runs import OnViolation
 from sqlanon.runs.class_source import ClassSource
-from sqlanon.runs.columns import (
+from sqlanon.runs.column_changes import (
     changed_columns,
     columns_of,
     created_warning,
@@ -34,7 +34,7 @@ from sqlanon.runs.columns import (
     require_columns,
 )
 from sqlanon.runs.execution import ClassRun, Encoded
-from sqlanon.runs.searching import search_request
+from sqlanon.runs.search_source import search_request
 from sqlanon.sql import Relation
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, create_regions, end_name

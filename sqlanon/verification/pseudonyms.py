@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlanon.encoding.pseudonyms import identities_of
+from sqlanon.encoding.pseudonymized import identities_of
 from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Show

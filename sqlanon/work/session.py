@@ -123,7 +123,7 @@ def _directory_problems(policy: Policy, dialect: type[Dialect], replace_release:
     file, url = policy.release.file, policy.source.url
     if file is None or url is None:
         return []
-    from sqlanon.work.publish.files import check_directory, overwriting_problems  # here, as in `_places`
+    from sqlanon.work.publish.release_files import check_directory, overwriting_problems  # here, as in `_places`
 
     require_set(url, file)
     problems = overwriting_problems(file, policy.source.file)
@@ -139,7 +139,9 @@ def _places(policy: Policy) -> tuple[str, ...] | None:
     source = () if file is None else (str(directory_of(file)),)
     if released is None:
         return source
-    from sqlanon.work.publish.files import part_of  # here, as those who only look into a catalog publish nothing
+    from sqlanon.work.publish.release_files import (
+        part_of,  # here, as those who only look into a catalog publish nothing
+    )
 
     return (*source, str(part_of(released)))
 

@@ -27,7 +27,7 @@ from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import Cancelled, ConflictError, SqlanonError
 from sqlanon.sql import Relation, checked_name, short_hash
 from sqlanon.support.environment import resolved
-from sqlanon.work.publish.files import is_file_name, put_back_or_remove
+from sqlanon.work.publish.release_files import is_file_name, put_back_or_remove
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ from sqlanon.engines.written_files import aside_of
 from sqlanon.errors import EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 from sqlanon.values.digest import file_digest
-from sqlanon.work.publish.files import (
+from sqlanon.work.publish.release_files import (
     FileRelease,
     is_file_name,
     leftover_parts,

@@ -9,7 +9,7 @@ from sqlanon.plan.checks import problems, subject_problems
 from sqlanon.plan.plan import find_release
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import Policy
-from sqlanon.work.publish.files import type_problems
+from sqlanon.work.publish.release_files import type_problems
 
 
 def find_refusals(engine: Engine, profile: Profile, policy: Policy, table: str) -> tuple[str, ...]:

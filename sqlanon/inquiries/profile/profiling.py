@@ -24,7 +24,7 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.inquiries.profile.column_facts import RARE, ColumnFacts, Combination, Dependence, Profile
 from sqlanon.inquiries.profile.proposal import propose_roles
 from sqlanon.inquiries.risk.identifiers import kind_by_values, measure_patterns
-from sqlanon.plan.measuring import countable, in_part, portions
+from sqlanon.plan.measurements import countable, in_part, portions
 from sqlanon.plan.subject import find_repeating
 from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, Text

@@ -22,9 +22,9 @@ from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.errors import PolicyError
 from sqlanon.inquiries.profile.column_facts import Profile
 from sqlanon.inquiries.profile.costs import Attempt, DraftCosts
-from sqlanon.measures.loss import measure_loss
+from sqlanon.measures.certainty_penalty import measure_loss
 from sqlanon.models import PrivacyModel, models_of
-from sqlanon.plan.measuring import in_part
+from sqlanon.plan.measurements import in_part
 from sqlanon.plan.plan import resolve_source
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy, ReleaseSection, Role, Source

@@ -30,7 +30,7 @@ from sqlanon.plan.opening import open_source_table
 from sqlanon.policy import DifferentialPrivacy, Policy, PrivacyBudget, Role
 from sqlanon.policy.differential_privacy import MOST_EPSILON, mechanism_of
 from sqlanon.sql import Expression, Identifier, Relation
-from sqlanon.support.exact import parse_decimal
+from sqlanon.support.exact_numbers import parse_decimal
 from sqlanon.values.expressions import comparable
 from sqlanon.work.session import catalog_place, open_catalog
 

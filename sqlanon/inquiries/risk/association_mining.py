@@ -22,7 +22,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
 from sqlanon.errors import PolicyError
 from sqlanon.inquiries.risk.coded_columns import CodedColumns, code_columns
-from sqlanon.inquiries.risk.source import RiskSource
+from sqlanon.inquiries.risk.measured_table import RiskSource
 from sqlanon.inquiries.risk.subsets import require_few
 from sqlanon.results.associations import AssociationRule, Associations
 from sqlanon.sql import Expression, Identifier, Relation, macro

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.plan.column_names import mentions, names_a_person, words_of
-from sqlanon.plan.measuring import in_part, portions
+from sqlanon.plan.measurements import in_part, portions
 from sqlanon.results.risk import Evidence, IdentifierSign, TableRisk
 from sqlanon.sql import Identifier, Relation, Text
 

@@ -8,8 +8,8 @@ from typing import Any
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.errors import PolicyError
-from sqlanon.inquiries.risk.classes import at_risk, require_subject
-from sqlanon.inquiries.risk.source import RiskSource
+from sqlanon.inquiries.risk.class_sizes import at_risk, require_subject
+from sqlanon.inquiries.risk.measured_table import RiskSource
 from sqlanon.results.risk import Journalist
 from sqlanon.sql import Identifier
 from sqlanon.work.carried_classes import carry_classes

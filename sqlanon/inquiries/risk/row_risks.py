@@ -11,9 +11,9 @@ from markupsafe import Markup
 from sqlanon.engines.columns import Column
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import PolicyError
-from sqlanon.inquiries.risk.classes import RISK
+from sqlanon.inquiries.risk.class_sizes import RISK
 from sqlanon.inquiries.risk.coded_columns import CodedColumns
-from sqlanon.inquiries.risk.source import RiskSource
+from sqlanon.inquiries.risk.measured_table import RiskSource
 from sqlanon.inquiries.risk.suda import SudaScores
 from sqlanon.plan.lookup import require_columns
 from sqlanon.plan.new_tables import find_new_table

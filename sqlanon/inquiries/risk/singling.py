@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.errors import PolicyError
 from sqlanon.inquiries.risk.coded_columns import code_columns
+from sqlanon.inquiries.risk.measured_table import RiskSource
 from sqlanon.inquiries.risk.row_risks import PERSON, RowRisks
-from sqlanon.inquiries.risk.source import RiskSource
 from sqlanon.inquiries.risk.subsets import ENOUGH, measure_subsets, require_few
 from sqlanon.inquiries.risk.suda import FRACTION, measure_suda
 from sqlanon.results.risk import TableRisk

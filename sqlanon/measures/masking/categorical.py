@@ -10,7 +10,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.measures.masking.compared import Compared, ComparedColumn
 from sqlanon.measures.masking.scaling import rounded
 from sqlanon.models.thresholds import logarithm_scale
-from sqlanon.plan.measuring import portions
+from sqlanon.plan.measurements import portions
 from sqlanon.results.masking import CategoriesLoss, CategoryLoss
 
 MOST_TABLES = 5000

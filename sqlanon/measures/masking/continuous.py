@@ -11,7 +11,7 @@ from fractions import Fraction
 from sqlanon.engines.base import Engine
 from sqlanon.measures.masking.compared import Compared
 from sqlanon.measures.masking.scaling import UNIT, NumberRange, Ranges, power_of_two, rounded
-from sqlanon.plan.measuring import portions
+from sqlanon.plan.measurements import portions
 from sqlanon.results.masking import NumberLoss, NumbersLoss
 from sqlanon.sql import Expression
 

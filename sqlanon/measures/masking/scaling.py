@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.plan.measuring import portions
+from sqlanon.plan.measurements import portions
 from sqlanon.sql import Expression
 from sqlanon.support.quantities import quantity
 

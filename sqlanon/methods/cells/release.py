@@ -11,7 +11,7 @@ from sqlanon.encoding.climbs import Climb
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.distinct_tuples import Tuples, expand
 from sqlanon.engines.base import Engine
-from sqlanon.measures.loss import measure_loss
+from sqlanon.measures.certainty_penalty import measure_loss
 from sqlanon.releases.clustering import digest_clusters
 from sqlanon.releases.generalized import Generalized
 from sqlanon.results.search_facts import CellFacts

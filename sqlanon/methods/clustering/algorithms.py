@@ -8,7 +8,7 @@ from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.methods.clustering.releases.centred import Centres
 from sqlanon.methods.clustering.releases.condensed import Condensed
 from sqlanon.methods.clustering.releases.gathered import GatheredClusters
-from sqlanon.methods.clustering.search import gathering, searching
+from sqlanon.methods.clustering.search import gathering, microaggregation
 from sqlanon.releases.clustering import Clusters, Gathered
 
 
@@ -18,7 +18,7 @@ class ClusterSearch(Algorithm[Clusters]):
     needs_all_witnesses: ClassVar[bool] = True
 
     def search(self, request: SearchRequest) -> Clusters:
-        return searching.search(
+        return microaggregation.search(
             request.engine,
             request.workspace,
             request.coded,

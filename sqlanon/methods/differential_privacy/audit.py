@@ -28,7 +28,7 @@ from sqlanon.report.release_audit.recorded import RecordedAudit
 from sqlanon.results.codec import to_json
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation
-from sqlanon.support.exact import round_outward
+from sqlanon.support.exact_numbers import round_outward
 from sqlanon.values.digest import table_digest
 from sqlanon.work.session import open_existing_catalog, open_for_planning
 from sqlanon.work.workspace import TemporaryWorkspace

@@ -11,7 +11,7 @@ from sqlanon.cli.call import HERE, ONLY_POLICY, Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
 from sqlanon.cli.deferred import loading
 from sqlanon.cli.layout import WHOLE, place_text, table
-from sqlanon.support.exact import decimal_text
+from sqlanon.support.exact_numbers import decimal_text
 
 if TYPE_CHECKING:
     from sqlanon.catalog.budget_records import Budget

@@ -12,7 +12,7 @@ from sqlanon.plan.lookup import unknown_table
 from sqlanon.plan.plan import find_source
 from sqlanon.policy import Policy
 from sqlanon.policy.differential_privacy import mechanism_of
-from sqlanon.support.exact import parse_decimal
+from sqlanon.support.exact_numbers import parse_decimal
 from sqlanon.work.session import catalog_place, open_catalog, open_recorded
 
 

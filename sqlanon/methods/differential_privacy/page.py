@@ -14,7 +14,7 @@ from sqlanon.mechanisms.charges import CHOICE
 from sqlanon.methods.differential_privacy.drawing.units import amounts_in_units
 from sqlanon.methods.differential_privacy.result import BudgetState, Guarantee, PrivateResult
 from sqlanon.report.html import render_own
-from sqlanon.support.exact import decimal_text
+from sqlanon.support.exact_numbers import decimal_text
 
 CHECKS = {
     "columns_declared": "The release has the declared columns, in the order of the source, and no other.",

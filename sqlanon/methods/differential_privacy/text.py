@@ -10,7 +10,7 @@ from sqlanon.cli.plans import listed, release_text, source_text
 from sqlanon.cli.release_texts import ReleaseTexts, checks_text
 from sqlanon.methods.differential_privacy.check import rule_of_rows
 from sqlanon.methods.differential_privacy.drawing import units
-from sqlanon.support.exact import decimal_text
+from sqlanon.support.exact_numbers import decimal_text
 
 if TYPE_CHECKING:
     from sqlanon.methods.differential_privacy.audit import PrivateAudit

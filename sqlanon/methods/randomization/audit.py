@@ -16,8 +16,8 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.methods.randomization.columns.categories import RandomizedCategory
 from sqlanon.methods.randomization.columns.column import RandomizedColumn
-from sqlanon.methods.randomization.columns.columns import randomize_column, type_problems
 from sqlanon.methods.randomization.columns.numbers import RandomizedNumber, UncertainColumn
+from sqlanon.methods.randomization.columns.plan_columns import randomize_column, type_problems
 from sqlanon.methods.randomization.policy import UncertainValues, randomization_of
 from sqlanon.methods.randomization.result import RandomizedResult
 from sqlanon.methods.randomization.verify import (

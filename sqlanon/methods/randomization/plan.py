@@ -12,8 +12,8 @@ from sqlanon.engines.columns import Column
 from sqlanon.errors import DataError, PolicyError
 from sqlanon.methods.randomization.columns.categories import RandomizedCategory, SwappedColumn
 from sqlanon.methods.randomization.columns.column import RandomizedColumn
-from sqlanon.methods.randomization.columns.columns import Drawn, randomize_column, type_problems
 from sqlanon.methods.randomization.columns.numbers import RandomizedNumber, UncertainColumn
+from sqlanon.methods.randomization.columns.plan_columns import Drawn, randomize_column, type_problems
 from sqlanon.methods.randomization.policy import ColumnChange, RandomizationParameters, randomization_of
 from sqlanon.models.randomization.changes import RandomChange
 from sqlanon.plan.drawn_plan import DrawnPlan, column_problems, find_places, is_released

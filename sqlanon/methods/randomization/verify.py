@@ -15,8 +15,8 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.methods.randomization.columns.categories import RandomizedCategory
-from sqlanon.methods.randomization.columns.columns import Drawn
 from sqlanon.methods.randomization.columns.numbers import RandomizedNumber, UncertainColumn
+from sqlanon.methods.randomization.columns.plan_columns import Drawn
 from sqlanon.methods.randomization.plan import RandomizedPlan
 from sqlanon.methods.randomization.verify_uncertain import (
     UncertainFigures,

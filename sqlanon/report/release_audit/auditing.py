@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlanon.encoding.coded_table import WITNESS_ROWS
-from sqlanon.encoding.pseudonyms import without_pseudonyms
+from sqlanon.encoding.pseudonymized import without_pseudonyms
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import is_embedded

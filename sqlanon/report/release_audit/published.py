@@ -21,7 +21,7 @@ from sqlanon.plan.opening import open_release_table
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy, Role, Show
 from sqlanon.sql import Identifier, Relation
-from sqlanon.work.publish.files import is_text_file, open_file
+from sqlanon.work.publish.release_files import is_text_file, open_file
 from sqlanon.work.publish.transfer import transfer
 
 

@@ -20,7 +20,7 @@ from sqlanon.models import models_of
 from sqlanon.models.table_model import table_models
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import AlgorithmParameters
-from sqlanon.runs.dry_run.columns import columns_of_query
+from sqlanon.runs.dry_run.given_columns import columns_of_query
 from sqlanon.runs.dry_run.relations import Relations
 from sqlanon.runs.dry_run.script import Script
 from sqlanon.sql import Renderer, Statement

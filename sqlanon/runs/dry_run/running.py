@@ -27,12 +27,12 @@ from sqlanon.plan.plan import Plan, with_word_of_release
 from sqlanon.plan.pseudonyms import refuse_pseudonyms
 from sqlanon.policy import Policy
 from sqlanon.runs.dry_run.answers import FakeAnswers
-from sqlanon.runs.dry_run.catalog import RecordingCatalog
-from sqlanon.runs.dry_run.engine import RecordingEngine
+from sqlanon.runs.dry_run.recording_catalog import RecordingCatalog
+from sqlanon.runs.dry_run.recording_engine import RecordingEngine
 from sqlanon.runs.dry_run.script import Script
 from sqlanon.runs.execution import ClassRun, Encoded, RunExecution
 from sqlanon.runs.flow import carry_out, interruptible
-from sqlanon.runs.searching import Search
+from sqlanon.runs.search_source import Search
 from sqlanon.runs.sink import AnySource, Publish
 from sqlanon.work.session import (
     Session,

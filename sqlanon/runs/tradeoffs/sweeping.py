@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.catalog import NO_RELEASE, Run, Status
-from sqlanon.encoding.pseudonyms import without_pseudonyms
+from sqlanon.encoding.pseudonymized import without_pseudonyms
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError, ProtectionError
 from sqlanon.measures.metrics import ClassStatistics
@@ -21,7 +21,7 @@ from sqlanon.policy.privacy import k_asked, models_with_k
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.execution import ClassRun
 from sqlanon.runs.flow import carry_out
-from sqlanon.runs.searching import Search
+from sqlanon.runs.search_source import Search
 from sqlanon.runs.sink import AnySource, Sink
 from sqlanon.verification.verdict import Verification
 from sqlanon.work.journal import Observer

@@ -12,7 +12,8 @@ from sqlanon.engines.publishing import Grant, Grants, Publication, PublishMethod
 from sqlanon.engines.star import Form, Star
 from sqlanon.errors import EngineError, PolicyError, SqlanonError
 from sqlanon.sql import Relation
-from sqlanon.work.publish.files import (
+from sqlanon.work.publish.parquet_values import parquet_value_problems
+from sqlanon.work.publish.release_files import (
     FileRelease,
     check_file,
     is_text_file,
@@ -22,7 +23,6 @@ from sqlanon.work.publish.files import (
     release_problems,
     type_problems,
 )
-from sqlanon.work.publish.parquet_values import parquet_value_problems
 from sqlanon.work.publish.transfer import carrying_problems, texts_of_csv, transfer
 
 __all__ = [

@@ -17,7 +17,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.inquiries.risk import association_mining
 from sqlanon.inquiries.risk.association_mining import AssociationOptions, mine_associations
-from sqlanon.inquiries.risk.source import risk_source
+from sqlanon.inquiries.risk.measured_table import risk_source
 from sqlanon.results.associations import AssociationRule, Associations
 from sqlanon.sql import Statement
 from tests.cli.support import call_main

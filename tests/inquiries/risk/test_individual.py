@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 import pytest
 
 from sqlanon import PolicyError, table_risk
-from sqlanon.inquiries.risk.classes import RISK
+from sqlanon.inquiries.risk.class_sizes import RISK
 from sqlanon.measures.population import journalist_risk
 from sqlanon.sql import renderer
 from tests.cli.support import call, query

@@ -14,7 +14,7 @@ import pytest
 from sqlanon import PolicyError, table_risk
 from sqlanon.engines import connect
 from sqlanon.inquiries.risk.in_population import bring_population
-from sqlanon.inquiries.risk.source import risk_source
+from sqlanon.inquiries.risk.measured_table import risk_source
 from sqlanon.plan.lookup import find_table
 from tests.cli.support import call, only_object
 from tests.inquiries.risk.brute_force import COLUMNS, QUASI_IDENTIFIERS, create, people

@@ -8,7 +8,7 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, VerificationError
-from sqlanon.methods.clustering.search.searching import suppress_violating
+from sqlanon.methods.clustering.search.microaggregation import suppress_violating
 from sqlanon.sql import Statement
 from tests.methods.clustering.test_microaggregation import EXACT, QUASI, anonymity
 from tests.run_support import Database, anonymize
@@ -65,7 +65,7 @@ def test_more_rows_left_out_than_the_budget_allows_are_not_published(
     assert result.release.suppressed == 0
     assert all(model.satisfied for model in result.models)
     suppress: Any = suppress_violating
-    place = "sqlanon.methods.clustering.search.searching.suppress_violating"
+    place = "sqlanon.methods.clustering.search.microaggregation.suppress_violating"
     monkeypatch.setattr(place, lambda *given: suppress(*given[:-1], 2))
     with pytest.raises(VerificationError, match="rows_add_up"):
         anonymize(policy, replace=True)

@@ -19,8 +19,8 @@ from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.methods.clustering import verify_centres
 from sqlanon.methods.clustering.policy import K_MEMBER_BLOCK, Microaggregation
 from sqlanon.methods.clustering.releases import centres
+from sqlanon.methods.clustering.search.microaggregation import gather
 from sqlanon.methods.clustering.search.points import rows_of_block
-from sqlanon.methods.clustering.search.searching import gather
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Relation, Statement
 from sqlanon.staging.recode import Recoding

@@ -11,8 +11,8 @@ import pytest
 from sqlanon import run_report
 from sqlanon.cli.summary import result_text
 from sqlanon.engines import connect
+from sqlanon.measures.masking.all_measures import measure_masking
 from sqlanon.measures.masking.compared import compare
-from sqlanon.measures.masking.measuring import measure_masking
 from sqlanon.results.masking import Masking
 from sqlanon.runs.dry_run.running import run_dry
 from sqlanon.sql import Relation

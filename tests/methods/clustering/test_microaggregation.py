@@ -18,8 +18,8 @@ from sqlanon import run_report
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.methods.clustering.policy import Microaggregation
-from sqlanon.methods.clustering.search import searching
-from sqlanon.methods.clustering.search.searching import gather
+from sqlanon.methods.clustering.search import microaggregation
+from sqlanon.methods.clustering.search.microaggregation import gather
 from sqlanon.results.search_facts import ClusterFacts
 from tests.adult import DATA
 from tests.methods.clustering.point_support import clusters_of, load_points
@@ -114,7 +114,7 @@ def test_equal_points_are_divided_as_the_method_divides_them(
     asked = dict(zip(("method", "gamma"), method, strict=False)) | {"name": "microaggregation"}
     found = []
     for large in (10**9, 1):
-        monkeypatch.setattr(searching, "LARGE", large)
+        monkeypatch.setattr(microaggregation, "LARGE", large)
         points = load_points(engine, rows, blocks=blocks)
         clustered = gather(engine, workspace, points, k, Microaggregation.model_validate(asked))
         found.append(clusters_of(engine, clustered))
@@ -127,8 +127,8 @@ def test_many_equal_points_beside_others_are_divided_first(
     engine: Engine, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks of 40 have 30 equal points; clusters have k points or more, and those of equal points hold no others."""
-    monkeypatch.setattr(searching, "LARGE", 10)
-    monkeypatch.setattr(searching, "KEPT", 6)
+    monkeypatch.setattr(microaggregation, "LARGE", 10)
+    monkeypatch.setattr(microaggregation, "KEPT", 6)
     workspace = PlainWorkspace(engine)
     rows = [(7, block) if place % 4 else (place, block) for block in range(3) for place in range(40)]
     points = load_points(engine, rows, blocks=[block for block in range(3) for _ in range(40)])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sqlanon.engines.base import Engine
 from sqlanon.methods.clustering.policy import Condensation
-from sqlanon.methods.clustering.search.searching import gather
+from sqlanon.methods.clustering.search.microaggregation import gather
 from sqlanon.results.search_facts import CondensedFacts
 from tests.methods.clustering.point_support import clusters_of, load_points
 from tests.oracle import clusters as oracle

@@ -8,9 +8,9 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import word_column
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
+from sqlanon.measures.masking.all_measures import DIMENSION, SAMPLE, measure_masking
 from sqlanon.measures.masking.categorical import greatest_dimension
 from sqlanon.measures.masking.compared import JoinedColumn, compare_grouped, compare_joined
-from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking
 from sqlanon.methods.clustering.releases.centres import create_centres
 from sqlanon.methods.clustering.verify_centres import check_clusters
 from sqlanon.plan.plan import Plan

@@ -7,7 +7,7 @@ from fractions import Fraction
 from sqlanon.mechanisms.charges import CHOICE
 from sqlanon.methods.differential_privacy.drawing.scoring import BITS, GRAIN
 from sqlanon.methods.differential_privacy.result import MechanismCharge
-from sqlanon.support.exact import decimal_text
+from sqlanon.support.exact_numbers import decimal_text
 
 
 def amounts_in_units(charge: MechanismCharge, score: str | None) -> tuple[str, str]:

@@ -32,7 +32,7 @@ from sqlanon.methods.differential_privacy.mechanism_audit.sampling import (
 from sqlanon.methods.differential_privacy.plan import PrivatePlan, resolve_private
 from sqlanon.policy import Policy
 from sqlanon.results.records import write_record
-from sqlanon.support.exact import round_outward
+from sqlanon.support.exact_numbers import round_outward
 from sqlanon.work.journal import Observer
 from sqlanon.work.notebook import follower
 from sqlanon.work.session import open_for_planning

@@ -17,10 +17,10 @@ from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.encoding.frequency.task import Verdict
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.methods.generalization.federation.cells import PublicHierarchy
+from sqlanon.methods.generalization.federation.comparisons import Threshold
 from sqlanon.methods.generalization.federation.party import Party
 from sqlanon.methods.generalization.federation.revealing import Revealing, SharedDecision, count_kept
 from sqlanon.methods.generalization.federation.shares import PRIME, Sharing
-from sqlanon.methods.generalization.federation.thresholds import Threshold
 from sqlanon.methods.generalization.lattice.options import full_domain
 from sqlanon.methods.generalization.lattice.problem import Problem, lattice_facts
 from sqlanon.methods.generalization.lattice.quality.qualities import quality_of

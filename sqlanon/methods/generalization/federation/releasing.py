@@ -10,11 +10,11 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
 from sqlanon.methods.generalization.federation.agreement import require_agreement
 from sqlanon.methods.generalization.federation.cells import public_hierarchies
-from sqlanon.methods.generalization.federation.counting import LocalClass, count_classes, create_failing
 from sqlanon.methods.generalization.federation.opened_counts import OpenedCounts
 from sqlanon.methods.generalization.federation.opened_decisions import OpenedDecisions
 from sqlanon.methods.generalization.federation.party import Party
 from sqlanon.methods.generalization.federation.revealing import Revealing, SharedDecision
+from sqlanon.methods.generalization.federation.site_counts import LocalClass, count_classes, create_failing
 from sqlanon.methods.generalization.lattice.search import lattice_problem
 from sqlanon.policy import AlgorithmParameters
 from sqlanon.releases.base import Release
@@ -23,7 +23,7 @@ from sqlanon.releases.recoding import create_pass, release_of
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.runs.class_source import ClassSource
 from sqlanon.runs.execution import ClassRun, Encoded, RunExecution
-from sqlanon.runs.searching import search_request
+from sqlanon.runs.search_source import search_request
 from sqlanon.runs.sink import AnySource, Publish
 from sqlanon.staging.staging import Staged
 

@@ -14,8 +14,8 @@ from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.errors import PolicyError
 from sqlanon.methods.generalization.federation.agreement import digest_part
 from sqlanon.methods.generalization.federation.cells import PublicCells, PublicHierarchy, require_few
-from sqlanon.methods.generalization.federation.counting import count_classes, count_staged, counts_in
 from sqlanon.methods.generalization.federation.party import Counts, Party
+from sqlanon.methods.generalization.federation.site_counts import count_classes, count_staged, counts_in
 from sqlanon.methods.generalization.lattice.options import full_domain
 from sqlanon.methods.generalization.lattice.problem import Problem
 from sqlanon.policy import Policy

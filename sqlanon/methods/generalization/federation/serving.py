@@ -7,10 +7,10 @@ from pathlib import Path
 
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
+from sqlanon.methods.generalization.federation.comparisons import MOST_DEGREE
 from sqlanon.methods.generalization.federation.federation_plan import FederationPlan
 from sqlanon.methods.generalization.federation.party import Party
 from sqlanon.methods.generalization.federation.releasing import PublishTogether, SharedSearch
-from sqlanon.methods.generalization.federation.thresholds import MOST_DEGREE
 from sqlanon.methods.generalization.lattice.options import full_domain
 from sqlanon.models import largest_k, models_of
 from sqlanon.policy import AttributeSection, Policy, Recodes, Role

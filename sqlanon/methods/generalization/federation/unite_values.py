@@ -17,10 +17,10 @@ from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.hierarchies.digests import hierarchy_digest
 from sqlanon.hierarchies.taxonomy import read_taxonomy
 from sqlanon.methods.generalization.federation.agreement import describe_plan, digest_part, require_same_parts
+from sqlanon.methods.generalization.federation.comparisons import Polynomial, Threshold
 from sqlanon.methods.generalization.federation.federation_plan import FederationPlan
 from sqlanon.methods.generalization.federation.party import Party
 from sqlanon.methods.generalization.federation.shares import PRIME, Numbers, Sharing, draw
-from sqlanon.methods.generalization.federation.thresholds import Polynomial, Threshold
 from sqlanon.plan.opening import open_source_table
 from sqlanon.policy import Hierarchy, Policy
 from sqlanon.policy.document import path_text

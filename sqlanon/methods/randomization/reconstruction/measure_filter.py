@@ -23,7 +23,7 @@ from sqlanon.methods.randomization.verify_uncertain import count_released
 from sqlanon.models.randomization.changes import AddedNoise, UncertainNoise
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.lookup import require_columns
-from sqlanon.plan.measuring import portions
+from sqlanon.plan.measurements import portions
 from sqlanon.policy import Policy, Recodes
 from sqlanon.sql import Relation
 from sqlanon.support.quantities import rows_hold

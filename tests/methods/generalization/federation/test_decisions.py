@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from sqlanon.errors import PolicyError, VerificationError
+from sqlanon.methods.generalization.federation.comparisons import Threshold
 from sqlanon.methods.generalization.federation.federation_plan import FederationPlan
 from sqlanon.methods.generalization.federation.party import Party
 from sqlanon.methods.generalization.federation.releasing import SharedSearch
 from sqlanon.methods.generalization.federation.serving import require_scope
-from sqlanon.methods.generalization.federation.thresholds import Threshold
 from sqlanon.policy.loading import build_policy
 from tests.methods.generalization.federation.sites import attributes
 from tests.methods.generalization.federation.support import NAMES

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.methods.generalization.federation import thresholds
+from sqlanon.methods.generalization.federation import comparisons
+from sqlanon.methods.generalization.federation.comparisons import Threshold, interpolate
 from sqlanon.methods.generalization.federation.party import Party
 from sqlanon.methods.generalization.federation.shares import PRIME, Sharing, draw
-from sqlanon.methods.generalization.federation.thresholds import Threshold, interpolate
 from tests.methods.generalization.federation.threads import Room
 
 
@@ -42,7 +42,7 @@ def test_counts_are_compared_as_if_they_were_known(drawn: tuple[int, list[list[i
 
 
 def test_cells_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thresholds, "_NUMBERS", 12)  # four cells a part
+    monkeypatch.setattr(comparisons, "_NUMBERS", 12)  # four cells a part
     counts = np.arange(30).reshape(3, 10) % 4
 
     def compare(party: Party) -> Any:

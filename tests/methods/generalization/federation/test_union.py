@@ -15,9 +15,9 @@ from ruamel.yaml import YAML
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.methods.generalization.federation import unite_values
+from sqlanon.methods.generalization.federation.comparisons import Threshold
 from sqlanon.methods.generalization.federation.party import Party
 from sqlanon.methods.generalization.federation.shares import Sharing
-from sqlanon.methods.generalization.federation.thresholds import Threshold
 from sqlanon.methods.generalization.federation.unite_values import Union, list_lacking, require_fit, unite
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Relation

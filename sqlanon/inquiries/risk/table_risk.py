@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlanon.errors import PolicyError
-from sqlanon.inquiries.risk.classes import Members, count_members, measure_households, rounded
+from sqlanon.inquiries.risk.class_sizes import Members, count_members, measure_households, rounded
 from sqlanon.inquiries.risk.in_population import measure_in_population
-from sqlanon.inquiries.risk.source import RiskSource
+from sqlanon.inquiries.risk.measured_table import RiskSource
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.measures.population import journalist_risk
 from sqlanon.models.uniqueness.estimating import estimate_uniqueness

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from sqlanon.catalog import Run
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.results.source import Origin
+from sqlanon.results.source_facts import Origin
 from sqlanon.sql import Relation
 
 Columns = Sequence[tuple[str, str]]

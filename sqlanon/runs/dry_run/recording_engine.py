@@ -18,7 +18,7 @@ from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.statements import BLOCK, Boundary
 from sqlanon.engines.written_files import WrittenFiles
 from sqlanon.runs.dry_run.answers import VALUES, FakeAnswers, Rows, head_of
-from sqlanon.runs.dry_run.columns import columns_of
+from sqlanon.runs.dry_run.given_columns import columns_of
 from sqlanon.runs.dry_run.relations import Relations
 from sqlanon.runs.dry_run.script import Script
 from sqlanon.sql import Relation, Renderer, Statement

@@ -9,7 +9,7 @@ from sqlanon.algorithms.placement import search_with_rows
 from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.encoding.distinct_tuples import Tuples
-from sqlanon.encoding.persons import count_persons
+from sqlanon.encoding.person_tuples import count_persons
 from sqlanon.models import models_by_rows
 from sqlanon.policy import AlgorithmParameters
 from sqlanon.releases.base import Release

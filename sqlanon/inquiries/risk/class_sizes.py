@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlanon.errors import PolicyError
-from sqlanon.inquiries.risk.source import RiskSource
+from sqlanon.inquiries.risk.measured_table import RiskSource
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.results.risk import HouseholdRisk, IndividualRisk, ShareAtRisk
 from sqlanon.sql import Expression, Identifier, macro
