@@ -259,7 +259,7 @@ def resolve_source(policy: Policy, engine: Engine, *, publishing: bool = False) 
 
 
 def _refuse_mechanisms(policy: Policy) -> None:
-    """Refuse a policy whose guarantee forbids to look at the source; see `plan.private`."""
+    """Refuse a policy whose guarantee forbids to look at the source."""
     for model in policy.privacy:
         if model.is_mechanism:
             model_class(model.model)

@@ -107,7 +107,7 @@ def check_values(
     replace: bool,
     tell_missing: TellMissing | None = None,
 ) -> Plan:
-    """Resolve a policy as `plan.check` does, and hold its hierarchies against the values of their columns."""
+    """Resolve a policy as `plan.plan.resolve` does, and hold its hierarchies against the values of their columns."""
     checks = ValueChecks(tell_missing)
     plan = check(policy, engine, release_engine, replace=replace, further=checks.problems)
     return dataclasses.replace(plan, warnings=(*plan.warnings, *checks.warnings))
