@@ -6,12 +6,15 @@ import contextlib
 import gc
 import itertools
 import os
+import re
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import psycopg
 import pytest
@@ -23,11 +26,12 @@ from sqlanon.engines.session_limits import EngineOptions
 from tests import missing_method
 from tests.directories import make_directory, remove_left_directories
 from tests.postgres_server import PostgresServer, find_binaries, start
-from tests.random_cases import draw_seed, everything, seed
+from tests.random_cases import draw_seed, everything, many, seed
 from tests.run_support import Database, duckdb_url, open_database
 from tests.template_heads import refuse_unneeded_values
 
 ENGINES = ("duckdb", "postgres")
+_DRAWN = ("postgres", "postgres", "postgres", "duckdb")  # a small run costs DuckDB nearly twice as much
 _LEFT_OUT = pytest.StashKey[int]()
 _numbers = itertools.count()
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -54,12 +58,29 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start first what waits for a clock or a process, and Spark's: under xdist the other workers go on meanwhile."""
     items.sort(key=lambda item: (item.get_closest_marker("waits") is None, not item.path.name.startswith("test_spark")))
-    if everything() or any(".py" in argument for argument in config.args):  # who names a file wants its slow tests too
-        return
-    left = [item for item in items if item.get_closest_marker("slow")]
-    config.stash[_LEFT_OUT] = len(left)
-    config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if item.get_closest_marker("slow") is None]
+    other = (
+        set() if many(1) > 1 else _of_the_other_engine(items, _DRAWN if find_binaries() is not None else ENGINES[:1])
+    )
+    whole = everything() or any(".py" in argument for argument in config.args)  # who names a file wants its slow tests
+    slow = set() if whole else {item for item in items if item.get_closest_marker("slow")} - other
+    config.stash[_LEFT_OUT] = len(slow)
+    config.hook.pytest_deselected(items=[item for item in items if item in slow or item in other])
+    items[:] = [item for item in items if item not in slow and item not in other]
+
+
+def _of_the_other_engine(items: Sequence[pytest.Item], drawn: Sequence[str]) -> set[pytest.Item]:
+    """Find those of tests that are for either engine whose names draw the other one: each runs on one, always the same.
+
+    That both engines release the same is what the tests of conformance are for.
+    """
+    alike: dict[str, dict[str, pytest.Item]] = defaultdict(dict)
+    for item in items:
+        engine = item.callspec.params.get("engine_name") if hasattr(item, "callspec") else None
+        if engine is not None and item.get_closest_marker("either_engine"):
+            alike[re.sub(rf"\b{engine}\b", "", item.nodeid)][engine] = item
+    pairs = [(name, found) for name, found in alike.items() if len(found) == len(ENGINES)]
+    kept = {name: drawn[crc32(name.encode()) % len(drawn)] for name, _ in pairs}
+    return {item for name, found in pairs for engine, item in found.items() if engine != kept[name]}
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

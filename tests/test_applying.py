@@ -25,7 +25,7 @@ from tests.jobs_support import COLUMNS, ROLES, K, released, replaced, table
 from tests.rules_support import CODED, CODED_ROLES, apply, coded
 from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 def _simple(database: Database) -> tuple[str, str]:

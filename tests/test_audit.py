@@ -134,6 +134,7 @@ RESTORE = (
 )
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_release_holds_and_every_alteration_is_found(database_url: str, kind: str) -> None:
     policy = release(database_url, *KINDS[kind])
@@ -165,6 +166,7 @@ LARGE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("kind", LARGE)
 def test_of_a_large_release_a_sample_of_rows_is_looked_at(
     database_url: str, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -208,6 +210,7 @@ SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("shape", SHAPES)
 def test_releases_of_all_shapes_hold(database_url: str, shape: str) -> None:
     policy = release(database_url, *SHAPES[shape])
@@ -221,6 +224,7 @@ def test_releases_of_all_shapes_hold(database_url: str, shape: str) -> None:
     assert audit(policy).failed == ("classes_equal",)
 
 
+@pytest.mark.either_engine
 def test_what_means_hide_is_said(database_url: str) -> None:
     shown = PLAIN | {"age": {"role": "quasi-identifier", "show": "mean"}, "zip": "insensitive", "job": "insensitive"}
     policy = release(database_url, shown, {})
@@ -230,6 +234,7 @@ def test_what_means_hide_is_said(database_url: str) -> None:
     assert found.checks["values_equal"].rows == len(ROWS)
 
 
+@pytest.mark.either_engine
 def test_a_source_that_changed_is_no_falsified_release(database_url: str) -> None:
     policy = release(database_url, *KINDS["tree"])
     alter(database_url, "UPDATE {t} SET ward = ward + 1 WHERE id = 3")
@@ -241,6 +246,7 @@ def test_a_source_that_changed_is_no_falsified_release(database_url: str) -> Non
     assert audit(policy).failed == ("columns_equal",)
 
 
+@pytest.mark.either_engine
 def test_without_a_record_it_is_not_known_what_changed(database_url: str) -> None:
     policy = release(database_url, *KINDS["tree"])
     alter(database_url, "DROP SCHEMA sqlanon CASCADE")
@@ -251,6 +257,7 @@ def test_without_a_record_it_is_not_known_what_changed(database_url: str) -> Non
     assert "values_equal" in found.failed
 
 
+@pytest.mark.either_engine
 def test_a_class_that_was_removed_is_no_suppressed_one(database_url: str) -> None:
     policy = release(database_url, ATTRIBUTES, {"algorithm": {"name": "optimal"}, "suppression": 0.9})
     before = audit(policy)
@@ -263,6 +270,7 @@ def test_a_class_that_was_removed_is_no_suppressed_one(database_url: str) -> Non
     assert (audit(policy).satisfied, audit(policy).omitted) == (True, found.omitted)
 
 
+@pytest.mark.either_engine
 def test_a_source_that_is_not_there_is_said(database_url: str) -> None:
     policy = release(database_url, *KINDS["tree"])
     without = audit(policy, with_source=False)
@@ -276,6 +284,7 @@ def test_a_source_that_is_not_there_is_said(database_url: str) -> None:
     assert not audit(policy).satisfied
 
 
+@pytest.mark.either_engine
 def test_applied_rules_hold(database_url: str) -> None:
     policy = release(database_url, *KINDS["tree"])
     with connect(database_url) as engine, Catalog.open(engine) as catalog:
@@ -288,6 +297,7 @@ def test_applied_rules_hold(database_url: str) -> None:
     assert not audit(policy).satisfied
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet"])
 def test_files_are_held_against_their_source(database_url: str, tmp_path: Path, name: str) -> None:
     with open_database(database_url) as database:

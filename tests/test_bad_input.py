@@ -11,6 +11,8 @@ import pytest
 from sqlanon.errors import AccessError, PolicyError, ProtectionError, SqlanonError
 from tests.run_support import Database, anonymize, open_database
 
+pytestmark = pytest.mark.either_engine
+
 
 @pytest.fixture
 def owned(postgres_url: str) -> Iterator[Database]:

@@ -32,6 +32,7 @@ def table_of_a_job(database: Database, procedure: bool) -> str:
     return name
 
 
+@pytest.mark.either_engine
 @HOW
 def test_columns_that_came_went_or_changed_are_named(database: Database, procedure: bool) -> None:
     name, run = simple(database)
@@ -51,6 +52,7 @@ def test_columns_that_came_went_or_changed_are_named(database: Database, procedu
     assert carry_out(database)["published"]
 
 
+@pytest.mark.either_engine
 @HOW
 def test_a_source_that_is_not_there_is_told_as_such(database: Database, procedure: bool) -> None:
     name = table_of_a_job(database, procedure)
@@ -60,6 +62,7 @@ def test_a_source_that_is_not_there_is_told_as_such(database: Database, procedur
     assert "columns" not in told
 
 
+@pytest.mark.either_engine
 @HOW
 def test_a_release_of_other_columns_is_not_overwritten(database: Database, procedure: bool) -> None:
     name = table_of_a_job(database, procedure)
@@ -72,6 +75,7 @@ def test_a_release_of_other_columns_is_not_overwritten(database: Database, proce
     assert released(database, f"{name}_r") == before
 
 
+@pytest.mark.either_engine
 @HOW
 def test_a_release_that_was_dropped_is_made_again_with_a_warning(database: Database, procedure: bool) -> None:
     name = table_of_a_job(database, procedure)

@@ -14,6 +14,8 @@ from sqlanon import run_report
 from sqlanon.measures import coded_figures
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.either_engine
+
 K = 4
 NAMES = ("age", "zip", "job", "sex", "one")
 COLUMNS = {"age": "INTEGER", "zip": "VARCHAR(6)", "job": "VARCHAR(9)", "sex": "VARCHAR(1)", "one": "INTEGER"}

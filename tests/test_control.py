@@ -33,7 +33,7 @@ from tests.patience import PATIENCE, wait_until
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 from tests.test_crashes import ROLES, SLOW, with_old_release
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 _heard = threading.Event()  # a run has learned that it is to end
 

@@ -141,6 +141,7 @@ def test_killed_in_a_phase(url: str, start: Start, phase: str) -> None:
         assert database.sql("SELECT * FROM people_r") == before
 
 
+@pytest.mark.either_engine
 def test_killed_at_any_moment(url: str, start: Start) -> None:
     """Whatever was going on, the release is the old one or the new one."""
     rng = random.Random(7)
@@ -236,6 +237,7 @@ class Holding(Silent):
             self._action()
 
 
+@pytest.mark.either_engine
 def test_two_runs_to_the_same_release(database: Database) -> None:
     policy = _policy(database)
     conflicts: list[str] = []
@@ -251,6 +253,7 @@ def test_two_runs_to_the_same_release(database: Database) -> None:
     assert database.leftovers() == []
 
 
+@pytest.mark.either_engine
 def test_two_processes(url: str, start: Start) -> None:
     child = start(url, pause="search")
     child.until("search")
@@ -265,6 +268,7 @@ def _run_once(url: str) -> None:
     anonymize(policy, replace=True)
 
 
+@pytest.mark.either_engine
 def test_a_source_that_is_written_meanwhile(database: Database) -> None:
     """A writer adds a row and its opposite in every transaction: a release that holds one holds the other."""
     stop, written = threading.Event(), threading.Event()
@@ -291,6 +295,7 @@ def test_a_source_that_is_written_meanwhile(database: Database) -> None:
     assert database.sql("SELECT count(*) FROM people") > [(len(ids),)]
 
 
+@pytest.mark.either_engine
 def test_clearing_that_fails_after_publication(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_workspace: Workspace) -> None:
         raise EngineError("no more")
@@ -315,6 +320,7 @@ class Failing(Silent):
             raise RuntimeError("no more")
 
 
+@pytest.mark.either_engine
 def test_a_search_that_fails_in_one_of_several_sessions(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forest, "PARALLEL_ROWS", 1)
     with pytest.raises(RuntimeError, match="no more"):
@@ -323,6 +329,7 @@ def test_a_search_that_fails_in_one_of_several_sessions(database: Database, monk
     assert database.sql("SELECT status FROM sqlanon.runs ORDER BY started")[-1] == ("failed",)
 
 
+@pytest.mark.either_engine
 def test_two_runs_to_the_same_file(database: Database, tmp_path: Path) -> None:
     policy = _policy(database)
     policy = policy.model_copy(update={"release": ReleaseSection(file=str(tmp_path / "released.csv"))})

@@ -125,6 +125,7 @@ def shown(url: str, name: str) -> list[Row]:
     return [*columns, *sorted(query(url, f"SELECT * FROM {name}"), key=repr)]
 
 
+@pytest.mark.either_engine
 def test_dbt_builds_what_applying_the_rules_gives(dbt: Any, database_url: str, tmp_path: Path) -> None:
     project, where = tmp_path / "project", ("--url", database_url)
     with open_database(database_url) as database:
@@ -154,6 +155,7 @@ def test_dbt_builds_what_applying_the_rules_gives(dbt: Any, database_url: str, t
     assert shown(database_url, "strict") == before
 
 
+@pytest.mark.either_engine
 def test_a_model_of_the_project_is_read_by_ref(dbt: Any, database_url: str, tmp_path: Path) -> None:
     project, where = tmp_path / "project", ("--url", database_url)
     with open_database(database_url) as database:

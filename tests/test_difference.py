@@ -17,7 +17,7 @@ from tests.cli.support import call, only_object
 from tests.run_support import Database, anonymize
 from tests.test_report import CANARY, IMPOSSIBLE, made
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("algorithm", ["mondrian", "optimal", "top-down"])

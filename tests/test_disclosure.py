@@ -22,6 +22,8 @@ from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen, replaced
 from tests.run_support import Database, Row, anonymize, open_database
 
+pytestmark = pytest.mark.either_engine
+
 COLUMNS = {"age": "INTEGER", "sex": "VARCHAR(1)", "disease": "VARCHAR(9)", "salary": "DOUBLE PRECISION"}
 ROLES: dict[str, Any] = {
     "age": "quasi-identifier",

@@ -92,6 +92,7 @@ def test_releases_are_those_of_a_population_beside_the_source(
     assert later.violating_rows > 0
 
 
+@pytest.mark.either_engine
 def test_only_counted_combinations_of_quasi_identifiers_come(database: Database, elsewhere: Elsewhere) -> None:
     there = elsewhere.create({**COLUMNS, "member": "INTEGER"}, [(*row, 1) for row in PEOPLE])
     policy = distant_policy(database, {"url": elsewhere.url, "table": there})
@@ -105,6 +106,7 @@ def test_only_counted_combinations_of_quasi_identifiers_come(database: Database,
         assert bring_population(policy, place, engine) == brought
 
 
+@pytest.mark.either_engine
 def test_what_does_not_fit_is_refused_before_any_work(database: Database, elsewhere: Elsewhere) -> None:
     lacking = elsewhere.create({name: type_ for name, type_ in COLUMNS.items() if name != "zip"}, [])
     other_type = elsewhere.create({**COLUMNS, "age": "DECIMAL(5,2)"}, [])
@@ -150,6 +152,7 @@ def test_a_role_that_may_not_read_the_population_is_told_where(tmp_path: Path, p
         postgres_server.run("DROP ROLE no_reader")
 
 
+@pytest.mark.either_engine
 def test_an_empty_population_is_a_problem_of_the_policy(database: Database, elsewhere: Elsewhere) -> None:
     places = [database.create(COLUMNS, []), {"url": elsewhere.url, "table": elsewhere.create(COLUMNS, [])}]
     for place in places:
@@ -175,6 +178,7 @@ def test_a_distant_session_has_the_limits_of_the_run(
     assert asked == [limits]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(("kind", "values"), [("ENUM ('a', 'b')", ["a", "b"]), ("NUMERIC", [1, 2])])
 def test_types_that_do_not_come_as_they_were_are_cast_in_both(
     database: Database, elsewhere: Elsewhere, kind: str, values: list[Any]
@@ -193,6 +197,7 @@ def test_types_that_do_not_come_as_they_were_are_cast_in_both(
         check_policy(policy)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("population", "said"),
     [
@@ -207,6 +212,7 @@ def test_a_place_that_is_none_is_refused_in_a_sentence(database: Database, popul
         distant_policy(database, population)
 
 
+@pytest.mark.either_engine
 def test_spark_and_databases_that_nobody_reaches_are_refused(database: Database, tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="not carried over between Spark and another database"):
         check_policy(distant_policy(database, {"url": "spark://nobody", "table": "people"}))

@@ -26,7 +26,7 @@ from sqlanon.measures.witness_columns import (
 from sqlanon.policy import Policy, Role
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 K = 6
 COLUMNS = {

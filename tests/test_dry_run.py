@@ -24,7 +24,7 @@ from tests.run_support import OPTIONS, Database, anonymize, open_database
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import frozen_releases
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 COLUMNS = {
     "age": "INTEGER",

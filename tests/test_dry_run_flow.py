@@ -15,7 +15,7 @@ from sqlanon.policy.loading import build_policy
 from sqlanon.runs.dry_run import run_dry, script_lines
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 COLUMNS = {"q": "INTEGER", "zip": "VARCHAR(3)", "s": "VARCHAR(3)"}
 ROWS = [(n * n % 17, f"z{n % 4}", "ab"[n % 2]) for n in range(40)]

@@ -13,7 +13,7 @@ from sqlanon.errors import PolicyError
 from tests.random_cases import many
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 EXTREME: dict[str, list[Any]] = {
     "BIGINT": [-(2**63), -(2**63) + 1, -1, 0, 2**63 - 2, 2**63 - 1],

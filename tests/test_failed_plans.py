@@ -13,6 +13,8 @@ from sqlanon.policy import Policy
 from sqlanon.work.journal import Silent
 from tests.run_support import Database, anonymize, open_database
 
+pytestmark = pytest.mark.either_engine
+
 COLUMNS = {"age": "INTEGER", "disease": "VARCHAR(20)"}
 ROWS = [(8642, "canary")] * 5
 ROLES = {"age": "quasi-identifier", "disease": "sensitive"}

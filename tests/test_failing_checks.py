@@ -17,7 +17,7 @@ from sqlanon.work.journal import Silent
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 COLUMNS = {"q": "INTEGER", "b": "INTEGER", "p": "VARCHAR(3)", "s": "VARCHAR(3)", "id": "INTEGER"}
 ROLES = {

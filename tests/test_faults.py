@@ -210,6 +210,7 @@ def test_a_statement_that_takes_too_long(database: Database) -> None:
     assert failure(database, policy, "statement timeout", options=options) == CLEAN
 
 
+@pytest.mark.either_engine
 def test_a_downgrade_during_a_run(database: Database) -> None:
     """The catalog stays, and the run publishes; afterwards nothing is in the way, a dead run neither."""
     policy = with_old_release(database)
@@ -249,6 +250,7 @@ def test_two_procedures_of_a_job_at_once(postgres_url: str) -> None:
         assert released(database, f"{name}_r")
 
 
+@pytest.mark.either_engine
 def test_two_job_runs_at_once(database: Database) -> None:
     """A job that another begins in the middle of a run by rules is refused; the first one goes on."""
     name, run = simple(database)
@@ -266,6 +268,7 @@ def test_two_job_runs_at_once(database: Database) -> None:
     assert released(database, f"{name}_r")
 
 
+@pytest.mark.either_engine
 def test_a_clock_that_is_set_back_and_forth(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Liveness, ownership and durations do not depend on the time of day."""
     shift = [dates.timedelta()]

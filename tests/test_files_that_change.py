@@ -24,6 +24,7 @@ CHANGES: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("step", ["encode", "search", "release"])
 def test_the_file_of_a_hierarchy(
@@ -64,6 +65,7 @@ class Changing(Silent):
             CHANGES["other labels"](self.file)
 
 
+@pytest.mark.either_engine
 def test_the_file_of_a_hierarchy_in_a_sweep(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "jobs.csv"
     file.write_text(LINES)

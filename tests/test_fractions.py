@@ -15,7 +15,7 @@ from sqlanon.plan.plan import resolve
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 _MANY = Range(-999_999_999_999_999, -999_999_000_000_000, 10**6)
 CODED: dict[str, tuple[str, list[Any], Range]] = {

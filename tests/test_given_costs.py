@@ -186,6 +186,7 @@ def some_rows(rows: int) -> list[tuple[Any, ...]]:
     return [(n * 7 % 61, "mf"[n % 2], "aabcdefb"[(n * n + n // 9) % 8] if n % 13 else None, n) for n in range(rows)]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("distance", FIXED)
 @pytest.mark.parametrize("search", SEARCHES)
 def test_costs_of_a_known_distance_give_its_release(
@@ -233,6 +234,7 @@ def test_a_table_is_verified_by_costs_and_its_worst_distance_is_exact(engine: En
         assert result.worst == pytest.approx(exact[-1])
 
 
+@pytest.mark.either_engine
 def test_what_costs_do_not_go_with_is_refused_before_any_work(database: Database, tmp_path: Path) -> None:
     """A value that the file lacks, samples, a missing file; a way over others that is cheaper is a warning."""
     file = write_costs(tmp_path / "costs.csv", dict.fromkeys(itertools.combinations("abcdef", 2), 1) | {("a", "b"): 5})
@@ -265,6 +267,7 @@ def test_engines_that_settle_no_models_are_named() -> None:
     assert "not measured on Spark" in SparkSQL.settles_models.lacking
 
 
+@pytest.mark.either_engine
 def test_a_class_that_bounds_leave_open_violates_until_it_is_solved(engine: Engine, tmp_path: Path) -> None:
     """Half of all rows must move, which no single value tells: each is too frequent by a quarter."""
     pairs = itertools.combinations(range(4), 2)

@@ -140,6 +140,7 @@ def test_a_check_warns_that_persons_are_counted_once(database: Database) -> None
     assert any("the release shows nothing of 'who'" in warning for warning in warnings)
 
 
+@pytest.mark.either_engine
 def test_what_is_published_can_not_be_judged_by_its_persons(tmp_path: Path) -> None:
     """Models and risk are not reckoned of rows in place of persons; other checks are made."""
     with open_database(duckdb_url(tmp_path / "t.duckdb")) as database:
@@ -158,6 +159,7 @@ def test_what_is_published_can_not_be_judged_by_its_persons(tmp_path: Path) -> N
     assert result.risk.prosecutor_max == 1 / result.release.min_class_size
 
 
+@pytest.mark.either_engine
 def test_verify_says_that_persons_were_not_counted(tmp_path: Path) -> None:
     with open_database(duckdb_url(tmp_path / "t.duckdb")) as database:
         database.create(COLUMNS, ROWS, "t")

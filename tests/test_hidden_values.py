@@ -54,6 +54,7 @@ def test_a_recorded_policy_is_shown_without_them_and_still_tells_changes() -> No
     assert SECRET not in json.dumps([shown, before, after])
 
 
+@pytest.mark.either_engine
 def test_results_and_refusals_do_not_show_them(database: Database) -> None:
     table = database.create({"q": "INTEGER", "s": "VARCHAR(30)"}, ROWS)
     result = anonymize(database.policy(table, ROLES, privacy=asked()))
@@ -64,6 +65,7 @@ def test_results_and_refusals_do_not_show_them(database: Database) -> None:
     assert SECRET not in str(refused.value)
 
 
+@pytest.mark.either_engine
 def test_output_does_not_show_them(database_url: str, tmp_path: Path) -> None:
     make_patients(database_url)
     text = "{model: distinct-l-diversity, attribute: disease, l: 2}"

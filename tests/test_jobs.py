@@ -33,6 +33,7 @@ from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize, open_database
 
 
+@pytest.mark.either_engine
 def test_a_violation_leaves_the_old_release(database: Database) -> None:
     name, run = simple(database)
     frozen(database, run)
@@ -47,6 +48,7 @@ def test_a_violation_leaves_the_old_release(database: Database) -> None:
     assert failed.job == "nightly"
 
 
+@pytest.mark.either_engine
 def test_classes_are_suppressed_within_the_budget(database: Database) -> None:
     name, run = simple(database)
     frozen(database, run, on_violation="suppress", budget=0.1)
@@ -61,6 +63,7 @@ def test_classes_are_suppressed_within_the_budget(database: Database) -> None:
     assert database.sql(f"SELECT * FROM {name}_r") == before
 
 
+@pytest.mark.either_engine
 def test_as_many_rows_as_the_budget_says_may_be_suppressed(database: Database) -> None:
     name, run = simple(database)
     frozen(database, run, on_violation="suppress", budget=0.016)
@@ -78,6 +81,7 @@ TAXONOMY = {
 }
 
 
+@pytest.mark.either_engine
 def test_values_that_no_rule_knows_end_a_job_or_are_suppressed(database: Database) -> None:
     name = database.create({**COLUMNS, "z": "VARCHAR(9)"}, table(1, 120, 0))
     roles = {**ROLES, "t": {"role": "quasi-identifier", "hierarchy": TAXONOMY}}
@@ -108,6 +112,7 @@ def test_values_that_no_rule_knows_end_a_job_or_are_suppressed(database: Databas
     assert database.leftovers() == []
 
 
+@pytest.mark.either_engine
 def test_what_the_policy_refuses_is_never_suppressed(database: Database) -> None:
     whole = [row for row in table(1, 120, 0) if row[0] is not None]
     name = database.create(COLUMNS, whole)
@@ -118,6 +123,7 @@ def test_what_the_policy_refuses_is_never_suppressed(database: Database) -> None
         carry_out(database)
 
 
+@pytest.mark.either_engine
 def test_another_run_at_the_same_release_is_a_conflict(database: Database) -> None:
     name, run = simple(database)
     frozen(database, run)
@@ -140,6 +146,7 @@ def test_freezing_again_makes_another_version_and_a_downgrade_removes_jobs(datab
         assert catalog.jobs() == []
 
 
+@pytest.mark.either_engine
 def test_releases_by_other_rules_are_told_or_refused(database: Database) -> None:
     name, run = simple(database)
     frozen(database, run)
@@ -152,6 +159,7 @@ def test_releases_by_other_rules_are_told_or_refused(database: Database) -> None
         anonymize(database.policy(name, ROLES, privacy=[K], republish="same-recoding"), replace=True)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("republish", ["allow", "same-recoding"])
 def test_equal_rules_of_another_run_are_the_same_rules(database: Database, republish: str) -> None:
     name, _ = simple(database)
@@ -163,6 +171,7 @@ def test_equal_rules_of_another_run_are_the_same_rules(database: Database, repub
         assert linked(carry_out(database)["warnings"]) == []
 
 
+@pytest.mark.either_engine
 def test_digests_of_an_older_kind_do_not_say_that_rules_are_the_same(database: Database) -> None:
     name, run = simple(database)
     again = anonymize(database.policy(name, ROLES, privacy=[K]), replace=True).run
@@ -173,6 +182,7 @@ def test_digests_of_an_older_kind_do_not_say_that_rules_are_the_same(database: D
     assert f"Run {run} released" in warning
 
 
+@pytest.mark.either_engine
 def test_a_job_goes_on_after_another_recoding_was_allowed(database: Database) -> None:
     name, run = simple(database, republish="same-recoding")
     frozen(database, run)
@@ -183,6 +193,7 @@ def test_a_job_goes_on_after_another_recoding_was_allowed(database: Database) ->
     assert f"Run {other} released" in warning
 
 
+@pytest.mark.either_engine
 def test_a_job_can_be_frozen_of_a_run_that_applied_rules(database: Database) -> None:
     name, run = simple(database, republish="same-recoding")
     applied = apply(database, run, name, f"{name}_r", replace=True).run
@@ -215,6 +226,7 @@ def test_pg_cron_is_not_left_to_call_a_procedure_of_older_rules(postgres_url: st
         assert frozen(database, run).version == 2
 
 
+@pytest.mark.either_engine
 def test_what_is_wanted_must_make_sense(database: Database) -> None:
     _, run = simple(database)
     wrong: list[tuple[dict[str, Any], str]] = [

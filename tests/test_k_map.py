@@ -129,6 +129,7 @@ EVERYBODY_HAS_A_CLASS = Mapped(
 """Classes of which each part of those that are counted has some, and all together the population's."""
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("model", MODELS)
 def test_searches_find_what_brute_force_finds(database: Database, model: str) -> None:
     @settings(max_examples=many(16), deadline=None, suppress_health_check=list(HealthCheck))
@@ -256,6 +257,7 @@ def test_all_members_fit_a_class_and_no_lesser_share_of_them_is_released(databas
     assert not verified(policy).satisfied
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("name", ["optimal", "incognito"])
 def test_members_without_a_class_count_beside_models_of_whole_releases(database: Database, name: str) -> None:
     """Levels at which somebody of the population fits no class are none to release, however the table is judged."""
@@ -274,6 +276,7 @@ def test_members_without_a_class_count_beside_models_of_whole_releases(database:
     assert verify_release(both).satisfied
 
 
+@pytest.mark.either_engine
 def test_stored_rules_and_explorations_refuse_a_minimum_by_name(database: Database) -> None:
     table, _, policy = mapped_policy(database, "both bounds")
     made = anonymize(policy)
@@ -283,6 +286,7 @@ def test_stored_rules_and_explorations_refuse_a_minimum_by_name(database: Databa
         explore_tradeoff(policy)
 
 
+@pytest.mark.either_engine
 def test_bounds_that_no_release_can_meet_are_refused(database: Database) -> None:
     _, population, policy = mapped_policy(database, "both bounds")
     database.sql(f"INSERT INTO {population} SELECT * FROM {population}")
@@ -322,6 +326,7 @@ def test_a_label_that_nobody_in_the_population_has_is_a_violation(
     assert (changed.satisfied, changed.worst) == (False, worst)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("model", MODELS)
 def test_a_population_that_lacks_people_is_refused(database: Database, model: str) -> None:
     _, population, policy = mapped_policy(database, model)
@@ -332,6 +337,7 @@ def test_a_population_that_lacks_people_is_refused(database: Database, model: st
         anonymize(policy)
 
 
+@pytest.mark.either_engine
 def test_values_that_the_hierarchy_lacks_are_refused(database: Database) -> None:
     taxonomy = {"role": "quasi-identifier", "hierarchy": {"mapping": {v: ["*"] for v in "abc"}}}
     table, population = (
@@ -344,6 +350,7 @@ def test_values_that_the_hierarchy_lacks_are_refused(database: Database) -> None
         anonymize(database.policy(table, {"q": taxonomy}, privacy=privacy, algorithm={"name": "optimal"}))
 
 
+@pytest.mark.either_engine
 def test_masks_have_the_length_of_both_tables(database: Database) -> None:
     """The longest value of one table would give levels that the labels of the other don't have."""
     table = database.create({"q": "VARCHAR(9)"}, [("a",), ("b",)])
@@ -364,6 +371,7 @@ CITIES = {"Berlin": ["Berlin", "*"], "Potsdam": ["Berlin", "*"], "Spandau": ["Be
 NUMBERS = {"1": ["2", "*"], "2": ["2", "*"], "3": ["1", "*"]}
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("mapping", [CITIES, NUMBERS], ids=["a group named after a value", "two meanings"])
 def test_labels_of_two_meanings_are_refused(database: Database, mapping: dict[str, list[str]]) -> None:
     """Labels of a release would be taken for values of which there are more, or fewer."""
@@ -385,6 +393,7 @@ def test_labels_of_two_meanings_are_refused(database: Database, mapping: dict[st
 BOTH = {"model": "delta-presence", "minimum": 0.1, "maximum": 0.3, "population": "nowhere"}
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -16,6 +16,8 @@ from sqlanon.sql import renderer
 from sqlanon.staging.rows import _order
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.either_engine
+
 NO_ENGINE: Any = None  # codes are packed without one
 PLAIN = [1.5, 0.0, -2.25, 1e300, None, math.inf, 0.1, 7.0]
 SIGNED = [1.5, -0.0, 0.0, -2.25, math.nan, None, -0.0, 0.0]

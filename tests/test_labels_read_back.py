@@ -139,6 +139,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("ranges", ["observed", "cuts"])
 def test_every_raw_value_lies_in_what_is_read_of_its_label(database: Database, ranges: str) -> None:
     table = database.create(COLUMNS, ROWS)

@@ -130,6 +130,7 @@ LABELS = {
 }
 
 
+@pytest.mark.either_engine
 def test_labels_of_every_form_are_read(database: Database) -> None:
     table = database.create(
         COLUMNS, [(1, 1, 1, "2024-01-01", *["2024-01-01 00:00:00"] * 2, 1, "2024-01-01", "2024-01-01", "11", "a")] * 3
@@ -148,6 +149,7 @@ def test_labels_of_every_form_are_read(database: Database) -> None:
     assert database.sql(f"SELECT count(*) FROM {view} WHERE i_max < 0") == [(4,)]
 
 
+@pytest.mark.either_engine
 def test_a_day_of_timestamps_reaches_to_the_next(database: Database) -> None:
     table = database.create({"moment": "TIMESTAMP"}, [(f"2024-02-29 0{n}:00:00",) for n in range(6)])
     roles = {"moment": {"role": "quasi-identifier", "hierarchy": {"date": ["day", "month"]}}}
@@ -159,6 +161,7 @@ def test_a_day_of_timestamps_reaches_to_the_next(database: Database) -> None:
     assert (region.low, region.high) == (datetime(2024, 2, 29), datetime(2024, 3, 1))
 
 
+@pytest.mark.either_engine
 def test_what_cannot_be_read_is_refused_and_no_cell_is_in_the_statement(database: Database) -> None:
     rows = [(700_000 + n, "secret" if n else "x") for n in range(4)]
     table = database.create({"age": "INTEGER", "AGE_max": "TEXT"}, rows)

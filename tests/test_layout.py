@@ -21,7 +21,7 @@ from tests.random_cases import many
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -186,6 +186,7 @@ def test_long_names_are_refused(database: Database, length: int, fits: bool) -> 
         anonymize(policy)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("role", ["sensitive", QI])
 def test_a_column_with_the_name_of_the_number_is_refused(database: Database, role: str) -> None:
     table = database.create({**COLUMNS, "class_number": "INTEGER"}, [(*row, 1) for row in ROWS])
@@ -268,6 +269,7 @@ def test_no_star_is_published_that_was_tampered_with(database: Database, part: i
 # --- kills
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("phase", ["verify", "publish"])
 def test_a_killed_run_leaves_the_old_star(database_url: str, tmp_path: Path, phase: str) -> None:
     with open_database(database_url) as database:

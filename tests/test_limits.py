@@ -26,7 +26,7 @@ from tests.random_cases import many
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 INCOMES = [-50, 1010, 2000, 3000, 4000, 83_456_789, None, None]
 OPEN: dict[str, list[Any]] = {

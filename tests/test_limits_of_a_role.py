@@ -248,6 +248,7 @@ def only_run(url: str) -> str:
     return str(run)
 
 
+@pytest.mark.either_engine
 def test_what_writes_is_refused_with_the_remedy(read_only: tuple[str, Path], tmp_path: Path) -> None:
     url, policy = read_only
     run = only_run(url)

@@ -22,7 +22,7 @@ from tests.jobs_support import COLUMNS, ROLES, K, carry_out, frozen, linked, rel
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 SAME = "same-recoding"
 MDAV = {"name": "microaggregation", "refine": False}

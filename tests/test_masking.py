@@ -32,7 +32,7 @@ from tests.random_cases import many
 from tests.run_support import Database, anonymize
 from tests.test_verify import FEW, Row, create
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 CASC = DATA / "casc"
 COLUMNS = {"id": "BIGINT", "a": "FLOAT8", 'b"x': "BIGINT", "d": "DECIMAL(9,2)", "c": "VARCHAR(9)", "e": "VARCHAR(9)"}

@@ -58,6 +58,7 @@ def test_the_leaves_of_groups_are_counted_as_a_mapping_has_them(engine: Engine, 
     assert {n for *_, n in found[0][0]} == {7}
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(("algorithm", "side"), SIDES[: many(4)])
 def test_a_mask_gives_what_its_labels_as_a_mapping_give(
     database: Database, algorithm: dict[str, Any], side: str
@@ -82,6 +83,7 @@ def test_a_mask_gives_what_its_labels_as_a_mapping_give(
     assert found[0] == found[1]
 
 
+@pytest.mark.either_engine
 def test_a_masked_sensitive_attribute_is_judged_as_its_mapping_is(database: Database) -> None:
     draw = random.Random(3)
     rows = [(draw.randrange(60), "".join(draw.choices("12", k=3))) for _ in range(200)]

@@ -13,6 +13,8 @@ from sqlanon.errors import PolicyError, VerificationError
 from tests.run_support import Database, Row, anonymize
 from tests.test_failing_checks import Tampering
 
+pytestmark = pytest.mark.either_engine
+
 DAY = datetime.date(2020, 2, 29)
 SENSITIVE: dict[str, tuple[str, list[Any], Any]] = {
     "texts": ("VARCHAR(9)", ["HIV", "flu", "it's", None], "HIV"),

@@ -32,6 +32,7 @@ def _role(show: str, **more: Any) -> dict[str, Any]:
     return {"role": "quasi-identifier", "show": show, **more}
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("show", HIDDEN)
 @pytest.mark.parametrize("type_", TYPES)
 def test_a_class_that_holds_null_shows_no_number(database: Database, type_: str, show: str) -> None:
@@ -44,6 +45,7 @@ def test_a_class_that_holds_null_shows_no_number(database: Database, type_: str,
     assert all(None not in cells for id_, cells in released.items() if id_ not in hidden)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("show", HIDDEN)
 def test_a_policy_may_give_it_the_numbers_of_the_others(database: Database, show: str) -> None:
     table = database.create({"q": "INTEGER", "id": "INTEGER"}, [(n, i) for i, n in enumerate(VALUES)])
@@ -59,6 +61,7 @@ def test_ranges_of_postgres(postgres_url: str) -> None:
             assert database.sql(f"SELECT q FROM {table}_r WHERE id = 1") == [(None,)]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("type_", ["DATE", "TIMESTAMP"])
 def test_dates(database: Database, type_: str) -> None:
     days = ["2024-01-01", None, "2024-01-03", "2024-01-04", "2024-01-05", "2024-01-07"]
@@ -70,6 +73,7 @@ def test_dates(database: Database, type_: str) -> None:
     assert run.metrics.gcp > sum(row[0] is None for row in released) / 6 - 1e-9
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("search", ["optimal", "top-down"])
 @pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
 def test_lattices(database: Database, search: str, show: str) -> None:
@@ -80,6 +84,7 @@ def test_lattices(database: Database, search: str, show: str) -> None:
     assert {cell for row in released if row[-1] == 5 for cell in row[:-1]} == {None}
 
 
+@pytest.mark.either_engine
 def test_labels_have_no_need_of_it(database: Database) -> None:
     with pytest.raises(PolicyError, match="labels say themselves whether a class holds NULL"):
         database.policy("t", {"q": _role("label", nulls="unknown")})
@@ -98,6 +103,7 @@ def test_a_number_for_an_unknown_value_is_refused(
         anonymize(database.policy(table, {"q": _role(show), "id": "insensitive"}))
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("show", HIDDEN)
 def test_hiding_known_classes_is_refused(database: Database, show: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = database.create({"q": "INTEGER", "id": "INTEGER"}, [(n, i) for i, n in enumerate(VALUES)])
@@ -183,6 +189,7 @@ def _require_unknown(released: list[tuple[Any, ...]], rows: list[tuple[Any, ...]
                 assert show != "label" or "NULL" in cells[0] or cells[0] == "*"
 
 
+@pytest.mark.either_engine
 def test_a_job_hides_what_its_run_hides(database: Database) -> None:
     draw = random.Random(7)
     rows = [(draw.choice([None, *range(30)]), draw.choice([None, *range(9)]), n) for n in range(200)]

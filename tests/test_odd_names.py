@@ -9,6 +9,8 @@ import pytest
 from sqlanon.errors import PolicyError
 from tests.run_support import Database, anonymize, open_database, quoted
 
+pytestmark = pytest.mark.either_engine
+
 TABLE_NAMES = ["group", 'say "hi". {{ n }} {% if %}', "UPPER 100% %s :x $1", "n" * 62 + "m", "名前😀"]
 
 

@@ -25,7 +25,7 @@ from tests.randomize_support import randomize, randomized_policy
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 COLUMNS = {"patient_id": "INTEGER", "age": "INTEGER", "sex": "VARCHAR(1)", "ill": "VARCHAR(9)", "tags": "INTEGER[]"}
 LEFT: dict[str, Any] = {"patient_id": "omit", "tags": "omit"}

@@ -15,7 +15,7 @@ from tests.people import PEOPLE, ROLES, ROWS
 from tests.postgres_server import PostgresServer
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 K2 = [{"model": "k-anonymity", "k": 2}]
 ATTRIBUTES = {name: {"role": role} for name, role in ROLES.items()}

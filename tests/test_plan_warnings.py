@@ -11,6 +11,8 @@ from sqlanon.plan.plan import resolve
 from sqlanon.policy.loading import build_policy
 from tests.plan_support import PRIVACY, make_table, sql, warnings
 
+pytestmark = pytest.mark.either_engine
+
 
 def test_unique_columns_are_pointed_out(engine: Engine) -> None:
     make_table(engine)

@@ -50,6 +50,7 @@ def test_what_is_no_sample_is_refused(rows: int, fraction: float) -> None:
         journalist_risk(rows, fraction)
 
 
+@pytest.mark.either_engine
 def test_the_report_shows_it_for_a_population(database: Database) -> None:
     table = database.create({"age": "INTEGER", "job": "TEXT"}, [(n // 5, "nurse") for n in range(100)])
     roles = {"age": "quasi-identifier", "job": "insensitive"}

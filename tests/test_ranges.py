@@ -121,6 +121,7 @@ def _released(database: Database, ranges: str, **more: Any) -> tuple[str, str]:
     return anonymize(database.policy(table, roles, ranges=ranges, **more)).run, table
 
 
+@pytest.mark.either_engine
 def test_a_job_shows_the_labels_of_a_run_with_cuts(database: Database) -> None:
     run, table = _released(database, "cuts")
     first = database.sql(f"SELECT * FROM {table}_r")
@@ -132,6 +133,7 @@ def test_a_job_shows_the_labels_of_a_run_with_cuts(database: Database) -> None:
     assert any(label.endswith("-*]") for label in labels)
 
 
+@pytest.mark.either_engine
 def test_observed_ranges_are_narrower_and_every_later_release_warns(database: Database) -> None:
     run, table = _released(database, "observed")
     first = database.sql(f"SELECT * FROM {table}_r")
@@ -150,6 +152,7 @@ def test_observed_ranges_are_narrower_and_every_later_release_warns(database: Da
     assert not [w for w in found.warnings if "labels" in w]
 
 
+@pytest.mark.either_engine
 def test_levels_have_neither(database: Database) -> None:
     table = database.create({"z": "TEXT"}, [("11",), ("12",), ("21",), ("22",)])
     roles = {"z": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}}}
@@ -163,6 +166,7 @@ def test_levels_have_neither(database: Database) -> None:
 # --- what the policy says holds for later releases
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("procedure", [True, False])
 def test_a_job_suppresses_what_its_run_suppressed_unless_told_otherwise(database: Database, procedure: bool) -> None:
     table = database.create({"z": "TEXT"}, [("11",), ("11",), ("12",), ("12",), ("99",)])
@@ -187,6 +191,7 @@ def test_a_job_suppresses_what_its_run_suppressed_unless_told_otherwise(database
         apply_rules(application, found, (database.url, "sqlanon"), options=OPTIONS)
 
 
+@pytest.mark.either_engine
 def test_freeze_says_what_it_chose_and_that_labels_differ(database: Database) -> None:
     run, _ = _released(database, "observed")
     done = call("freeze", run, "--name", "nightly", "--url", database.url)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
@@ -178,6 +179,7 @@ def test_sets_are_read_as_they_are_written(engine: Engine, texts_in: list[str], 
 numbers = st.lists(st.one_of(st.floats(-1e300, 1e300), st.sampled_from([0.1, 1e-7, 1e22, math.inf])), max_size=4)
 
 
+@pytest.mark.either_engine
 @FEW
 @given(held=numbers, has_null=st.booleans())
 def test_intervals_are_read_as_they_are_written(engine: Engine, held: list[float], has_null: bool) -> None:

@@ -25,7 +25,7 @@ from tests.jobs_support import carry_out
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 COLUMNS = {"person_id": "INTEGER", "age": "INTEGER", "sex": "VARCHAR(1)", "ward": "INTEGER"}
 ROLES: dict[str, Any] = {

@@ -25,6 +25,8 @@ from sqlanon.work.session import catalog_place, open_recorded
 from tests.cli.support import call
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
+pytestmark = pytest.mark.either_engine
+
 CANARY = "Xq7Canary"
 COLUMNS = {"age": "INTEGER", "job": "VARCHAR(20)", "zip": "VARCHAR(6)", "sex": "VARCHAR(1)", "disease": "VARCHAR(20)"}
 JOBS = [f"{CANARY}{n}" for n in range(4)]

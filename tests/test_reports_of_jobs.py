@@ -16,7 +16,7 @@ from tests.jobs_support import ALONE, carry_out, frozen, fulldomain, replaced, r
 from tests.rules_support import apply
 from tests.run_support import Database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 def page_of(database: Database, run: str) -> str:

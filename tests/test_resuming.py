@@ -29,7 +29,7 @@ from tests.cli.support import call, make_patients, only_object, write_policy
 from tests.conftest import ENGINES
 from tests.run_support import OPTIONS, Database, anonymize
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 ROWS = [(n * 7 % 23, "abcd"[n % 4] + str(n % 3), n * n % 5, n) for n in range(80)]
 COLUMNS = {"a": "INTEGER", "b": "VARCHAR(9)", "s": "INTEGER", "id": "INTEGER"}

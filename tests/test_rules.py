@@ -96,6 +96,7 @@ def _table(seed: int, rows: int, wide: int) -> list[Row]:
     return [_row(lambda below: source.randrange(max(1, below)), place, wide) for place in range(rows)]
 
 
+@pytest.mark.either_engine
 def test_every_new_row_falls_under_one_rule_and_shows_it(database: Database) -> None:
     table, newer = database.create(_COLUMNS, _table(1, 120, 0)), database.create(_COLUMNS, _table(1, 200, 1))
     run = anonymize(database.policy(table, _ROLES, privacy=[{"model": "k-anonymity", "k": 4}])).run
@@ -157,6 +158,7 @@ _CORRUPTIONS = {
 }
 
 
+@pytest.mark.either_engine
 def test_the_check_finds_gaps_and_overlaps(database: Database) -> None:
     rows = [(i % 17, str(10 + i % 37) + str(i % 3), i) for i in range(150)]
     k = [{"model": "k-anonymity", "k": 5}]
@@ -210,6 +212,7 @@ def test_generalizations_are_rules_too(databases: tuple[Database, Database], nam
     assert found[0] == found[1]
 
 
+@pytest.mark.either_engine
 def test_rules_take_as_many_statements_as_there_are_levels(database: Database) -> None:
     counts = []
     for rows in (100, 800):

@@ -15,7 +15,7 @@ from sqlanon.releases.rules.store_rules import read_rules
 from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, apply, coded
 from tests.run_support import Database, Row, anonymize
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 def test_the_select_recodes_like_apply(database: Database) -> None:

@@ -16,6 +16,8 @@ from sqlanon.work.journal import Silent
 from tests.people import PEOPLE, ROLES, ROWS
 from tests.run_support import Database, anonymize, duckdb_url, run
 
+pytestmark = pytest.mark.either_engine
+
 # --- what goes, and what stays as it is
 
 POSTGRES_KEPT = {

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
@@ -25,6 +26,8 @@ from sqlanon.models.closeness import DISTANCES
 from sqlanon.sql import Statement
 from tests.models_support import codes_of, insert, load, measure
 from tests.random_cases import many
+
+pytestmark = pytest.mark.either_engine
 
 Steps = list[list[int | None]]  # the values that join at each step of a run
 

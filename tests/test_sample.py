@@ -21,6 +21,7 @@ privacy: [{{model: k-anonymity, k: 20}}]
 """
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("counted", [1_000_000, 100])
 def test_values_and_labels_are_told_of_large_tables_too(
     database_url: str, counted: int, monkeypatch: pytest.MonkeyPatch

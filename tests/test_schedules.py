@@ -73,6 +73,7 @@ def test_files_of_schedulers_are_written_where_asked(database: Database, tmp_pat
     assert line.endswith("job run nightly --quiet")
 
 
+@pytest.mark.either_engine
 def test_printing_changes_no_schedule(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what is registered or written is recorded, and takes the job from pg_cron."""
     frozen_table(database)
@@ -92,6 +93,7 @@ def test_printing_changes_no_schedule(database: Database, tmp_path: Path, monkey
         assert (job.schedule, job.scheduler, forgotten) == ("1 1 * * *", "cron", ["nightly"])
 
 
+@pytest.mark.either_engine
 def test_what_is_written_starts_the_job_of_the_same_catalog(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +118,7 @@ def test_what_is_written_starts_the_job_of_the_same_catalog(
     assert f'Environment="PLACE={database.url}"' in unit.replace("%%", "%")
 
 
+@pytest.mark.either_engine
 def test_files_of_another_catalogs_job_stay(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +168,7 @@ def test_only_postgres_needs_what_is_libpqs(database: Database, monkeypatch: pyt
         assert ("from here" in shown) is (database.engine == "postgres")
 
 
+@pytest.mark.either_engine
 def test_nothing_is_written_for_a_user_that_can_be_none(database: Database, tmp_path: Path) -> None:
     frozen_table(database)
     where = ("--url", database.url)
@@ -177,6 +181,7 @@ def test_nothing_is_written_for_a_user_that_can_be_none(database: Database, tmp_
     assert (printed.exit_code, "give --write" in printed.stderr) == (2, True)
 
 
+@pytest.mark.either_engine
 def test_scheduled_jobs_keep_their_tables(database: Database, tmp_path: Path) -> None:
     """A downgrade that drops scheduled jobs is refused; one to an older revision that has jobs is not."""
     frozen_table(database)

@@ -65,6 +65,7 @@ def test_policies_of_the_documentation_are_valid() -> None:
     assert wrong(policy_text(Path("demo.duckdb"))) == []
 
 
+@pytest.mark.either_engine
 def test_drafts_name_it_and_are_valid(database_url: str, tmp_path: Path) -> None:
     make_patients(database_url)
     draft = draft_policy(database_url, "patients")

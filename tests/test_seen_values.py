@@ -12,7 +12,7 @@ from sqlanon.verification.verdict import Verification
 from sqlanon.verification.verify import verify_table
 from tests.run_support import Database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 LAX = {"duckdb": "VARCHAR COLLATE NOCASE", "postgres": "TEXT COLLATE lax"}
 COLLATION = "CREATE COLLATION lax (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"

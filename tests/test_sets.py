@@ -21,7 +21,7 @@ from tests.jobs_support import carry_out, frozen
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 COLUMNS = {"street": "TEXT", "age": "INTEGER", "id": "INTEGER"}
 ODD = ['Main, "Old"', "{x}", "NULL", " ", "a-b", "*", "Ä"]

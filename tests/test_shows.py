@@ -10,7 +10,7 @@ import pytest
 
 from tests.run_support import Database, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 NUMBERS = [-3, 0, 5, 5, 7, 40, None, None]
 SHOWN = {

@@ -15,7 +15,7 @@ from sqlanon.policy import Policy
 from sqlanon.report.queries import run_report
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 ROWS = 40_000
 TABLES = {  # the value of row i, and how large its class becomes

@@ -43,6 +43,7 @@ def verified(database: Database, policy: Policy, **more: Any) -> Verification:
         return verify_table(engine, table, ["place"], models_of(policy), suppressed_label="*", **more)
 
 
+@pytest.mark.either_engine
 def test_one_starred_row_is_refused(database: Database) -> None:
     """One starred row shows HIV to all who know the person of the arctic: the policy must allow such a release."""
     table = database.create(COLUMNS, ROWS)
@@ -52,6 +53,7 @@ def test_one_starred_row_is_refused(database: Database) -> None:
     assert f"{table}_r" not in [name for (name,) in database.sql("SELECT table_name FROM information_schema.tables")]
 
 
+@pytest.mark.either_engine
 def test_others_join_the_starred_rows(database: Database) -> None:
     """Whole classes, the smallest first, within the budget: the six of the south, not the seven of the north."""
     rows = [("north", "flu")] * 7 + ROWS[6:]
@@ -89,6 +91,7 @@ def tree_run(database: Database) -> str:
     return run
 
 
+@pytest.mark.either_engine
 def test_others_join_the_rows_that_rules_of_a_tree_star(database: Database, tree_run: str) -> None:
     """The smallest class, not the first: one row of its own would be read by whom it fits."""
     newer = database.create(NUMBERS, numbers(1, 5, 4, 3))
@@ -99,6 +102,7 @@ def test_others_join_the_rows_that_rules_of_a_tree_star(database: Database, tree
     assert outcome.as_json()["starred"]["violate"] == []
 
 
+@pytest.mark.either_engine
 def test_rows_that_nothing_may_join_are_refused(database: Database, tree_run: str) -> None:
     """Within the budget, or at all: one class at least is released."""
     newer = database.create(NUMBERS, numbers(1, 5, 4, 3))
@@ -113,6 +117,7 @@ def test_rows_that_nothing_may_join_are_refused(database: Database, tree_run: st
     assert database.leftovers() == []
 
 
+@pytest.mark.either_engine
 def test_jobs_complete_or_refuse_them(database: Database, tree_run: str) -> None:
     """A job that applies rules stars others within its budget, or leaves the old release; no procedure has stars."""
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
@@ -134,6 +139,7 @@ def test_jobs_complete_or_refuse_them(database: Database, tree_run: str) -> None
     assert sorted(database.sql(f"SELECT * FROM {release}")) == before
 
 
+@pytest.mark.either_engine
 def test_enough_starred_rows_may_be_too_far_from_all_others(database: Database) -> None:
     """With the smallest class two of five rows are z, of two in twenty; with the next one, two of eleven."""
     table = database.create(NUMBERS, [(10 * place + row % 3, "abc"[row % 3]) for place in range(4) for row in range(6)])
@@ -150,6 +156,7 @@ def test_enough_starred_rows_may_be_too_far_from_all_others(database: Database) 
 PLACES = {"p": ["r", "*"], "q": ["r", "*"], "n": ["n", "*"], "s": ["s", "*"], "a": ["a", "*"]}
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(("suppression", "starred"), [(0.4, 5), (0.2, None)])
 def test_others_join_what_passes_leave(database: Database, suppression: float, starred: int | None) -> None:
     """p and q satisfy k together, in the second pass; the row of a is left, and the smallest class joins it: r."""
@@ -182,6 +189,7 @@ def test_others_join_what_passes_leave(database: Database, suppression: float, s
     assert sorted(database.sql(f"SELECT * FROM {table}_again")) == sorted(released)
 
 
+@pytest.mark.either_engine
 def test_unprotected_rows_are_counted_and_said_to_be(database: Database) -> None:
     table = database.create(COLUMNS, ROWS)
     policy = policy_of(database, table, UNPROTECTED)
@@ -202,6 +210,7 @@ def test_unprotected_rows_are_counted_and_said_to_be(database: Database) -> None
     assert strict.fails_by_stars_alone
 
 
+@pytest.mark.either_engine
 def test_rules_that_star_too_few_rows_are_refused(database: Database) -> None:
     table = database.create(COLUMNS, ROWS[:12])
     run = anonymize(policy_of(database, table, "star")).run

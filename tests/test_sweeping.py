@@ -17,7 +17,7 @@ from tests.cli.support import call, only_object
 from tests.run_support import OPTIONS, Database, anonymize
 from tests.test_report import made
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 def _write(policy: Any, directory: Path) -> Path:

@@ -155,6 +155,7 @@ def for_whole_cases(database: Database, test: Any) -> None:
     quick(given(whole_cases(), st.data())(test))()
 
 
+@pytest.mark.either_engine
 def test_every_generalization_is_judged_as_by_brute_force(database: Database) -> None:
     def test(case: Case, _: st.DataObject) -> None:
         with table_of(database, case) as table:
@@ -176,6 +177,7 @@ def test_every_generalization_is_judged_as_by_brute_force(database: Database) ->
     for_whole_cases(database, test)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_searches_find_what_brute_force_finds(database: Database, name: str) -> None:
     def test(case: Case, data: st.DataObject) -> None:
@@ -258,6 +260,7 @@ def test_a_release_lets_no_more_be_unique_than_asked(database: Database, estimat
     assert result_of(verified(policy), "population-uniqueness") == judged
 
 
+@pytest.mark.either_engine
 def test_a_release_that_was_changed_is_told(database: Database) -> None:
     table = database.create(COLUMNS, ROWS)
     policy = database.policy(
@@ -271,6 +274,7 @@ def test_a_release_that_was_changed_is_told(database: Database) -> None:
     assert result_of(verified(policy)) == ModelResult("average-risk", {"risk": 0.2}, False, 1.0, 4, 4)
 
 
+@pytest.mark.either_engine
 def test_suppressed_rows_that_are_shown_unprotected_are_not_judged(database: Database) -> None:
     table = database.create(COLUMNS, [*ROWS, (90, "99999", "a")])
     policy = database.policy(
@@ -288,6 +292,7 @@ def test_suppressed_rows_that_are_shown_unprotected_are_not_judged(database: Dat
     assert result_of(run.models).worst == pytest.approx(len(shown) / shown.total())
 
 
+@pytest.mark.either_engine
 def test_new_rows_are_held_to_the_model(database: Database) -> None:
     table = database.create(COLUMNS, ROWS)
     privacy = [{"model": "average-risk", "risk": 0.2}]
@@ -301,6 +306,7 @@ def test_new_rows_are_held_to_the_model(database: Database) -> None:
     assert shown.total() < 70
 
 
+@pytest.mark.either_engine
 def test_jobs_and_dbt_are_refused(database: Database) -> None:
     table = database.create(COLUMNS, ROWS)
     privacy = [{"model": "average-risk", "risk": 0.2}]
@@ -312,6 +318,7 @@ def test_jobs_and_dbt_are_refused(database: Database) -> None:
         project_files(engine, catalog, catalog.run(run), Freezing(name="recoded"))
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     "algorithm",
     [
@@ -339,6 +346,7 @@ def test_searches_that_decide_class_by_class_are_refused(database: Database, alg
     assert sentence in refused.value.problems
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -356,6 +364,7 @@ def test_what_the_sizes_of_classes_do_not_decide_is_refused(
         anonymize(policy)
 
 
+@pytest.mark.either_engine
 def test_a_refusal_says_what_risk_could_be_had(database: Database) -> None:
     table = database.create(COLUMNS, ROWS[:5])
     privacy = [{"model": "average-risk", "risk": 0.1}]

@@ -37,6 +37,7 @@ def exchange_labels(engine: Engine, coded: CodedTable) -> None:
     engine.execute(Statement("test", f"UPDATE {hierarchy.stored} SET {target} = {exchanged}{rest}"))
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("algorithm", ["optimal", "mondrian", "top-down"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_exchanged_labels_are_refused(

@@ -21,6 +21,7 @@ KINDS: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("column", ["l1", "g1"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_exchanged_hierarchy_is_refused(

@@ -160,6 +160,7 @@ class Tampering:
         engine.execute(Statement("test", statement))
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("run", TABLES)
 def test_what_comes_of_it_is_refused_or_true(

@@ -82,6 +82,7 @@ FOR_EACH_SENSITIVE = {
 }
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("rows", [120, 600])
 def test_a_round_takes_as_many_statements_whatever_its_nodes(
     databases: tuple[Database, Database], rows: int, monkeypatch: pytest.MonkeyPatch

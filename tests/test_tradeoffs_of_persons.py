@@ -122,6 +122,7 @@ def test_a_lattice_holds_generalizations_with_classes_of_k_persons(database: Dat
     database.sql(f"DROP TABLE {table}")
 
 
+@pytest.mark.either_engine
 def test_pages_name_persons_and_what_goes_by_shares_is_refused(tmp_path: Path) -> None:
     with open_database(duckdb_url(tmp_path / "t.duckdb")) as database:
         database.create(COLUMNS, ROWS, "t")

@@ -85,6 +85,7 @@ def test_values_are_released_as_if_they_were_coded(
     assert len(carried) == ROWS
 
 
+@pytest.mark.either_engine
 def test_models_and_targets_see_codes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sensitive column that a model judges, and a target, are coded however many values they have."""
     monkeypatch.setattr(dictionaries, "UNCODED_ROWS", 1)
@@ -97,6 +98,7 @@ def test_models_and_targets_see_codes(database: Database, monkeypatch: pytest.Mo
     assert database.sql(f"SELECT count(*) FROM {table}_r") == [(ROWS,)]
 
 
+@pytest.mark.either_engine
 def test_there_is_no_more_than_needed_of_each_row(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table of values that are not coded numbers its rows by 32 bits, and that of kept values counts by 16."""
     monkeypatch.setattr(dictionaries, "UNCODED_ROWS", 1)

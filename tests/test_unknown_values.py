@@ -48,6 +48,7 @@ def verified(database: Database, table: str, *models: PrivacyModel) -> Verificat
         return verify_table(engine, Relation.parse(table), ["age"], models)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("algorithm", ["mondrian", "rothko-t", "rothko-s", "optimal", "top-down"])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model["model"])
 def test_null_adds_no_diversity(database: Database, model: dict[str, Any], algorithm: str) -> None:
@@ -87,6 +88,7 @@ def test_tables_of_others_are_judged_alike(database: Database) -> None:
     assert verified(database, table, DistinctLDiversity("disease", 1, counts_null=True)).models[0].worst == 1
 
 
+@pytest.mark.either_engine
 def test_nulls_that_are_refused_are_refused_before_any_work(database: Database) -> None:
     known = database.create(COLUMNS, DIVERSE[:4] + DIVERSE[6:])
     policy = database.policy(known, roles("refuse"), privacy=MODELS[:1])
@@ -102,6 +104,7 @@ def test_nulls_that_are_refused_are_refused_before_any_work(database: Database) 
         carry_out(database)
 
 
+@pytest.mark.either_engine
 def test_rules_are_applied_and_jobs_judge_as_their_run_did(database: Database) -> None:
     """New rows that are 2-diverse only with NULL are refused, or released where NULL is a value."""
     for nulls, is_value in ((None, False), ("value", True)):
@@ -122,6 +125,7 @@ def test_rules_are_applied_and_jobs_judge_as_their_run_did(database: Database) -
             assert (1, None) not in database.sql(f"SELECT * FROM {table}_r")
 
 
+@pytest.mark.either_engine
 def test_a_run_of_before_keeps_its_meaning(database: Database) -> None:
     """A stored policy that does not say what NULL is had it as a value: so do its rules, exports and record."""
     table = database.create(COLUMNS, HALF_KNOWN)
@@ -142,6 +146,7 @@ def test_a_run_of_before_keeps_its_meaning(database: Database) -> None:
     assert "NULL counts as a value." in page
 
 
+@pytest.mark.either_engine
 def test_what_null_is_goes_into_dbt_and_reports(database: Database) -> None:
     table = database.create(COLUMNS, DIVERSE)
     run = anonymize(database.policy(table, roles(None), privacy=MODELS[:1])).run

@@ -53,6 +53,7 @@ def people(rows: int) -> list[Row]:
     ]
 
 
+@pytest.mark.either_engine
 def test_stages_give_the_same_release(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     table = database.create(COLUMNS, people(120))
     roles = {name: "quasi-identifier" if name in QUASI_IDENTIFIERS else "insensitive" for name in COLUMNS}
@@ -76,6 +77,7 @@ def statements(database: Database, run: str) -> str:
         return "\n".join(step.statement for step in catalog.steps(run) if step.name in coding)
 
 
+@pytest.mark.either_engine
 def test_a_table_of_a_hundred_columns(database: Database) -> None:
     names = [f"c{number}" for number in range(100)]
     rows = [(n % 7, *(f"{n * k % (k + 2)}" for k in range(100))) for n in range(20)]

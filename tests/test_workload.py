@@ -209,6 +209,7 @@ def test_every_row_is_found_in_the_class_that_shows_it(urls: tuple[str, str], ca
     assert told[0] == told[1]
 
 
+@pytest.mark.either_engine
 def test_a_table_shown_as_it_is_predicts_as_its_source(database_url: str) -> None:
     rows = people(400, jobs=JOBS[:7])
     ones = {"age": "quasi-identifier", "job": "quasi-identifier"} | {"sick": "insensitive", "cost": "insensitive"}
@@ -232,6 +233,7 @@ def test_a_table_shown_as_it_is_predicts_as_its_source(database_url: str) -> Non
     assert (drawn.tree.rows, drawn.tree.suppressed) == (100, 0)
 
 
+@pytest.mark.either_engine
 def test_a_run_with_a_target_reports_what_the_release_predicts(database_url: str) -> None:
     search = {"name": "top-down", "quality": "information-gain", "target": "sick"}
     for target in ("sick", "cost"):

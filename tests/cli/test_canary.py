@@ -132,6 +132,7 @@ def _carry_out(calls: Iterator[tuple[int, tuple[object, ...]]], texts: dict[str,
         texts[" ".join(map(str, arguments[:2]))] = result.output + result.stderr
 
 
+@pytest.mark.either_engine
 def test_no_canary_is_printed_logged_reported_or_recorded(
     people: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

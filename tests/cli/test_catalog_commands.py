@@ -10,7 +10,7 @@ import pytest
 from sqlanon.cli.layout import place_text
 from tests.cli.support import call, only_object, query, write_policy
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 def test_the_history_of_a_database(policy: Path, patients_url: str) -> None:

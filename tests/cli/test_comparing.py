@@ -24,6 +24,7 @@ def create(url: str) -> str:
         return database.create(dict.fromkeys("abs", "INTEGER"), [(n % 11, n % 7, n % 3) for n in range(80)])
 
 
+@pytest.mark.either_engine
 def test_candidates_are_those_of_each_policy(database_url: str) -> None:
     table = create(database_url)
     with open_database(database_url) as database:
@@ -55,6 +56,7 @@ def test_candidates_are_those_of_each_policy(database_url: str) -> None:
         compare_policies({})
 
 
+@pytest.mark.either_engine
 def test_no_k_is_asked_for_where_the_policy_asks_for_none(database_url: str) -> None:
     table = create(database_url)
     with open_database(database_url) as database:
@@ -84,6 +86,7 @@ def test_a_file_is_one_table_however_policies_name_it(tmp_path: Path) -> None:
     assert f"This is about {other}." in call("explore", one, "--with", other).stderr
 
 
+@pytest.mark.either_engine
 def test_the_page_has_the_command_of_each_policy(
     patients_url: str, tmp_path: Path, watched: tuple[Any, list[str]]
 ) -> None:

@@ -12,7 +12,7 @@ from sqlanon.cli.call import Panel
 from sqlanon.cli.commands import program
 from tests.cli.support import call, make_patients, only_object, write_policy
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import sqlglot
 
 from tests.cli.support import call, only_object, query, write_policy
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 DIALECTS = {"duckdb": "duckdb", "postgres": "postgres"}
 PHASES = ["plan", "encode", "search", "recode", "verify", "publish"]

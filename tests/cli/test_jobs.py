@@ -14,6 +14,7 @@ from tests.run_support import Database, open_database
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.either_engine
 def test_a_job_from_freezing_to_a_violation(database: Database) -> None:
     name, run = simple(database)
     where = ("--url", database.url)
@@ -53,6 +54,7 @@ def test_a_job_is_reported_and_compared_like_a_run(postgres_url: str, tmp_path: 
         assert only_object(call("diff", run, again, "--json", *where).stdout)["recoding"] == "same"
 
 
+@pytest.mark.either_engine
 def test_a_recoding_is_exported_as_a_view(database: Database) -> None:
     _, run = simple(database)
     where = ("--url", database.url)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.support import call, execute, only_object, query, write_policy
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 STAR = "{table: patients_released, layout: star}"
 

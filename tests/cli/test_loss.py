@@ -32,6 +32,7 @@ def masked_url(database_url: str) -> str:
     return database_url
 
 
+@pytest.mark.either_engine
 def test_a_release_is_compared_with_its_source(masked_url: str) -> None:
     result = call("loss", masked_url, "people", "masked", "--by", "id", "--json")
     assert result.exit_code == 0, result.output
@@ -61,6 +62,7 @@ def test_a_role_that_may_only_read_is_enough(masked_url: str) -> None:
     assert table_loss(url, "people", "masked", by=["id"]) == expected
 
 
+@pytest.mark.either_engine
 def test_without_a_key_tables_are_compared_as_wholes(masked_url: str) -> None:
     measured = only_object(call("loss", masked_url, "people", "masked", "--columns", "age,job", "--json").stdout)
     assert measured["paired_rows"] is None
@@ -71,6 +73,7 @@ def test_without_a_key_tables_are_compared_as_wholes(masked_url: str) -> None:
     assert "Tables have no order" in text
 
 
+@pytest.mark.either_engine
 def test_programs_get_the_same(masked_url: str) -> None:
     measured = table_loss(masked_url, "people", "masked", by=["id"], orders={"job": ["job0", "job1", "job2"]}, sample=9)
     assert isinstance(measured, Masking)
@@ -82,6 +85,7 @@ def test_programs_get_the_same(masked_url: str) -> None:
         table_loss(masked_url, "poeple", "masked")
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("options", "message"),
     [

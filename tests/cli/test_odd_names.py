@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from ruamel.yaml import YAML
 
 from tests.cli.support import call, execute, only_object
+
+pytestmark = pytest.mark.either_engine
 
 TABLE = 'Odd "table".%s'
 COLUMNS = {

@@ -17,7 +17,7 @@ from tests.cli.test_record import digesting, record_of
 from tests.odd_values import NUMBERS, TEXTS, mutated
 from tests.random_cases import many
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 DOCUMENTED = {0, 1, 2, 3, 4}
 SETTINGS = settings(max_examples=many(5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -17,7 +17,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from tests.cli.support import PROGRAM, ROOT, call, execute, make_patients, query, write_policy
 from tests.random_cases import many
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 ROWS = 20
 CODE = 5  # of a release that is published and could not be told

@@ -29,7 +29,7 @@ from tests.cli.support import (
 )
 from tests.postgres_server import PostgresServer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 def test_usage_errors_end_with_2(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.cli.support import call, make_patients, only_object, write_policy
 from tests.jobs_support import frozen, simple
 from tests.run_support import open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 K_ANONYMITY = {"model": "k-anonymity", "k": 3}

@@ -14,7 +14,7 @@ from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.report.run_record.record import document_digest
 from tests.cli.support import call, execute, only_object, write_policy
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 def run_of(policy: Path) -> str:
@@ -225,6 +225,7 @@ def test_doubled_keys_make_no_record(policy: Path, tmp_path: Path) -> None:
         assert (refused.exit_code, "given twice" in refused.stderr) == (2, True)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("kind", ["view", "materialized view"])
 def test_what_took_the_release_s_place_is_named_and_not_read(
     policy: Path, patients_url: str, tmp_path: Path, kind: str

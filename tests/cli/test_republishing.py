@@ -7,7 +7,11 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.cli.support import call, execute, query
+
+pytestmark = pytest.mark.either_engine
 
 
 def _wanting_one_recoding(policy: Path) -> None:

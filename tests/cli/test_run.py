@@ -11,6 +11,8 @@ from sqlanon import load_policy
 from sqlanon.results.run_result import PHASES
 from tests.cli.support import call, execute, keys_of, make_patients, only_object, query, run_program, write_policy
 
+pytestmark = pytest.mark.either_engine
+
 RELEASE_KEYS = {"table", "rows", "suppressed", "classes", "min_class_size", "mean_class_size"}
 
 

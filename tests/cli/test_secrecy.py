@@ -13,6 +13,8 @@ from sqlanon.sql import DialectRenderer, RedactedValue, expression
 from tests.cli.support import call
 from tests.run_support import Database
 
+pytestmark = pytest.mark.either_engine
+
 LEAST = {"age": 86_420_975, "seen": 97_531_864, "paid": 75_319_864, "ward": -64_209_753}
 COLUMNS = {"age": "INTEGER", "seen": "BIGINT", "paid": "INTEGER", "ward": "INTEGER", "sex": "VARCHAR(9)"}
 ROWS = [(n % 20, n % 7, n % 5, n % 3, "ab"[n % 2]) for n in range(60)]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.support import call, execute, only_object, write_policy
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 def test_a_release_is_measured_against_its_source(policy: Path) -> None:

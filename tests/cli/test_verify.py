@@ -10,6 +10,8 @@ import pytest
 from sqlanon.encoding import coded_table
 from tests.cli.support import call, execute, only_object, run_program, write_policy
 
+pytestmark = pytest.mark.either_engine
+
 
 def test_a_release_holds_and_its_source_does_not(policy: Path) -> None:
     assert call("run", policy, "-q").exit_code == 0

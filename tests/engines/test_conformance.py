@@ -102,6 +102,7 @@ def test_the_engines_agree(tmp_path: Path, postgres_url: str, models: list[dict[
     assert sorted(row[-1] for row in first) == list(range(600))
 
 
+@pytest.mark.either_engine
 def test_shortcuts_change_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = table_of(240)
     plain = _released(database, rows, MODELS[:2])
@@ -111,6 +112,7 @@ def test_shortcuts_change_nothing(database: Database, monkeypatch: pytest.Monkey
             assert _released(database, random.Random(name).sample(rows, len(rows)), MODELS[:2]) == plain, name
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("models", [MODELS[:1], MODELS], ids=["k", "k, l and variance"])
 def test_statements_a_round_do_not_grow(database: Database, models: list[dict[str, Any]]) -> None:
     most = []

@@ -41,6 +41,7 @@ def test_a_stored_policy_whose_package_is_gone_says_so(installed: Path, monkeypa
     ]
 
 
+@pytest.mark.either_engine
 def test_the_report_of_a_run_whose_package_is_gone(
     database: Database, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from tests.plugins.support import K2, policy_with
 from tests.random_cases import for_random
 from tests.run_support import Database, Row, anonymize
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 MAGNITUDE = {"role": "quasi-identifier", "hierarchy": {"magnitude": {"base": 10}}}
 NUMBERS: dict[str, Any] = {"n": MAGNITUDE, "s": "insensitive"}

@@ -17,7 +17,7 @@ from tests.plugins.support import COLUMNS, DEASSOCIATION, K2, ROLES, ROWS, SORTE
 from tests.random_cases import for_random
 from tests.run_support import Database, Row, anonymize
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 TREES_AND_LATTICES = ["mondrian", "optimal", "incognito", "top-down"]
 CASES = st.tuples(

@@ -24,7 +24,7 @@ from tests.random_cases import for_random, random_cases
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, Row, anonymize
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 PLAIN: dict[str, Any] = {"age": "quasi-identifier", "job": "quasi-identifier", "s": "sensitive"}
 SORTED_CASES = st.tuples(

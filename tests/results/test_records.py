@@ -17,6 +17,8 @@ from tests.recorded.runs import comparable, create_source, least_record, policy
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, run
 
+pytestmark = pytest.mark.either_engine
+
 WRITTEN: dict[str, Any] = json.loads(
     lzma.decompress((Path(__file__).parent.parent / "recorded" / "v1" / "results.json.xz").read_bytes())
 )

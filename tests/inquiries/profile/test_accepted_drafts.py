@@ -140,6 +140,7 @@ def accepts(text: str, directory: Path | None = None) -> bool:
     return True
 
 
+@pytest.mark.either_engine
 def test_a_draft_is_accepted_or_says_why_not(database_url: str, engine_name: str) -> None:
     def test(table: OddTable) -> None:
         name = f"t{next(_numbers)}"
@@ -165,6 +166,7 @@ def test_drafts_of_files_keep_the_same_promise(tmp_path: Path, ending: str) -> N
     random_cases(8, odd_tables("duckdb"))(test)()
 
 
+@pytest.mark.either_engine
 def test_one_row_is_not_released_as_it_is(database_url: str) -> None:
     execute(database_url, "CREATE TABLE t AS SELECT 41 AS age, 'x' AS city, 7 AS ward")
     found = draft(database_url, "t", OPTIONS)
@@ -186,6 +188,7 @@ def test_a_header_alone_is_no_proof_of_harmlessness(tmp_path: Path) -> None:
     assert "holds no rows" in "".join(found.refusals)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("many", [MAX_QUASI_IDENTIFIERS, 100, 300])
 def test_no_more_columns_are_generalized_than_can_be_searched(database_url: str, many: int) -> None:
     columns = ", ".join(f"i % {2 + n % 9} AS c{n}" for n in range(many - 1))
@@ -198,6 +201,7 @@ def test_no_more_columns_are_generalized_than_can_be_searched(database_url: str,
     require_kept_promise(found, refused=False)
 
 
+@pytest.mark.either_engine
 def test_a_kept_column_that_singles_out_says_so(database_url: str) -> None:
     execute(
         database_url,

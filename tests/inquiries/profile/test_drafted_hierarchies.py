@@ -14,7 +14,7 @@ from sqlanon.policy.loading import parse_policy
 from tests.cli.support import execute, query
 from tests.run_support import run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 COUNTRIES = ("United-States", "Germany", "FRANCE", "Viet Nam", "Puerto Rico", "kenya")
 JOBS = ("Adm-clerical", "Exec-managerial", "Craft-repair", "Other-service", "Sales", "Farming-fishing")

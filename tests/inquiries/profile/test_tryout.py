@@ -58,6 +58,7 @@ def without(policy: Policy, name: str) -> Policy:
     return policy.model_copy(update={"attributes": {**policy.attributes, name: freed}})
 
 
+@pytest.mark.either_engine
 def test_costs_are_those_of_runs(database_url: str) -> None:
     make_visits(database_url)
     found, costs = drafted(database_url)
@@ -74,6 +75,7 @@ def test_costs_are_those_of_runs(database_url: str) -> None:
         assert (attempt.loss, attempt.classes) == gcp(without(policy, name))
 
 
+@pytest.mark.either_engine
 def test_the_draft_says_what_its_parts_cost(database_url: str) -> None:
     make_visits(database_url)
     found, costs = drafted(database_url)
@@ -91,6 +93,7 @@ def test_the_draft_says_what_its_parts_cost(database_url: str) -> None:
     assert draft(database_url, "visits").text == found.text  # nothing in it depends on the clock
 
 
+@pytest.mark.either_engine
 def test_l_is_below_the_number_of_sensitive_values(database_url: str) -> None:
     make_visits(database_url)
     policy = parse_policy(draft(database_url, "visits", trying=False).text)
@@ -106,6 +109,7 @@ def test_k_goes_by_the_size_of_the_table(rows: int, k: int) -> None:
     assert choose_k(rows) == k
 
 
+@pytest.mark.either_engine
 def test_columns_that_follow_from_others_are_named(database_url: str) -> None:
     make_visits(database_url)
     execute(database_url, "ALTER TABLE visits ADD COLUMN town TEXT", "UPDATE visits SET town = 't' || city")
@@ -116,6 +120,7 @@ def test_columns_that_follow_from_others_are_named(database_url: str) -> None:
     assert "#   city -> region: region says nothing more" in found.text
 
 
+@pytest.mark.either_engine
 def test_a_sensitive_value_that_follows_from_others_is_named(database_url: str) -> None:
     make_visits(database_url)
     execute(database_url, "UPDATE visits SET illness = 'd' || region")
@@ -124,6 +129,7 @@ def test_a_sensitive_value_that_follows_from_others_is_named(database_url: str) 
     assert "#   illness" not in found.text
 
 
+@pytest.mark.either_engine
 def test_nothing_is_left_behind(database_url: str) -> None:
     make_visits(database_url)
     listed = "SELECT table_schema, table_name FROM information_schema.tables ORDER BY 1, 2"
@@ -132,6 +138,7 @@ def test_nothing_is_left_behind(database_url: str) -> None:
     assert query(database_url, listed) == before
 
 
+@pytest.mark.either_engine
 def test_a_sample_stands_for_a_large_table(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sqlanon.inquiries.profile.tryout.MOST_TUPLES", 300)
     monkeypatch.setattr("sqlanon.inquiries.profile.tryout.MOST_ROWS", 3_000)
@@ -178,6 +185,7 @@ def test_a_file_is_tried_without_a_database(tmp_path: Path) -> None:
     assert "; loses " in (tmp_path / "policy.yml").read_text()
 
 
+@pytest.mark.either_engine
 def test_the_trial_can_be_left_out(database_url: str) -> None:
     make_visits(database_url)
     result = call("init", database_url, "visits", "--no-try")
@@ -186,6 +194,7 @@ def test_the_trial_can_be_left_out(database_url: str) -> None:
     assert "; loses " not in result.stdout
 
 
+@pytest.mark.either_engine
 def test_programs_read_what_the_draft_costs(database_url: str, tmp_path: Path) -> None:
     make_visits(database_url)
     result = call("init", database_url, "visits", "--json", "-o", tmp_path / "policy.yml")

@@ -92,6 +92,7 @@ def conditions() -> list[tuple[str, set[int]]]:
     return asked
 
 
+@pytest.mark.either_engine
 @settings(max_examples=many(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(range(len(conditions()))), min_size=4, max_size=9), st.integers(2, 3))
 def test_answers_tell_of_no_few_persons(database: Database, places: list[int], k: int) -> None:

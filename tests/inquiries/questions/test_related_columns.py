@@ -98,6 +98,7 @@ RELATED: dict[str, tuple[dict[str, str], dict[str, Sequence[Any]]]] = {
 }
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("kind", RELATED)
 def test_sums_of_related_columns_tell_of_no_person(database: Database, kind: str) -> None:
     """The total of one person would be what sums of the total tell more than those of the others."""
@@ -112,6 +113,7 @@ def test_sums_of_related_columns_tell_of_no_person(database: Database, kind: str
         assert answer(policy, f"{aggregate}(total) where age between 30 and 36") is not None
 
 
+@pytest.mark.either_engine
 def test_what_few_rows_tell_apart_is_joined_by_all(database: Database) -> None:
     """Hardly anybody has a bonus: in some rows the total is the base, and the bonus is apart."""
     table = "seldom_paid"
@@ -135,6 +137,7 @@ PERSONS: dict[str, tuple[list[list[tuple[int, int]]], tuple[str, ...]]] = {
 """Of each person the total and the base of each row; and what is asked for, which together would tell of one."""
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("kind", PERSONS)
 def test_relations_of_persons_are_of_all_their_rows(database: Database, kind: str) -> None:
     """Sums are of persons, who may have several rows, and how many these are is told by no sums either."""
@@ -163,6 +166,7 @@ def tells_of_few_by_columns(rows: Sequence[Sequence[int]], persons: int, k: int)
     )
 
 
+@pytest.mark.either_engine
 @settings(max_examples=many(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.sampled_from(["INTEGER", "BIGINT", "DECIMAL(12,2)", "NUMERIC", "REAL"]), min_size=4, max_size=4),

@@ -155,6 +155,7 @@ def test_columns_of_names_are_known_by_word_lists(engine: Engine, monkeypatch: p
     assert [sign.column for sign in find_identifiers(engine, table, engine.columns(table), 27)] == ["city"]
 
 
+@pytest.mark.either_engine
 def test_the_library_knows_names_of_many_languages(engine: Engine) -> None:
     pytest.importorskip("faker")
     names = known_names()
@@ -184,6 +185,7 @@ def test_kinds_by_name(name: str, kinds: tuple[str, ...]) -> None:
     assert kinds_by_name(name) == kinds
 
 
+@pytest.mark.either_engine
 def test_the_risk_of_a_table_lists_them(database_url: str) -> None:
     execute(database_url, "CREATE TABLE t AS SELECT 'a@example.org' AS contact, 30 AS age")
     assert to_json(table_risk(database_url, "t", ["age"]))["identifiers"] == [

@@ -123,6 +123,7 @@ def test_who_knows_one_of_a_household_knows_all(database_url: str, subject: str 
     assert [one.members for one in measured.above] == [sum(r > t for r in exposed) for t in THRESHOLDS]
 
 
+@pytest.mark.either_engine
 def test_a_fraction_is_the_same_weight_for_all(database_url: str) -> None:
     rows = [(*row[:-1], 4.0) for row in weighted(3)]
     table = create(database_url, rows)
@@ -143,6 +144,7 @@ def test_weights_that_stand_for_nobody_are_refused(database_url: str, wrong: flo
         table_risk(database_url, table, QUASI_IDENTIFIERS, weights="weight")
 
 
+@pytest.mark.either_engine
 def test_columns_that_cannot_be_used_are_refused(database_url: str) -> None:
     table = create(database_url, [*weighted(5), (1, 1, "x", "f", None, 99.0)])
     with pytest.raises(PolicyError, match="differ among the rows of 1 person"):
@@ -155,6 +157,7 @@ def test_columns_that_cannot_be_used_are_refused(database_url: str) -> None:
         table_risk(database_url, table, ["age"], weights="weight", sample_of=0.1)
 
 
+@pytest.mark.either_engine
 def test_the_command_prints_individual_risks(database_url: str) -> None:
     table = create(database_url, weighted(6))
     text = call(

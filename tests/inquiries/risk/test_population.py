@@ -54,6 +54,7 @@ def test_classes_are_as_large_as_in_the_population(database_url: str, seed: int,
     assert (risk.prosecutor, risk.sizes, plain.journalist) == (plain.prosecutor, plain.sizes, None)
 
 
+@pytest.mark.either_engine
 def test_a_population_without_the_subject_has_a_row_for_each(database_url: str) -> None:
     sample, everybody = people(4, rows=50), people(4, rows=300)
     table = create(database_url, sample)
@@ -67,6 +68,7 @@ def test_a_population_without_the_subject_has_a_row_for_each(database_url: str) 
     assert risk.journalist.max == max(1 / max(n, there.get(key, 0)) for key, n in here.items())
 
 
+@pytest.mark.either_engine
 def test_columns_of_another_kind_are_refused(database_url: str) -> None:
     table = create(database_url, people(5))
     with open_database(database_url) as database:
@@ -108,6 +110,7 @@ def test_the_own_file_by_another_name_is_the_same_database(tmp_path: Path) -> No
     assert far == near
 
 
+@pytest.mark.either_engine
 def test_the_command_names_the_population_by_url_and_table(database_url: str) -> None:
     sample, everybody = people(6, rows=40), people(6, rows=200)
     table, population = create(database_url, sample), create(database_url, everybody)

@@ -82,6 +82,7 @@ def test_figures_are_those_of_a_population_in_the_same_database(
         assert found.journalist.population is not None
 
 
+@pytest.mark.either_engine
 def test_only_classes_and_their_members_leave_the_database(database_url: str, elsewhere: str) -> None:
     everybody = people(4, rows=300)
     with open_database(elsewhere) as other:
@@ -96,6 +97,7 @@ def test_only_classes_and_their_members_leave_the_database(database_url: str, el
     assert rows == len({(age, sex) for _, age, _, sex in everybody})
 
 
+@pytest.mark.either_engine
 def test_values_that_can_not_be_matched_are_refused_by_their_column(database_url: str, elsewhere: str) -> None:
     table = create(database_url, people(5))
     with open_database(elsewhere) as other:
@@ -123,6 +125,7 @@ def test_values_that_can_not_be_matched_are_refused_by_their_column(database_url
         measure("nobody")
 
 
+@pytest.mark.either_engine
 def test_decimals_of_other_digits_are_refused_by_the_table_that_has_them(database_url: str, elsewhere: str) -> None:
     row = [(1, Decimal("1.50"))]
     with open_database(database_url) as database, open_database(elsewhere) as other:
@@ -140,6 +143,7 @@ def test_spark_is_refused_before_anybody_connects() -> None:
             table_risk(url, "sample", QUASI_IDENTIFIERS, population="everybody", population_url=other)
 
 
+@pytest.mark.either_engine
 def test_a_file_has_its_population_in_a_database(elsewhere: str, tmp_path: Path) -> None:
     file = tmp_path / "some.csv"
     file.write_text("age,sex\n1,f\n2,f\n", encoding="utf-8")

@@ -86,6 +86,7 @@ def test_distinction_and_separation_are_those_of_arx(database_url: str) -> None:
     }
 
 
+@pytest.mark.either_engine
 def test_what_was_not_measured_is_null(database_url: str) -> None:
     """Each name is there in every result, as not all can be measured of one table at once."""
     table, names = create(database_url, SDCMICRO, "DOUBLE PRECISION")

@@ -42,12 +42,14 @@ def test_risks_are_those_by_brute_force(database_url: str, seed: int) -> None:
     assert f"{by_person.members - persons:,} classes beyond" in by_person.warnings[0]
 
 
+@pytest.mark.either_engine
 def test_a_subject_with_nulls_is_refused_with_how_many(database_url: str) -> None:
     table = create(database_url, [*people(4, rows=10), (None, 1, "x", "f"), (None, 2, "x", "f")])
     with pytest.raises(PolicyError, match="The subject 'person' is NULL in 2 of 12 rows"):
         table_risk(database_url, table, QUASI_IDENTIFIERS, subject="person")
 
 
+@pytest.mark.either_engine
 def test_a_unique_subject_is_warned_of(database_url: str) -> None:
     rows = [(number, *rest) for number, (_, *rest) in enumerate(people(5, rows=40))]
     table = create(database_url, rows)
@@ -64,12 +66,14 @@ def test_rows_of_one_person_in_one_class_protect_nobody(database_url: str) -> No
     assert (by_person.prosecutor.max, by_person.sample_uniques, by_person.warnings) == (1.0, 1, ())
 
 
+@pytest.mark.either_engine
 def test_an_empty_table_has_no_risk(database_url: str) -> None:
     table = create(database_url, [])
     risk = table_risk(database_url, table, QUASI_IDENTIFIERS, subject="person")
     assert (risk.rows, risk.classes, risk.prosecutor.max, risk.marketer, risk.sizes) == (0, 0, 0.0, 0.0, ())
 
 
+@pytest.mark.either_engine
 def test_columns_are_named_once_and_exist(database_url: str) -> None:
     table = create(database_url, people(6, rows=5))
     with pytest.raises(PolicyError, match="has no column 'agee'"):
@@ -118,11 +122,13 @@ def test_the_command_prints_the_same_as_the_call(database_url: str) -> None:
     assert "Alone in their class: 1 row (33.33 %)." in text
 
 
+@pytest.mark.either_engine
 def test_wrong_command_lines_are_refused(database_url: str) -> None:
     for arguments in ([database_url, "--qi", "age"], [database_url, "people"], ["policy.yml", "--qi", "age"]):
         assert call("risk", *arguments).exit_code == 2
 
 
+@pytest.mark.either_engine
 def test_a_sample_has_a_journalist_and_uniques_of_its_population(database_url: str) -> None:
     rows = people(8)
     table = create(database_url, rows)

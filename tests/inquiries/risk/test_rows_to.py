@@ -98,6 +98,7 @@ def test_rows_of_a_person_have_the_scores_of_the_person(database_url: str, weigh
     assert risk.suda.score_max == max(suda_of) > 0
 
 
+@pytest.mark.either_engine
 def test_a_sampling_fraction_is_that_of_the_risks(database_url: str) -> None:
     table = create(database_url, weighted(2))
     table_risk(database_url, table, QUASI_IDENTIFIERS, sample_of=0.25, rows_to=f"{table}_rows", key="number")
@@ -105,6 +106,7 @@ def test_a_sampling_fraction_is_that_of_the_risks(database_url: str) -> None:
         assert risk == pytest.approx(journalist_risk(int(size), 0.25))
 
 
+@pytest.mark.either_engine
 def test_what_exists_or_has_no_key_is_refused_before_anything_is_written(database_url: str) -> None:
     table = create(database_url, weighted(3))
     wrong = {
@@ -124,6 +126,7 @@ def test_what_exists_or_has_no_key_is_refused_before_anything_is_written(databas
         table_risk(None, "some.csv", ["age"], rows_to="new_one", key="number")
 
 
+@pytest.mark.either_engine
 def test_a_key_named_as_a_figure_is_refused(database_url: str) -> None:
     with open_database(database_url) as database:
         table = database.create({"Class_Size": "INTEGER", "age": "INTEGER"}, [(1, 2)])
@@ -131,6 +134,7 @@ def test_a_key_named_as_a_figure_is_refused(database_url: str) -> None:
         table_risk(database_url, table, ["age"], rows_to="new_one", key="Class_Size")
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("keys", "match"),
     [
@@ -167,6 +171,7 @@ def test_nobody_else_may_read_the_table(postgres_url: str) -> None:
     assert query(postgres_url, "SELECT has_table_privilege('public', 'seen', 'SELECT')") == [(True,)]
 
 
+@pytest.mark.either_engine
 def test_the_command_writes_it(database_url: str) -> None:
     table = create(database_url, [(*row, 1, 1.0) for row in people(5)])
     arguments = ("risk", database_url, table, "--qi", "age,zip,sex", "--suda", "2", "--rows-to", "my_risks")

@@ -10,6 +10,8 @@ from tests.cli.support import call, only_object, query
 from tests.inquiries.risk.brute_force import COLUMNS, QUASI_IDENTIFIERS, create, people
 from tests.run_support import anonymize, open_database
 
+pytestmark = pytest.mark.either_engine
+
 
 def test_the_command_prints_what_the_call_measures(database_url: str) -> None:
     table = create(database_url, people(1))

@@ -74,6 +74,7 @@ def test_too_many_subsets_are_refused(engine: Engine) -> None:
         measured(engine, {f"c{n}": "INTEGER" for n in range(60)}, [], 4, enough=2.0)
 
 
+@pytest.mark.either_engine
 def test_subsets_that_are_too_wide_for_one_number_are_measured_by_several(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

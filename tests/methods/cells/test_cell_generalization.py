@@ -126,6 +126,7 @@ def require_true(rows: list[Row], shown: list[Row]) -> None:
         assert all(value in held[cell] for value, cell, held in zip(row, one, HELD, strict=False))
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(("seed", "k", "most"), [(1, 2, 10_000), (2, 3, 0), (3, 5, 0)])
 def test_enough_rows_fit_every_row_by_what_their_labels_hold(
     database: Database, seed: int, k: int, most: int, monkeypatch: pytest.MonkeyPatch
@@ -153,6 +154,7 @@ def test_enough_rows_fit_every_row_by_what_their_labels_hold(
     assert database.leftovers() == []
 
 
+@pytest.mark.either_engine
 def test_the_rows_that_fit_have_enough_sensitive_values(database: Database) -> None:
     rows = random_rows(4, 40)
     diverse = {"model": "distinct-l-diversity", "attribute": "ill", "l": 3}
@@ -170,6 +172,7 @@ def least_in_combinations(shown: Sequence[Sequence[str]], size: int) -> int:
     )
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("seed", [2, 3])
 def test_every_combination_of_columns_is_checked_alone(database: Database, seed: int) -> None:
     """Cells that climbed for all columns together climb on for some of them."""
@@ -189,6 +192,7 @@ def test_every_combination_of_columns_is_checked_alone(database: Database, seed:
     assert database.leftovers() == []
 
 
+@pytest.mark.either_engine
 def test_combinations_are_of_columns_with_all_their_levels(database: Database) -> None:
     """Rome is like Bari by its country, and shows a value where others show France: by both it is alone."""
     shown = [("Rome", "f"), *[("F", "f")] * 3, *[("Bari", "f")] * 3]
@@ -199,6 +203,7 @@ def test_combinations_are_of_columns_with_all_their_levels(database: Database) -
     assert (result.worst, result.violating_rows, result.satisfied) == (1, 1, False)
 
 
+@pytest.mark.either_engine
 def test_a_group_that_weighs_as_much_as_a_star_climbs_to_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +261,7 @@ def test_both_engines_publish_the_same(tmp_path: Any, postgres_url: str) -> None
     assert shown[0] == shown[1]
 
 
+@pytest.mark.either_engine
 def test_without_hierarchies_it_is_local_suppression(database: Database) -> None:
     rows, roles = random_rows(6, 50), {**GROUPED, **dict.fromkeys(NAMES, "quasi-identifier")}
     more = {"importance": {"sex": 2}, "subsets": {2: 6}}
@@ -266,6 +272,7 @@ def test_without_hierarchies_it_is_local_suppression(database: Database) -> None
     assert releases[0] == releases[1]
 
 
+@pytest.mark.either_engine
 def test_whole_columns_stay_as_they_are(database: Database) -> None:
     rows = random_rows(7, 60)
     _, _, shown = run_on(database, rows, privacy=anonymity(3), algorithm=climbing(whole=["sex"]))
@@ -276,6 +283,7 @@ def test_whole_columns_stay_as_they_are(database: Database) -> None:
         run_on(database, rows, privacy=anonymity(9), algorithm=climbing(whole=["age", "zip"]))
 
 
+@pytest.mark.either_engine
 def test_an_altered_release_is_not_verified(database: Database) -> None:
     """A row that shows its values again is no longer in the group of others."""
     rows = random_rows(8, 40)
@@ -294,6 +302,7 @@ LEFT = {"role": "quasi-identifier", "hierarchy": {"mask": "left", "length": 3}}
 ODD_DAYS = [*DAYS, datetime.date(2020, 2, 29), datetime.date(1999, 12, 31)]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("seed", range(2))
 def test_a_table_is_verified_by_its_labels_alone(database: Database, seed: int) -> None:
     """Whatever wrote the table: labels of all levels, in any combination, are held against the definition."""
@@ -324,6 +333,7 @@ def test_a_text_that_is_no_label_fits_what_is_equal(small: Database, stray: str)
     assert (result.worst, result.violating_rows) == (1, 1)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("name", ["age", "zip"])
 def test_groups_that_the_hierarchy_lacks_fit_no_others(database: Database, name: str) -> None:
     """An interval of one number, or a mask with nothing masked, tells the value as it looks like a group."""
@@ -337,6 +347,7 @@ def test_groups_that_the_hierarchy_lacks_fit_no_others(database: Database, name:
     assert (result.worst, result.violating_rows) == (1, alone)
 
 
+@pytest.mark.either_engine
 def test_a_label_that_does_not_hold_its_value_is_not_published(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,6 +371,7 @@ def test_a_label_that_does_not_hold_its_value_is_not_published(
 DIVERSE = {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("models", "template", "values", "message"),
     [
@@ -416,6 +428,7 @@ def test_hierarchies_whose_labels_tell_too_little_are_refused(
         run_on(small, random_rows(1, 9), roles)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

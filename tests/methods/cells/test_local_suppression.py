@@ -85,6 +85,7 @@ def require_true(rows: list[Row], shown: list[Row]) -> None:
         assert all(cell in (value, STAR) for value, cell in zip(texts(row), one, strict=False))
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("k", [2, 4])
 def test_enough_rows_fit_every_row(database: Database, seed: int, k: int) -> None:
@@ -101,6 +102,7 @@ def test_enough_rows_fit_every_row(database: Database, seed: int, k: int) -> Non
     assert database.leftovers() == []
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("seed", range(4))
 def test_the_rows_that_fit_have_enough_sensitive_values(database: Database, seed: int) -> None:
     rows = random_rows(random.Random(seed), 40)
@@ -131,6 +133,7 @@ def test_two_sensitive_columns_are_judged_by_their_own_values(database: Database
         assert model.worst == least_values(shown, range(3), lambda row, place=place: row[place]) >= 3
 
 
+@pytest.mark.either_engine
 def test_persons_are_refused(database: Database) -> None:
     table = database.create(COLUMNS, random_rows(random.Random(1), 10))
     roles = ROLES | {"row_id": {"role": "identifier", "show": "surrogate"}}
@@ -139,6 +142,7 @@ def test_persons_are_refused(database: Database) -> None:
         anonymize(policy)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("seed", range(3))
 def test_every_combination_of_columns_is_checked_alone(database: Database, seed: int) -> None:
     rows = random_rows(random.Random(seed), 50)
@@ -152,6 +156,7 @@ def test_every_combination_of_columns_is_checked_alone(database: Database, seed:
     assert least_matching(shown, QUASI) >= 2
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("name", ["local-suppression", "cell-generalization"])
 def test_a_subset_may_be_all_columns(database: Database, name: str) -> None:
     """It may ask for more rows than the models do, beside which it is met."""
@@ -191,6 +196,7 @@ def hold_sizes_against_brute_force(database: Database, names: tuple[str, ...], r
     assert verification.statistics.sizes == tuple(sorted(sizes.items()))
 
 
+@pytest.mark.either_engine
 def test_many_values_of_many_columns_are_compared_in_several_words(database: Database) -> None:
     """Verification packs the numbers of values: twelve columns of some fifty values are more than a word holds."""
     rng, names = random.Random(2), tuple(f"q{place}" for place in range(12))
@@ -202,6 +208,7 @@ def test_many_values_of_many_columns_are_compared_in_several_words(database: Dat
     assert _packed([7, 55, 6, 56, 62, 1]) == [range(2), range(2, 4), range(4, 5), range(5, 6)]
 
 
+@pytest.mark.either_engine
 def test_null_is_one_more_value_of_a_column(database: Database) -> None:
     """A release shows none, but any table may be verified: with NULL, x, y and * need three bits."""
     rng, names = random.Random(3), tuple(f"q{place}" for place in range(12))
@@ -210,6 +217,7 @@ def test_null_is_one_more_value_of_a_column(database: Database) -> None:
     hold_sizes_against_brute_force(database, names, rows)
 
 
+@pytest.mark.either_engine
 def test_a_dictionary_of_stars_is_one_statement_a_column(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     run, stated = Engine.run, list[str]()
 
@@ -223,6 +231,7 @@ def test_a_dictionary_of_stars_is_one_statement_a_column(database: Database, mon
     assert stated.count("methods/cells/create_subsets") == 1
 
 
+@pytest.mark.either_engine
 def test_whole_columns_show_no_star_and_heavy_ones_fewer(database: Database) -> None:
     rows = random_rows(random.Random(11), 60)
     _, _, plain = run_on(database, rows, algorithm=suppression(), privacy=anonymity(3))
@@ -236,6 +245,7 @@ def test_whole_columns_show_no_star_and_heavy_ones_fewer(database: Database) -> 
     assert least_matching(whole, QUASI) >= 3
 
 
+@pytest.mark.either_engine
 def test_rows_that_whole_columns_tell_apart_are_refused(database: Database) -> None:
     rows = [(1, "x", "p", n, "flu", n) for n in range(5)] + [(1, "y", "p", 9, "flu", 9)]
     table = database.create(COLUMNS, rows)
@@ -266,6 +276,7 @@ CHOICES: dict[str, tuple[dict[str, Any], list[int], list[int]]] = {
 }
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(("seed", "k"), [(1, 2), (2, 5), (3, 3)])
 @pytest.mark.parametrize("choice", CHOICES)
 def test_no_more_cells_than_row_by_row(database: Database, choice: str, seed: int, k: int) -> None:
@@ -280,6 +291,7 @@ def test_no_more_cells_than_row_by_row(database: Database, choice: str, seed: in
     require_true(rows, shown)
 
 
+@pytest.mark.either_engine
 def test_blocks_that_no_star_joins_get_the_best_order_each(database: Database) -> None:
     """One order for all blocks of a column that stays whole stars more, as the best order of each is another."""
     draw = random.Random(4)
@@ -293,6 +305,7 @@ def test_blocks_that_no_star_joins_get_the_best_order_each(database: Database) -
     assert stars <= sum(min(suppress_row_by_row(order, 2, whole=[1]) for order in one) for one in orders)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("more", [{}, {"subsets": {2: 6}}, {"values": 2}])
 def test_small_tables_get_no_more_stars_than_large_ones(
     database: Database, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -309,6 +322,7 @@ def test_small_tables_get_no_more_stars_than_large_ones(
     assert stars[0] < stars[1]
 
 
+@pytest.mark.either_engine
 @needs_adult
 def test_no_more_cells_than_a_published_greedy_search_stars(database: Database) -> None:
     quasi = ATTRIBUTES[:8]
@@ -328,6 +342,7 @@ def test_no_more_cells_than_a_published_greedy_search_stars(database: Database) 
 DIVERSE = {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("more", "template", "values", "message"),
     [
@@ -359,6 +374,7 @@ def test_a_search_that_stars_too_little_is_caught(
     assert database.leftovers() == []
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -385,6 +401,7 @@ def test_what_can_not_be_carried_out_is_refused_before_any_work(
         anonymize(policy)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("setting", [{"hierarchy": {"intervals": [2, 4]}}, {"show": "bounds"}])
 def test_hierarchies_and_numbers_are_refused(database: Database, setting: dict[str, Any]) -> None:
     table = database.create(COLUMNS, random_rows(random.Random(1), 10))
@@ -394,6 +411,7 @@ def test_hierarchies_and_numbers_are_refused(database: Database, setting: dict[s
         anonymize(policy)
 
 
+@pytest.mark.either_engine
 def test_a_value_that_looks_like_a_star_is_refused(database: Database) -> None:
     rows = [*random_rows(random.Random(1), 10), (1, STAR, "p", 1, "flu", 10)]
     table = database.create(COLUMNS, rows)

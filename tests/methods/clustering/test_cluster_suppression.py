@@ -13,6 +13,8 @@ from sqlanon.sql import Statement
 from tests.methods.clustering.test_microaggregation import EXACT, QUASI, anonymity
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.either_engine
+
 DISTINCT = {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}
 
 
@@ -71,6 +73,7 @@ def test_more_rows_left_out_than_the_budget_allows_are_not_published(
         anonymize(policy, replace=True)
 
 
+@pytest.mark.either_engine
 def test_a_row_that_no_check_sees_is_a_violation(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     table = database.create({"q": "INTEGER"}, [(number,) for number in range(8)])
     run = Engine.run

@@ -51,6 +51,7 @@ def anonymity(k: int) -> list[dict[str, Any]]:
     return [{"model": "k-anonymity", "k": k}]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("seed", range(3))
 def test_synthetic_rows_keep_covariances_categories_and_kept_values(database: Database, seed: int) -> None:
     rows = rows_of(600, seed)
@@ -70,12 +71,14 @@ def test_synthetic_rows_keep_covariances_categories_and_kept_values(database: Da
     assert database.leftovers() == []
 
 
+@pytest.mark.either_engine
 def test_each_run_draws_anew(database: Database) -> None:
     table = database.create(COLUMNS, rows_of(60))
     drawn = [database.release(table, ROLES, algorithm=CONDENSED) for _ in range(2)]
     assert drawn[0] != drawn[1]
 
 
+@pytest.mark.either_engine
 def test_scale_makes_groups_larger(database: Database) -> None:
     table = database.create(COLUMNS, rows_of(100))
     policy = database.policy(table, ROLES, algorithm=CONDENSED | {"scale": 2.5}, privacy=anonymity(3))
@@ -84,6 +87,7 @@ def test_scale_makes_groups_larger(database: Database) -> None:
     assert facts.smallest >= 8
 
 
+@pytest.mark.either_engine
 def test_a_number_that_all_rows_of_a_group_have_is_widened(database: Database) -> None:
     rows = [(1000 * (number // 10), float(number), "x", "p", number) for number in range(40)]
     table = database.create(COLUMNS, rows)
@@ -94,6 +98,7 @@ def test_a_number_that_all_rows_of_a_group_have_is_widened(database: Database) -
     assert all(row[0] not in (0, 1000, 2000, 3000) for row in database.sql(f"SELECT * FROM {table}_r"))
 
 
+@pytest.mark.either_engine
 def test_groups_satisfy_other_models(database: Database) -> None:
     table = database.create(COLUMNS, rows_of(120))
     privacy = [*anonymity(3), {"model": "distinct-l-diversity", "l": 2, "attribute": "s"}]
@@ -101,12 +106,14 @@ def test_groups_satisfy_other_models(database: Database) -> None:
     assert all(model.satisfied for model in result.models)
 
 
+@pytest.mark.either_engine
 def test_a_column_of_one_number_stays_as_it_is(database: Database) -> None:
     table = database.create({"a": "INTEGER", "b": "INTEGER"}, [(number, 7) for number in range(12)])
     released = database.release(table, {"a": QUASI, "b": QUASI}, algorithm=CONDENSED, privacy=anonymity(4))
     assert {row[1] for row in released} == {7}
 
 
+@pytest.mark.either_engine
 def test_groups_whose_rows_are_drawn_alike_are_refused(database: Database) -> None:
     """Beside 2^53 numbers below 4 are drawn as one, however often; no run refuses its own release for it."""
     rows = [(float(n % 4), n) for n in range(20)] + [(2.0**53, 20 + n) for n in range(2)]
@@ -125,6 +132,7 @@ def normal(draw: random.Random) -> float:
     return draw.gauss(0, 1)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("type_", "value", "count", "k"),
     [
@@ -151,6 +159,7 @@ def test_ordinary_columns_are_condensed(
     assert not set(released) & {float(a) for (a,) in rows}
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("categories", [1, 2])
 def test_rows_that_several_groups_show_are_drawn_anew(database: Database, categories: int) -> None:
     """Beside one large number some draws of neighbouring groups are equal, in every first draw but one of 10^9."""
@@ -174,6 +183,7 @@ NUMBERS = st.one_of(
 )
 
 
+@pytest.mark.either_engine
 @settings(max_examples=many(8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), groups=st.sampled_from(["mdav", "nearest"]))
 def test_a_small_table_is_condensed_or_refused_for_a_reason(
@@ -217,6 +227,7 @@ def test_numbers_that_differ_in_one_column_are_no_reason_to_refuse(
     assert anonymize(policy).published
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("type_", "values", "more", "problem"),
     [

@@ -42,6 +42,7 @@ def tables(database: Database) -> list[str]:
     return [name for (name,) in database.sql("SELECT table_name FROM information_schema.tables") if "condensed" in name]
 
 
+@pytest.mark.either_engine
 def test_a_stream_is_kept_as_statistics_and_released_once(database: Database) -> None:
     first, second = (database.create(COLUMNS, rows_of(count, count)) for count in (60, 23))
     policy = policy_of(database, first)
@@ -63,6 +64,7 @@ def test_a_stream_is_kept_as_statistics_and_released_once(database: Database) ->
         release_job(policy, "nightly", options=OPTIONS)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -85,6 +87,7 @@ def test_what_does_not_fit_a_job_leaves_it_as_it_was(database: Database, change:
     assert update_job(policy, job, database.create(COLUMNS, []), OPTIONS).sizes == before
 
 
+@pytest.mark.either_engine
 def test_rows_that_no_group_can_take_are_refused_by_column(database: Database) -> None:
     table = database.create(COLUMNS, [("n", None, 1), ("m", 2, 3)])
     with pytest.raises(PolicyError, match="Wide Name: 1 row holds NULL"):
@@ -120,6 +123,7 @@ def test_numbers_whose_products_no_double_holds_are_refused(database: Database) 
     assert len(release_job(policy, job, options=OPTIONS).checks) == 3
 
 
+@pytest.mark.either_engine
 def test_a_release_that_fails_its_check_keeps_the_job(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     table = database.create(COLUMNS, rows_of(20, 3))
     policy = policy_of(database, table)
@@ -199,6 +203,7 @@ def test_the_command_line_condenses_a_stream(tmp_path: Path, capsys: pytest.Capt
     assert "as of a condensed stream" in message
 
 
+@pytest.mark.either_engine
 def test_a_step_that_fails_after_publishing_is_said_to_come_after_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

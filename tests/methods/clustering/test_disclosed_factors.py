@@ -41,6 +41,7 @@ def test_the_attack_finds_the_spread_from_numbers_that_are_not_rounded(bits: int
     )
 
 
+@pytest.mark.either_engine
 def test_the_spread_of_a_group_does_not_follow_from_its_released_numbers(database: Database) -> None:
     table = database.create({"a": "INTEGER"}, [(value,) for group in GROUPS for value in group])
     released = database.release(

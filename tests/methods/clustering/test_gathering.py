@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from unittest.mock import patch
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ LINES = st.lists(st.tuples(st.integers(0, 8), st.just(0)), min_size=4, max_size=
 """Rows in which centres often have too few of their own."""
 
 
+@pytest.mark.either_engine
 @settings(max_examples=many(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(rows=[(8, 0), (0, 0), (4, 0), (10, 0), (9, 0), (11, 0), (11, 0)], r=3, budget=0)  # a row must move
 @example(rows=[(2, 0), (11, 0), (1, 0), (6, 0), (6, 0)], r=3, budget=1)  # a distance that does not do proves nothing

@@ -16,7 +16,7 @@ from sqlanon.verification.release import verify_release
 from tests.cli.support import call, execute, only_object
 from tests.random_cases import many
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 ROWS = 60
 K = 10

@@ -63,6 +63,7 @@ def anonymity(k: int) -> list[dict[str, Any]]:
     return [{"model": "k-anonymity", "k": k}]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("more", [{}, {"keep": "variance"}], ids=["means", "rescaled"])
 def test_a_run_measures_what_loss_measures(database: Database, more: dict[str, Any]) -> None:
     table = database.create(COLUMNS, rows_of(90, 3))
@@ -89,6 +90,7 @@ def test_both_engines_measure_the_same(databases: tuple[Database, Database]) -> 
     assert found[0] == found[1]
 
 
+@pytest.mark.either_engine
 def test_small_clusters_of_two_columns_are_not_called_safe(database: Database) -> None:
     draw = random.Random(7)
     table = database.create(
@@ -116,6 +118,7 @@ def test_small_clusters_of_two_columns_are_not_called_safe(database: Database) -
     assert "safe" not in page.replace("safe-", "")
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("algorithm", ["mondrian", "r-gather"])
 def test_releases_without_centres_of_rows_measure_none(database: Database, algorithm: str) -> None:
     table = database.create({"a": "INTEGER", "b": "INTEGER"}, [(n * 7 % 40, n * 11 % 40) for n in range(40)])
@@ -123,6 +126,7 @@ def test_releases_without_centres_of_rows_measure_none(database: Database, algor
     assert anonymize(policy).masking is None
 
 
+@pytest.mark.either_engine
 def test_synthetic_rows_are_measured_by_their_groups(database: Database) -> None:
     rows = [(n % 2 * 1000 + n * 7 % 11, n * 5 % 13, "xy"[n % 2]) for n in range(40)]
     table = database.create({"a": "INTEGER", "b": "INTEGER", "c": "VARCHAR"}, rows)
@@ -141,6 +145,7 @@ def test_synthetic_rows_are_measured_by_their_groups(database: Database) -> None
     assert "IL5" in page
 
 
+@pytest.mark.either_engine
 def test_a_dry_run_shows_what_is_measured(database: Database) -> None:
     table = database.create(COLUMNS, rows_of(60, 2))
     policy = database.policy(table, ROLES, algorithm=CLUSTERS, privacy=anonymity(4))

@@ -74,6 +74,7 @@ def test_clusters_are_those_of_a_plain_search(
     workspace.drop(clustered)
 
 
+@pytest.mark.either_engine
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), rows=st.integers(8, 40), k=st.integers(2, 4), method=METHODS)
 def test_runs_release_the_means_of_the_clusters_of_a_plain_search(
@@ -220,6 +221,7 @@ def plain(value: Any) -> Any:
     return float(value) if isinstance(value, float) else value
 
 
+@pytest.mark.either_engine
 def test_refinement_loses_less_and_keeps_k(database: Database) -> None:
     table = database.create(COLUMNS, numbers(300))
     losses = []
@@ -258,6 +260,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("models", MODELS, ids=lambda models: models[0]["model"])
 @pytest.mark.parametrize("blocks", ["exact", 20])
 def test_clusters_that_violate_a_model_are_merged(
@@ -276,6 +279,7 @@ def test_clusters_that_violate_a_model_are_merged(
     assert sorted(row[-2:] for row in released) == sorted(row[-2:] for row in rows)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("type_", "values", "attribute", "problem"),
     [
@@ -351,6 +355,7 @@ def mixed(rows: int, seed: int = 0) -> list[Row]:
     ]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("blocks", ["exact", 20])
 def test_categories_have_medians_and_modes(database: Database, blocks: Any) -> None:
     rows = mixed(60)
@@ -390,6 +395,7 @@ def test_odd_numbers_have_means(database: Database, values: list[float]) -> None
     assert {row[1] for row in released} == {7.0}
 
 
+@pytest.mark.either_engine
 def test_the_report_says_that_centres_are_shown_and_what_they_tell(database: Database) -> None:
     table = database.create({"a": "INTEGER", "s": "INTEGER"}, [(n, n % 3) for n in range(12)])
     policy = database.policy(table, {"a": QUASI, "s": "sensitive"}, algorithm=EXACT, privacy=anonymity(3))

@@ -56,6 +56,7 @@ def test_groups_are_those_of_a_plain_search(engine: Engine, blocks: list[list[tu
     assert all(k <= len(group) < 2 * k for group in expected) or any(len(members) < 2 * k for members in blocks)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("more", [{}, {"blocks": 30}, {"refine": True}])
 def test_a_release_of_nearest_groups_is_verified(database: Database, more: dict[str, Any]) -> None:
     draw = random.Random(5)

@@ -33,7 +33,7 @@ from tests.oracle.gathering import least_radius
 from tests.random_cases import many
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 QUASI = "quasi-identifier"
 GATHER = {"name": "r-gather", "radius": "least"}

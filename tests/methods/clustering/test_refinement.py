@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ def load(
     return load_points(engine, rows, coordinates), clustered
 
 
+@pytest.mark.either_engine
 @settings(max_examples=many(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**32),
@@ -58,6 +60,7 @@ def test_a_round_accepts_what_a_plain_one_does(
     workspace.drop(refinement.clustered, refinement.classes)
 
 
+@pytest.mark.either_engine
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), rows=st.integers(9, 40), k=st.integers(2, 4))
 def test_every_cluster_keeps_its_least_size(engine: Engine, seed: int, rows: int, k: int) -> None:

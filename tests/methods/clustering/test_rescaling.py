@@ -20,7 +20,7 @@ from tests.methods.clustering.test_microaggregation import COLUMNS, QUASI, ROLES
 from tests.random_cases import many
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 def mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
@@ -33,6 +33,7 @@ def mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
 RESCALED = {"name": "microaggregation", "refine": False, "keep": "variance"}
 
 
+@pytest.mark.either_engine
 @settings(max_examples=many(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), rows=st.integers(12, 40))
 def test_columns_keep_mean_and_variance(database: Database, seed: int, rows: int) -> None:

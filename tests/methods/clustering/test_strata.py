@@ -28,6 +28,7 @@ def rows_of(count: int) -> list[Row]:
     return rows
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     "more", [{}, {"groups": "nearest"}, {"blocks": 10}, {"groups": "nearest", "blocks": 10, "refine": True}]
 )
@@ -51,6 +52,7 @@ def test_groups_have_one_value_of_the_target(database: Database, more: dict[str,
     assert database.leftovers() == []
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("groups", ["mdav", "nearest"])
 def test_values_with_rows_for_one_group_are_one_group(database: Database, groups: str) -> None:
     """Each block is a whole value's rows, fewer than two groups of them."""
@@ -63,6 +65,7 @@ def test_values_with_rows_for_one_group_are_one_group(database: Database, groups
     assert (facts.groups, facts.smallest, facts.largest) == (3, 9, 9)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("target", "more", "problem"),
     [
@@ -81,6 +84,7 @@ def test_targets_that_no_group_can_keep_apart_are_refused(
     assert "down" not in str(refused.value)
 
 
+@pytest.mark.either_engine
 def test_a_value_whose_rows_violate_a_model_together_is_refused(database: Database) -> None:
     rows = [
         (number, float(number), "xy"[number % 2], "p" if number % 2 else "pq"[number % 4 // 2]) for number in range(12)

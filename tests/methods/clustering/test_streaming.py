@@ -61,6 +61,7 @@ def sums_of_rows(rows: list[tuple[int, int]]) -> list[float]:
     return [float(sum(column)) for column in zip(*parts, strict=True)]
 
 
+@pytest.mark.either_engine
 @settings(max_examples=many(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=st.lists(points, min_size=4, max_size=20), second=st.lists(points, max_size=12), k=st.integers(2, 4))
 def test_sums_are_those_of_all_rows_and_sizes_are_from_k_to_2k(

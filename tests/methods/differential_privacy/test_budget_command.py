@@ -33,6 +33,7 @@ def policy(database_url: str, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.either_engine
 def test_a_budget_from_its_grant_to_its_end(policy: Path, database_url: str) -> None:
     nothing = call("budget", "show", "--policy", policy)
     assert (nothing.exit_code, "No privacy budget" in nothing.stderr) == (0, True)
@@ -74,6 +75,7 @@ def test_a_budget_from_its_grant_to_its_end(policy: Path, database_url: str) -> 
         assert (refused.exit_code, "was closed at" in refused.stderr) == (2, True)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
@@ -88,6 +90,7 @@ def test_wrong_grants_are_refused(policy: Path, words: list[str], problem: str) 
     assert (refused.exit_code, problem in refused.stderr) == (2, True), refused.output
 
 
+@pytest.mark.either_engine
 def test_programs_grant_and_close(policy: Path) -> None:
     asked = load_policy(policy)
     with pytest.raises(PolicyError, match="No run is recorded here"):

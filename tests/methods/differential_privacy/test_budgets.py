@@ -56,6 +56,7 @@ def test_sums_are_exact(catalog: Catalog) -> None:
         catalog.spend(spending("1e-25", limit="1"), SOURCE)
 
 
+@pytest.mark.either_engine
 @settings(max_examples=many(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(st.fractions("1/900", 1, max_denominator=997), min_size=1, max_size=3), min_size=1, max_size=8),
@@ -139,6 +140,7 @@ def test_a_source_has_one_budget(catalog: Catalog) -> None:
     assert [one.name for one in catalog.budgets()] == ["others", "people"]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("name", "epsilon", "reason", "problem"),
     [
@@ -155,6 +157,7 @@ def test_wrong_grants_are_refused(catalog: Catalog, name: str, epsilon: str, rea
     assert catalog.budgets() == []
 
 
+@pytest.mark.either_engine
 def test_a_mechanism_without_a_loss_is_no_mechanism(catalog: Catalog) -> None:
     granted(catalog)
     for uses in ((), (MechanismUse("laplace", Fraction(0), Fraction(1), Fraction(1)),)):

@@ -34,6 +34,7 @@ os._exit(9)
 """
 
 
+@pytest.mark.either_engine
 def test_a_killed_run_has_spent(database_url: str) -> None:
     assert subprocess.run([sys.executable, "-c", KILLED, database_url], check=False, timeout=60).returncode == 9
     with connect(database_url) as engine, Catalog.open(engine) as catalog:

@@ -263,6 +263,7 @@ def test_what_is_not_private_is_not_audited(database: Database) -> None:
         audit_mechanisms(database.policy(table, dict.fromkeys(COLUMNS, "quasi-identifier")))
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     "labels",
     [
@@ -290,6 +291,7 @@ def test_labels_that_do_not_cover_the_domain_are_found(
         draw(policy)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("exchanged", ["age", "pay"])
 def test_counts_under_exchanged_labels_are_found(
     database: Database, monkeypatch: pytest.MonkeyPatch, exchanged: str

@@ -68,6 +68,7 @@ def people(database: Database) -> Database:
     return database
 
 
+@pytest.mark.either_engine
 def test_a_run_is_charged_for_every_mechanism(people: Database) -> None:
     grant(people)
     policy = asking(people)
@@ -87,6 +88,7 @@ def test_a_run_is_charged_for_every_mechanism(people: Database) -> None:
     assert {one.sensitivity for one in ours if one.mechanism == "discrete laplace"} == {1}
 
 
+@pytest.mark.either_engine
 def test_an_exhausted_budget_stops_a_run_before_it_looks(people: Database) -> None:
     grant(people)
     first, known = release(asking(people, 2.5)), Known()
@@ -98,6 +100,7 @@ def test_an_exhausted_budget_stops_a_run_before_it_looks(people: Database) -> No
     assert people.leftovers() == []
 
 
+@pytest.mark.either_engine
 def test_noise_that_no_number_holds_is_refused_before_the_charge(people: Database) -> None:
     """With the least epsilon the real mechanisms draw; below, what fails or does not would tell of the data."""
     grant(people)
@@ -111,6 +114,7 @@ def test_noise_that_no_number_holds_is_refused_before_the_charge(people: Databas
     run_private(asking(people, least * 1.01, specializations=10), options=OPTIONS, replace=True)
 
 
+@pytest.mark.either_engine
 def test_the_text_of_an_unforeseen_error_is_not_told(people: Database) -> None:
     class Failing(Known):
         def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
@@ -125,6 +129,7 @@ def test_the_text_of_an_unforeseen_error_is_not_told(people: Database) -> None:
     assert "The run has consumed 1" in told
 
 
+@pytest.mark.either_engine
 def test_what_earlier_releases_refuse_is_not_charged(people: Database) -> None:
     grant(people)
     only = {"privacy": [{"model": "k-anonymity", "k": 2}], "republish": "same-recoding"}
@@ -137,6 +142,7 @@ def test_what_earlier_releases_refuse_is_not_charged(people: Database) -> None:
     assert check(asking(people).model_copy(update={"republish": "allow"})).refusal is None
 
 
+@pytest.mark.either_engine
 def test_what_was_released_meanwhile_is_asked_again(people: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     grant(people)
     found: list[list[Released]] = [[Released("1", "1", "rules-1:1", "same-recoding")], []]
@@ -147,6 +153,7 @@ def test_what_was_released_meanwhile_is_asked_again(people: Database, monkeypatc
     assert people.sql("SELECT 1 FROM information_schema.tables WHERE table_name = 'people_r'") == []
 
 
+@pytest.mark.either_engine
 def test_the_lesser_of_the_limit_and_the_grant_holds(people: Database) -> None:
     grant(people, epsilon="2")
     for budget, allowed in (({"ledger": "people"}, "2"), (PEOPLE, "2"), ({"ledger": "people", "epsilon": 1.5}, "3/2")):
@@ -155,6 +162,7 @@ def test_the_lesser_of_the_limit_and_the_grant_holds(people: Database) -> None:
         assert state.allowed == allowed
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("budget", "refusal"),
     [
@@ -175,6 +183,7 @@ def test_a_run_without_a_budget_of_its_source_is_refused(people: Database, budge
     assert known.asked == known.counted == []
 
 
+@pytest.mark.either_engine
 def test_rows_are_not_paid_for_by_a_budget_of_persons(people: Database) -> None:
     grant(people, unit="person")
     assert "protects each person, by column 'person', and the policy each row" in str(check(asking(people)).refusal)
@@ -190,6 +199,7 @@ def test_nothing_is_looked_at_if_the_ledger_cannot_be_written(people: Database) 
     assert people.leftovers() == []
 
 
+@pytest.mark.either_engine
 def test_a_run_that_fails_or_is_interrupted_has_spent_and_spends_again(people: Database) -> None:
     grant(people)
     for left, failure, raised in ((2, EngineError("there are 17"), EngineError), (1, KeyboardInterrupt(), Cancelled)):
@@ -206,6 +216,7 @@ def test_a_run_that_fails_or_is_interrupted_has_spent_and_spends_again(people: D
         assert "17" not in str(last_run(people).error_message)
 
 
+@pytest.mark.either_engine
 def test_a_catalog_of_before_there_were_budgets_has_none(people: Database) -> None:
     with ledger(people) as catalog:
         catalog.downgrade("0006")
@@ -227,6 +238,7 @@ run_private(parse_stored(sys.argv[1]), options=EngineOptions(threads=1), mechani
 """
 
 
+@pytest.mark.either_engine
 def test_a_killed_run_has_spent(database_url: str) -> None:
     with open_database(database_url) as database:
         database.create(COLUMNS, rows_of(20, 1), "people")

@@ -52,6 +52,7 @@ def test_check_says_what_a_release_costs(policy: Path) -> None:
     assert {one["mechanism"] for one in found["guarantee"]["mechanisms"]} == {"noisy max", "discrete laplace"}
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("command", [["run"], ["run", "--dry-run"], ["lattice"], ["sweep", "--k", "2,3"]])
 def test_no_command_releases_anything(policy: Path, database_url: str, command: list[str]) -> None:
     refused = call(*command[:1], policy, *command[1:])
@@ -59,6 +60,7 @@ def test_no_command_releases_anything(policy: Path, database_url: str, command: 
     execute(database_url, "CREATE TABLE people_dp (a INTEGER)")  # there is none
 
 
+@pytest.mark.either_engine
 def test_what_a_release_lost_is_not_measured(policy: Path, database_url: str) -> None:
     execute(database_url, "CREATE TABLE people_dp AS SELECT * FROM people")
     refused = call("utility", policy, "--target", "pay")
@@ -66,6 +68,7 @@ def test_what_a_release_lost_is_not_measured(policy: Path, database_url: str) ->
     assert "can't be measured against its source" in refused.output
 
 
+@pytest.mark.either_engine
 def test_audit_ends_with_1_if_an_audit_fails(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert call("audit", policy, "--samples", "10").exit_code == 2
     policy.write_text(policy.read_text().replace("diffgen", "contingency"))

@@ -286,6 +286,7 @@ def test_pairs_are_fitted_to_the_nearest_counts_with_the_sums_of_columns() -> No
     assert fit(noisy, [np.array([2.0, 2.0]), np.array([3.0, 1.0])]).counts.tolist() == [[2, 0], [1, 1]]
 
 
+@pytest.mark.either_engine
 def test_a_run_records_the_pairs_that_it_chose(database: Database) -> None:
     """And pays for all that it draws; report and summary name the pairs."""
     account = Ample()

@@ -49,6 +49,7 @@ def test_a_release_is_what_its_mechanisms_may_write(people: Database) -> None:
     assert people.leftovers() == []
 
 
+@pytest.mark.either_engine
 def test_classes_of_cells_are_not_counted(database_url: str) -> None:
     """A row of a release of counts is a cell, so that its classes say nothing of persons."""
     execute(
@@ -85,6 +86,7 @@ ALTERED = {
 }
 
 
+@pytest.mark.either_engine
 def test_what_was_altered_is_found(people: Database) -> None:
     """The table, and the ledger."""
     for alteration, expected in ALTERED.items():
@@ -98,6 +100,7 @@ def test_what_was_altered_is_found(people: Database) -> None:
         people.sql("DROP TABLE people_r")
 
 
+@pytest.mark.either_engine
 def test_a_record_of_other_mechanisms_is_found(people: Database) -> None:
     """The policy that the release is held against asks for another epsilon than the one that was spent."""
     release(asking(people, 1))

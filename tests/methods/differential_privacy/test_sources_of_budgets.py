@@ -89,6 +89,7 @@ def test_parts_of_a_table_have_its_budget(postgres_url: str) -> None:
         assert catalog.spend(spending("1"), known(catalog, engine, "young")).consumed == 1
 
 
+@pytest.mark.either_engine
 def test_files_are_known_by_their_whole_paths(
     catalog: Catalog, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

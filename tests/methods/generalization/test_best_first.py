@@ -23,7 +23,7 @@ from tests.oracle.quality import SCORES
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 QUALITIES = ["height", "loss", *SCORES]
 EXAMPLES = {"duckdb": 6, "postgres": 4}

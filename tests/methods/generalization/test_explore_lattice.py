@@ -20,7 +20,7 @@ from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 K2 = {"model": "k-anonymity", "k": 2}
 CLOSE = {"model": "t-closeness", "attribute": "s", "distance": "equal", "t": 0.4}
@@ -100,6 +100,7 @@ def test_all_and_the_minimal_ones_are_those_of_brute_force(database: Database, c
     assert [one.suppressed for one in found.frontier] == [len(case.suppressed_rows(o.levels)) for o in found.frontier]
 
 
+@pytest.mark.either_engine
 @settings(max_examples=many(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases())
 def test_whatever_an_algorithm_knows_is_true(database: Database, case: Case) -> None:

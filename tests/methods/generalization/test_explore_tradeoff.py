@@ -19,7 +19,7 @@ from tests.oracle.lattice import Case, Node, cascading_cases, cases, judged_case
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 HEIGHT = {"name": "optimal", "quality": "height"}
 QUIET = settings(max_examples=many(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -117,6 +117,7 @@ def test_suppressed_rows_and_no_others_count_as_lost(database: Database) -> None
     assert 4 / 24 < (one.loss or 0.0) < 1  # the rows that go count 1, those that stay a part
 
 
+@pytest.mark.either_engine
 @settings(max_examples=many(2), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases(budgets=(0.1, 0.25, 0.5)))
 def test_a_run_at_the_levels_of_a_candidate_has_its_measures(database: Database, case: Case) -> None:

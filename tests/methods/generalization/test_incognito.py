@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from sqlanon.errors import ProtectionError
@@ -19,6 +20,8 @@ from tests.lattice_support import build_problem, table_of
 from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import for_random, many
 from tests.run_support import Database
+
+pytestmark = pytest.mark.either_engine
 
 EXAMPLES = {"duckdb": 3, "postgres": 3}
 VARIANTS = ("basic", "super-roots", "cube")

@@ -12,7 +12,7 @@ from sqlanon.errors import PolicyError, ProtectionError, SqlanonError
 from sqlanon.policy import Policy
 from tests.run_support import OPTIONS, Database, anonymize
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 COLUMNS = {"q": "VARCHAR(80)", "p": "INTEGER", "s": "VARCHAR(3)"}
 ROWS = [("abcd"[i % 4], i % 5, "xyz"[i % 3]) for i in range(40)]

@@ -21,7 +21,7 @@ from tests.cli.support import (
 )
 from tests.random_cases import many
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 @pytest.fixture

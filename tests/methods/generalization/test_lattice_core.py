@@ -14,6 +14,8 @@ from tests.oracle.lattice import Case, Node, Row, cases, minimal
 from tests.random_cases import for_random
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.either_engine
+
 EXAMPLES = {"duckdb": 3, "postgres": 3}
 ALGORITHM = {"name": "bottom-up", "quality": "height"}
 

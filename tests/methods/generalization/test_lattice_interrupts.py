@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.support import call, finish, full_domain_policy, make_patients, query, spawn
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("command", [["lattice", "--all"], ["run"]])

@@ -101,6 +101,7 @@ def for_random_cases(database: Database, test: Any) -> None:
     quick(given(st.data())(test))()
 
 
+@pytest.mark.either_engine
 def test_optimal_finds_what_brute_force_finds(database: Database) -> None:
     def test(data: st.DataObject) -> None:
         case = data.draw(cases())
@@ -113,6 +114,7 @@ def test_optimal_finds_what_brute_force_finds(database: Database) -> None:
     for_random_cases(database, test)
 
 
+@pytest.mark.either_engine
 def test_the_best_is_released_without_the_classes_that_fail(database: Database) -> None:
     def test(data: st.DataObject) -> None:
         case = data.draw(cases(SIZES, budgets=[0.1, 0.25, 0.5]).filter(suppresses))
@@ -132,6 +134,7 @@ def test_the_best_is_released_without_the_classes_that_fail(database: Database) 
     for_random_cases(database, test)
 
 
+@pytest.mark.either_engine
 def test_loss_scores_what_the_definition_says(database: Database) -> None:
     def test(data: st.DataObject) -> None:
         case = data.draw(cases())
@@ -157,6 +160,7 @@ def test_loss_scores_what_the_definition_says(database: Database) -> None:
     for_random_cases(database, test)
 
 
+@pytest.mark.either_engine
 def test_a_quality_without_bounds_gets_its_true_optimum(database: Database) -> None:
     def test(data: st.DataObject) -> None:
         case = data.draw(cases())
@@ -173,6 +177,7 @@ def test_a_quality_without_bounds_gets_its_true_optimum(database: Database) -> N
     for_random_cases(database, test)
 
 
+@pytest.mark.either_engine
 def test_hash_buckets_change_no_result(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_checks, "BUCKET_TUPLES", 1)
 

@@ -25,6 +25,8 @@ from tests.oracle.quality import SCORES
 from tests.random_cases import many
 from tests.run_support import Database, duckdb_url, open_database
 
+pytestmark = pytest.mark.either_engine
+
 EXAMPLES = {"duckdb": 3, "postgres": 3}
 
 

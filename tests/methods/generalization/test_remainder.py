@@ -13,6 +13,8 @@ from tests.oracle.lattice import MODELS, ROOT, Case, Hierarchy, Node, Row, cases
 from tests.random_cases import random_cases
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.either_engine
+
 EXAMPLES = {"duckdb": 2, "postgres": 3}
 Groups = dict[Row, list[Row]]
 BUDGETS = (0.25, 0.5, 0.75)

@@ -13,6 +13,8 @@ from tests.oracle.lattice import LETTERS, ROOT, Case, Hierarchy, Row, cases
 from tests.random_cases import for_random
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.either_engine
+
 EXAMPLES = {"duckdb": 3, "postgres": 3}
 Cut = list[dict[str | None, int]]
 """For each attribute, the level that each of its values is shown at."""

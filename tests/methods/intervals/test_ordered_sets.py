@@ -99,6 +99,7 @@ def run_on(database: Database, rows: list[Row], **more: Any) -> tuple[RunResult,
     return result, facts, f"{table}_r"
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(("seed", "values"), [(0, 1), (1, 3), (2, 3)])
 def test_no_set_of_cuts_costs_less_than_that_of_the_exact_search(database: Database, seed: int, values: int) -> None:
     rows, k = random_rows(seed), 3
@@ -141,6 +142,7 @@ def cut_greedily(rows: Sequence[Row], k: int, values: int) -> tuple[list[tuple[i
         cuts.append(places(rows)[place])
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(("seed", "values"), [(0, 1), (1, 3), (2, 1), (3, 3)])
 def test_the_greedy_search_makes_the_best_cut_each_time(database: Database, seed: int, values: int) -> None:
     rows, k = random_rows(seed, 60), 3
@@ -153,6 +155,7 @@ def test_the_greedy_search_makes_the_best_cut_each_time(database: Database, seed
     assert not facts.proven
 
 
+@pytest.mark.either_engine
 def test_a_value_is_shown_the_same_in_all_rows(database_url: str) -> None:
     columns = {"Odd \"name'": "DATE", "pay %": "NUMERIC(6,2)", "x": "DOUBLE PRECISION", "id": "INTEGER"}
     rng = random.Random(4)
@@ -189,6 +192,7 @@ def test_both_engines_publish_the_same(tmp_path: Any, postgres_url: str) -> None
     assert len(shown[0]) == 80
 
 
+@pytest.mark.either_engine
 def test_new_rows_show_the_same_by_apply_and_by_the_exported_select(database: Database) -> None:
     """One of the combinations of intervals has no rows, and a new one falls there; others are beyond all values."""
     rows: list[Row] = [(a, b, c, "flu") for a in (1, 2, 8, 9) for b in "xy" for c in (0, 5) for _ in range(3)]
@@ -209,6 +213,7 @@ def test_new_rows_show_the_same_by_apply_and_by_the_exported_select(database: Da
     assert sum(rule.rows == 0 for rule in listed(database, result.run)) > 0
 
 
+@pytest.mark.either_engine
 def test_a_table_that_no_cut_divides_is_one_class(database: Database) -> None:
     rows: list[Row] = [(n, "x", 0, "flu") for n in range(5)]
     result, facts, table = run_on(database, rows, algorithm=ordered(), privacy=[anonymity(3)])
@@ -218,6 +223,7 @@ def test_a_table_that_no_cut_divides_is_one_class(database: Database) -> None:
     apply(database, result.run, source, f"{source}_again", "error")
 
 
+@pytest.mark.either_engine
 def test_each_round_takes_the_same_statements(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     query, asked = Engine.query, list[str]()
 
@@ -233,6 +239,7 @@ def test_each_round_takes_the_same_statements(database: Database, monkeypatch: p
 EVENLY = {1: {50}, 2: {33, 67}, 3: {25, 50, 75}}  # where a hundred values are cut
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("cuts", EVENLY)
 def test_few_cuts_divide_the_rows_evenly(database: Database, cuts: int) -> None:
     rows: list[Row] = [(n, "x", 0, "flu") for n in range(100)]
@@ -242,6 +249,7 @@ def test_few_cuts_divide_the_rows_evenly(database: Database, cuts: int) -> None:
     assert {int(label[1:].split("-")[0]) for label in shown if label[1] != "*"} == EVENLY[cuts]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("least", [True, False])
 def test_a_column_of_which_most_rows_have_one_value_is_cut_where_it_can_be(database: Database, least: bool) -> None:
     rows: list[Row] = [(n if n < 3 else 9 * (not least), "x", 0, "flu") for n in [0, 0, 1, 1, 2, 2, *[3] * 60]]
@@ -249,6 +257,7 @@ def test_a_column_of_which_most_rows_have_one_value_is_cut_where_it_can_be(datab
     assert facts.intervals["a"] == 2
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("model", ["k-anonymity", "distinct-l-diversity"])
 def test_a_search_that_cuts_too_far_is_caught(database: Database, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     query, query_one = Engine.query, Engine.query_one
@@ -279,6 +288,7 @@ REFUSED: Mapping[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_can_not_be_carried_out_is_refused(database: Database, case: str) -> None:
     attributes, more, message = REFUSED[case]

@@ -117,6 +117,7 @@ def test_equal_rows_go_to_several_classes_and_leave_no_rules(database: Database)
         apply(database, outcome.run, table, f"{table}_again", replace=True)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("more", "words"),
     [

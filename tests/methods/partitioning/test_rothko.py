@@ -23,7 +23,7 @@ from tests.oracle.rothko import LETTERS, Rothko, Row, axes_of, information, squa
 from tests.random_cases import random_cases
 from tests.run_support import Database, anonymize
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 EXAMPLES = {"duckdb": 3, "postgres": 3}
 NESTED = {

@@ -29,7 +29,7 @@ from tests.methods.partitioning.test_mondrian import FEW, Case, cases, check_rel
 from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, Row, anonymize, open_database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 COLUMNS = {"age": "INTEGER", "zip": "VARCHAR(5)", "income": "INTEGER", "job": "VARCHAR(3)", "wage": "INTEGER"}
 ROLES: dict[str, Any] = {

@@ -19,7 +19,7 @@ from tests.random_cases import many
 from tests.run_support import Database, Row, anonymize
 from tests.test_dry_run import PERIPHERAL
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.either_engine, pytest.mark.slow]
 
 COLUMNS = {"x": "INTEGER", "y": "INTEGER", "zip": "VARCHAR(5)", "job": "VARCHAR(3)", "wage": "INTEGER", "id": "INTEGER"}
 ROLES: dict[str, Any] = {

@@ -104,6 +104,7 @@ def _people(number: int) -> list[Row]:
     ]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("sessions", [1, 3])
 @pytest.mark.parametrize("name", _TREES)
 def test_every_row_falls_under_one_rule(

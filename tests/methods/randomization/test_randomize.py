@@ -187,6 +187,7 @@ def test_what_noise_would_not_hide_is_refused(database: Database, name: str) -> 
     assert database.sql("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [f"{table}_r"]) == []
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("name", ["gaussian", "uniform", "laplace"])
 def test_noise_that_floats_can_not_hold_is_refused(database: Database, name: str) -> None:
     key = {"gaussian": "deviation", "uniform": "half-width", "laplace": "scale"}[name]
