@@ -270,6 +270,17 @@ def test_summary_verdict_page_and_risk_tell_who_is_alone(tmp_path: Path) -> None
     assert "Known by 1 of their rows, 0 % of the persons are alone; by 2: " in of_risk
 
 
+def test_sets_of_classes_that_have_the_same_values_are_told_apart(database: Database) -> None:
+    """Two persons have the same ages and towns, in other classes; two more have all of these classes."""
+    rows = [("p0", 20, "a"), ("p0", 30, "b"), ("p1", 20, "b"), ("p1", 30, "a")]
+    rows += [(who, age, town) for who in ("p2", "p3") for age in (20, 30) for town in "ab"]
+    table = database.create({"who": "VARCHAR(9)", "age": "INTEGER", "town": "VARCHAR(9)"}, rows)
+    with connect(database.url) as engine:
+        persons = verify_table(engine, Relation.parse(table), ["age", "town"], [], person="who").persons
+    assert persons is not None
+    assert persons.singled == singled([(*row, "", 0) for row in rows]) == SingledOut(4, 0, 0, 0, 2)
+
+
 def test_sets_of_too_many_classes_are_not_counted(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two persons of eight classes each, twenty-eight pairs and fifty-six triples of a person."""
     monkeypatch.setattr(class_sets, "FEW_SETS", 60)

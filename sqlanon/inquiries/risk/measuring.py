@@ -82,18 +82,18 @@ def measure_risk(source: RiskSource, options: RiskOptions = DEFAULT, population:
 
 
 def _singled_out(source: RiskSource, members: Members) -> SingledOut | None:
-    """Count the persons that are alone with some of their classes; those of one class each are known already.
+    """Count the persons that are alone with some of their classes.
 
     None without a subject, or where the engine does not count sets of classes.
     """
     if source.subject is None or members.persons is None:
         return None
+    alone = dict(members.statistics.sizes).get(1, 0)
     if not members.several_classes:
-        alone = dict(members.statistics.sizes).get(1, 0)
         return SingledOut(members.persons, alone, alone, alone, alone)
     if not source.engine.traits.counts_persons:
         return None
-    return count_persons(source.engine, source.table, source.subject, source.quasi_identifiers).singled
+    return count_persons(source.engine, source.table, source.subject, source.quasi_identifiers, alone).singled
 
 
 def _prosecutor(statistics: ClassStatistics, thresholds: Sequence[float]) -> Attack:
