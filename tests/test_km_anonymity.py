@@ -31,9 +31,10 @@ from sqlanon.verification import class_sets
 from sqlanon.verification.release import verify_release
 from sqlanon.verification.verify import verify_table
 from tests.jobs_support import frozen
-from tests.persons_support import COLUMNS, DRAWN, GROUPED, ORACLE, K, changing_tables
+from tests.persons_support import COLUMNS, DRAWN, GROUPED, ORACLE, ROLES, K, changing_tables, groups
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
+from tests.test_resuming import resumed, stopped
 
 pytestmark = pytest.mark.in_turns(4)
 
@@ -148,6 +149,37 @@ def test_persons_of_one_class_are_k_anonymous(database: Database, algorithm: str
     ]
     assert shown[0] == shown[1] == shown[2]
     assert len({row[:2] for row in shown[0]}) > 1
+
+
+@pytest.mark.parametrize("algorithm", ["mondrian", "optimal"])
+@ORACLE
+@given(rows=changing_tables(), diverse=st.integers(1, 2))
+def test_other_models_hold_beside_it(database: Database, algorithm: str, rows: list[Row], diverse: int) -> None:
+    """What is merged are nodes of the tree, each of which satisfied the other models; a run verifies them all."""
+    more = {"model": "distinct-l-diversity", "attribute": "ill", "l": diverse}
+    given = {"algorithm": {"name": algorithm}, "subject": "who"}
+    shown = database.release_once(COLUMNS, rows, KNOWN_OR_NOT, privacy=[KM | {"k": 2}, more], **given)
+    if shown is None:
+        return
+    persons, ill = groups(shown)
+    assert is_km_anonymous(shown, 2, 2)
+    assert min(map(len, persons.values())) >= 2
+    assert all(len(set(values) - {None}) >= diverse for values in ill.values())
+
+
+@pytest.mark.parametrize("ranges", ["observed", "cuts"])
+def test_a_stopped_run_goes_on_with_the_classes_that_were_merged(
+    database: Database, monkeypatch: pytest.MonkeyPatch, ranges: str
+) -> None:
+    """The rules are those of what is left of the tree; from cut to cut all is done anew, as always."""
+    table = database.create(COLUMNS, visits(200, 4))
+    policy = database.policy(table, ROLES, privacy=[KM | {"k": 5}], subject="who", ranges=ranges)
+    result = resumed(policy, stopped(policy, "verify", monkeypatch))
+    shown = database.sql(f"SELECT * FROM {table}_r")
+    assert result.resumed is not None
+    assert result.resumed.reused is (ranges == "observed")
+    assert is_km_anonymous(shown, 5, 2)
+    assert 1 < len({row[1:3] for row in shown}) == result.release.classes
 
 
 @pytest.mark.parametrize("algorithm", ["mondrian", "datafly"])
