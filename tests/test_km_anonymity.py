@@ -155,7 +155,7 @@ def test_persons_of_one_class_are_k_anonymous(database: Database, algorithm: str
 @ORACLE
 @given(rows=changing_tables(), diverse=st.integers(1, 2))
 def test_other_models_hold_beside_it(database: Database, algorithm: str, rows: list[Row], diverse: int) -> None:
-    """What is merged are nodes of the tree, each of which satisfied the other models; a run verifies them all."""
+    """Classes that are merged are nodes of the tree, each of which satisfied the other models; a run verifies all."""
     more = {"model": "distinct-l-diversity", "attribute": "ill", "l": diverse}
     given = {"algorithm": {"name": algorithm}, "subject": "who"}
     shown = database.release_once(COLUMNS, rows, KNOWN_OR_NOT, privacy=[KM | {"k": 2}, more], **given)
