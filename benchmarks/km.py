@@ -55,7 +55,7 @@ def main() -> None:
             model = KmAnonymity(arguments.k, arguments.m)
             results: list[ModelResult] = []
             checked = _median(lambda: results.append(joined.check([model], SINGLE, 4**GROUPED)), arguments.repeat)
-            alone = _median(lambda: count_persons(engine, Relation("r"), there["person"], shown), arguments.repeat)
+            alone = _median(lambda: count_persons(engine, Relation("r"), there["person"], shown, 0), arguments.repeat)
     print(f"{arguments.rows:,} rows of {arguments.rows // arguments.each:,} persons: {results[0]}")
     print(f"one GROUP BY of the nine columns {grouped:.2f} s")
     print(f"the check {checked:.2f} s: {checked / grouped:.2f} x GROUP BY")

@@ -31,9 +31,10 @@ from sqlanon.verification import class_sets
 from sqlanon.verification.release import verify_release
 from sqlanon.verification.verify import verify_table
 from tests.jobs_support import frozen
-from tests.persons_support import COLUMNS, DRAWN, GROUPED, ORACLE, K, changing_tables
+from tests.persons_support import COLUMNS, DRAWN, GROUPED, ORACLE, ROLES, K, changing_tables, groups
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
+from tests.test_resuming import resumed, stopped
 
 KM: dict[str, Any] = {"model": "km-anonymity", "k": 3, "m": 2}
 LATTICE = ("optimal", "incognito", "datafly", "samarati", "bottom-up")
@@ -146,6 +147,37 @@ def test_persons_of_one_class_are_k_anonymous(database: Database, algorithm: str
     ]
     assert shown[0] == shown[1] == shown[2]
     assert len({row[:2] for row in shown[0]}) > 1
+
+
+@pytest.mark.parametrize("algorithm", ["mondrian", "optimal"])
+@ORACLE
+@given(rows=changing_tables(), diverse=st.integers(1, 2))
+def test_other_models_hold_beside_it(database: Database, algorithm: str, rows: list[Row], diverse: int) -> None:
+    """Classes that are merged are nodes of the tree, each of which satisfied the other models; a run verifies all."""
+    more = {"model": "distinct-l-diversity", "attribute": "ill", "l": diverse}
+    given = {"algorithm": {"name": algorithm}, "subject": "who"}
+    shown = database.release_once(COLUMNS, rows, KNOWN_OR_NOT, privacy=[KM | {"k": 2}, more], **given)
+    if shown is None:
+        return
+    persons, ill = groups(shown)
+    assert is_km_anonymous(shown, 2, 2)
+    assert min(map(len, persons.values())) >= 2
+    assert all(len(set(values) - {None}) >= diverse for values in ill.values())
+
+
+@pytest.mark.parametrize("ranges", ["observed", "cuts"])
+def test_a_stopped_run_goes_on_with_the_classes_that_were_merged(
+    database: Database, monkeypatch: pytest.MonkeyPatch, ranges: str
+) -> None:
+    """The rules are those of what is left of the tree; from cut to cut all is done anew, as always."""
+    table = database.create(COLUMNS, visits(200, 4))
+    policy = database.policy(table, ROLES, privacy=[KM | {"k": 5}], subject="who", ranges=ranges)
+    result = resumed(policy, stopped(policy, "verify", monkeypatch))
+    shown = database.sql(f"SELECT * FROM {table}_r")
+    assert result.resumed is not None
+    assert result.resumed.reused is (ranges == "observed")
+    assert is_km_anonymous(shown, 5, 2)
+    assert 1 < len({row[1:3] for row in shown}) == result.release.classes
 
 
 @pytest.mark.parametrize("algorithm", ["mondrian", "datafly"])
@@ -266,6 +298,17 @@ def test_summary_verdict_page_and_risk_tell_who_is_alone(tmp_path: Path) -> None
     of_run, of_risk = run_report(result.run, policy=policy), render_risk(both, "t")
     assert "Known by 1 of their rows, 0 % of the persons are alone; by 2: " in of_run
     assert "Known by 1 of their rows, 0 % of the persons are alone; by 2: " in of_risk
+
+
+def test_sets_of_classes_that_have_the_same_values_are_told_apart(database: Database) -> None:
+    """Two persons have the same ages and towns, in other classes; two more have all of these classes."""
+    rows = [("p0", 20, "a"), ("p0", 30, "b"), ("p1", 20, "b"), ("p1", 30, "a")]
+    rows += [(who, age, town) for who in ("p2", "p3") for age in (20, 30) for town in "ab"]
+    table = database.create({"who": "VARCHAR(9)", "age": "INTEGER", "town": "VARCHAR(9)"}, rows)
+    with connect(database.url) as engine:
+        persons = verify_table(engine, Relation.parse(table), ["age", "town"], [], person="who").persons
+    assert persons is not None
+    assert persons.singled == singled([(*row, "", 0) for row in rows]) == SingledOut(4, 0, 0, 0, 2)
 
 
 def test_sets_of_too_many_classes_are_not_counted(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

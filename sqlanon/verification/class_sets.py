@@ -74,9 +74,12 @@ class JoinedRows:
         """
         most = max(FEW_SETS, SETS_PER_ROW * rows)
         sizes = [size for size, number in enumerate(sets, 2) if 0 < number <= most]
-        digest = macro("verification.digest_of_known", self._person, self._digest([self._person]))
+        known = macro("verification.digest_of_known", self._person, self._digest([self._person]))
+        of_class = self._digest([macro("relations.column", Identifier("own"), Identifier("class"))])
         with self.engine.grouping_by_hash():
-            counted = self.engine.query("verification/count_singled", every=_EVERY, sizes=sizes, **self._values(digest))
+            counted = self.engine.query(
+                "verification/count_singled", every=_EVERY, sizes=sizes, digest=of_class, **self._values(known)
+            )
         alone = {int(size): int(persons) for size, persons in counted}
         up_to = {size: sum(n for least, n in alone.items() if least <= size) for size in (1, 2, 3, _EVERY)}
         two, three = (up_to[size] if number <= most else None for size, number in enumerate(sets, 2))

@@ -71,11 +71,14 @@ class CountedPersons:
 
 
 def count_persons(
-    engine: Engine, table: Relation, person: Column, quasi_identifiers: Sequence[Column]
+    engine: Engine, table: Relation, person: Column, quasi_identifiers: Sequence[Column], alone: int
 ) -> CountedPersons:
     """Count the persons of a table, those in several of its classes, and those who are alone with some of theirs.
 
-    Two statements: one GROUP BY of persons and classes and one of persons each, and those of sets of classes.
+    One GROUP BY of persons and classes, and one of persons; where persons are in several classes, a statement of sets
+    of these too.
+
+    alone: the classes of one person.
     """
     (rows,) = engine.query_one("count_rows", table=table)
     with engine.grouping_by_hash():
@@ -85,8 +88,10 @@ def count_persons(
             person=_person_of(engine, person),
             keys=_keys(engine, quasi_identifiers),
         )
-    joined = JoinedRows(engine, table, person, quasi_identifiers)
-    singled = joined.count_singled(int(persons), int(rows), [float(number) for number in sets])
+    singled = SingledOut(int(persons), alone, alone, alone, alone)
+    if several:
+        joined = JoinedRows(engine, table, person, quasi_identifiers)
+        singled = joined.count_singled(int(persons), int(rows), [float(number) for number in sets])
     return CountedPersons(int(rows), int(persons), int(several), singled)
 
 

@@ -59,11 +59,12 @@ class TableCheck:
     whole: Expression | None = None
     population: Relation | None = None
 
-    def count_persons(self, person: str) -> CountedPersons:
-        """Count the persons of the table."""
+    def count_persons(self, person: str, statistics: ClassStatistics) -> CountedPersons:
+        """Count the persons of the table, whose classes have these sizes."""
         assert isinstance(self.table, Relation)
         quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
-        return count_persons(self.engine, self.table, self._known(person), quasi_identifiers)
+        alone = dict(statistics.sizes).get(1, 0)
+        return count_persons(self.engine, self.table, self._known(person), quasi_identifiers, alone)
 
     def check_joined(self, person: str, model: PrivacyModel, result: ModelResult, classes: int) -> ModelResult:
         """Hold a model that judges classes of a person together to these, after their single classes.

@@ -132,7 +132,7 @@ def _verify_persons(
         tuple(check.disclosures(sensitive, models, person)),
         tuple(result.model for result, violates in listed if violates),
         check.exempt,
-        persons=check.count_persons(person),
+        persons=check.count_persons(person, statistics),
     )
 
 

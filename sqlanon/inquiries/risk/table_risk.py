@@ -81,18 +81,13 @@ def measure_risk(source: RiskSource, options: RiskOptions = DEFAULT, population:
 
 
 def _singled_out(source: RiskSource, members: Members) -> SingledOut | None:
-    """Count the persons that are alone with some of their classes; those of one class each are known already.
-
-    None without a subject, or where the engine does not count sets of classes.
-    """
+    """Count the persons that are alone with some of their classes; None without a subject."""
     if source.subject is None or members.persons is None:
         return None
+    alone = dict(members.statistics.sizes).get(1, 0)
     if not members.several_classes:
-        alone = dict(members.statistics.sizes).get(1, 0)
         return SingledOut(members.persons, alone, alone, alone, alone)
-    if not source.engine.traits.counts_persons:
-        return None
-    return count_persons(source.engine, source.table, source.subject, source.quasi_identifiers).singled
+    return count_persons(source.engine, source.table, source.subject, source.quasi_identifiers, alone).singled
 
 
 def _prosecutor(statistics: ClassStatistics, thresholds: Sequence[float]) -> Attack:
@@ -140,12 +135,10 @@ def _warnings(source: RiskSource, members: Members) -> list[str]:
     if members.is_unique:
         return [f"The subject '{name}' is unique: every row is a person of its own, as without a subject."]
     if members.several_classes:
-        label, counted = source.engine.traits.label, source.engine.traits.counts_persons
-        more = "" if counted else f" How many persons are alone with several of their rows is not counted on {label}."
         return [
             f"Some of the {members.persons:,} persons have rows in several classes ({members.several_classes:,} classes"
             " beyond the first of each), and count in each: who knows several rows of a person can tell more than"
-            f" these figures say.{more}"
+            " these figures say."
         ]
     return []
 
