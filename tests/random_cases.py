@@ -1,9 +1,9 @@
 """Many random cases inside of one test, so that a database is made once.
 
-SQLANON_TEST_EXAMPLES=10 has all random tests try ten times as many as they do by default, and
-tests for either engine run on both. SQLANON_TEST_ALL=1 has every
-test run; by default those of modules that are marked as slow are left out. SQLANON_TEST_SEED=n has tests that draw
-their cases by a number draw them by n; where it is not given a run draws the number, and prints it.
+SQLANON_TEST_EXAMPLES=10 has all random tests try ten times as many as they do by default, and tests for either engine
+run on both. SQLANON_TEST_ALL=1 has every test run; by default those of modules that are marked as slow are left out.
+SQLANON_TEST_SEED=n has tests that draw their cases by a number draw them by n; where it is not given a run draws the
+number, and prints it.
 """
 
 from __future__ import annotations
