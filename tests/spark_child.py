@@ -1,12 +1,13 @@
 """A process that releases a table twice, and tells its phases: to be killed in one.
 
-    python -m tests.spark_child HOME cluster
+    python -m tests.spark_child HOME cluster [TIMES]
     python -m tests.spark_child HOME file
 
-prints `released` after the first release; then the phases of a second run, in which classes are larger. With a cluster
-on this machine it leaves the rows of the first in HOME/before.json, and the names of all tables' files in
-HOME/files.json. With a file it works in the directory HOME/work, by a session without any settings. What goes to the
-directory for temporary files is in HOME/temporary.
+prints `released` after the first release; then the phases of a second run, in which classes are larger. A run that is
+cancelled is begun again, TIMES in all, and the last one ends the process. With a cluster on this machine it leaves the
+rows of the first in HOME/before.json, and the names of all tables' files in HOME/files.json. With a file it works in
+the directory HOME/work, by a session without any settings. What goes to the directory for temporary files is in
+HOME/temporary.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 import psutil
 
 from sqlanon.engines import connect
+from sqlanon.errors import Cancelled
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from tests.patience import PATIENCE
@@ -60,11 +62,11 @@ def released(spark: SparkTables) -> list[list[Any]]:
 
 
 @contextmanager
-def in_phase(phase: str, home: Path, kind: str = "cluster") -> Iterator[subprocess.Popen[str]]:
+def in_phase(phase: str, home: Path, kind: str = "cluster", times: int = 1) -> Iterator[subprocess.Popen[str]]:
     """Start the process, and yield it soon after its second run has come to a phase; its group is killed at the end."""
     (home / "temporary").mkdir()
     child = subprocess.Popen(
-        [sys.executable, "-m", "tests.spark_child", str(home), kind],
+        [sys.executable, "-m", "tests.spark_child", str(home), kind, str(times)],
         stdout=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[1],
@@ -73,9 +75,7 @@ def in_phase(phase: str, home: Path, kind: str = "cluster") -> Iterator[subproce
     )
     started: list[psutil.Process] = []
     try:
-        assert child.stdout is not None
-        assert any(line.strip() == phase for line in child.stdout), "it ended before"
-        time.sleep(0.5)
+        await_phase(child, phase)
         started = psutil.Process(child.pid).children(recursive=True)
         yield child
     finally:
@@ -84,6 +84,13 @@ def in_phase(phase: str, home: Path, kind: str = "cluster") -> Iterator[subproce
         child.wait()
     _, alive = psutil.wait_procs(started, PATIENCE)
     assert alive == []
+
+
+def await_phase(child: subprocess.Popen[str], phase: str) -> None:
+    """Wait until the process is soon after the beginning of a phase."""
+    assert child.stdout is not None
+    assert any(line.strip() == phase for line in child.stdout), "it ended before"
+    time.sleep(0.5)
 
 
 def table_files(home: Path) -> list[Path]:
@@ -130,16 +137,23 @@ def release_a_file(home: Path) -> None:
         run(larger, replace=True, observer=_Telling())
 
 
-def release_a_table(home: Path) -> None:
-    """Release a table of people."""
+def release_a_table(home: Path, times: int) -> None:
+    """Release a table of people; a second run that is cancelled is begun again, so many times in all."""
     with open_spark(home, "spark+local-cluster://1,1,1024") as spark:
         spark.create(COLUMNS, ROWS, TABLE)
         run(policy_of(spark, 5))
         (home / "before.json").write_text(json.dumps(released(spark)))
         (home / "files.json").write_text(json.dumps(sorted(map(str, table_files(home)))))
         print("released", flush=True)
+        for _ in range(times - 1):
+            with suppress(Cancelled):
+                run(policy_of(spark, 50), replace=True, observer=_Telling())
+            print("cancelled", flush=True)
         run(policy_of(spark, 50), replace=True, observer=_Telling())
 
 
 if __name__ == "__main__":
-    {"file": release_a_file, "cluster": release_a_table}[sys.argv[2]](Path(sys.argv[1]))
+    if sys.argv[2] == "file":
+        release_a_file(Path(sys.argv[1]))
+    else:
+        release_a_table(Path(sys.argv[1]), int(sys.argv[3]))
