@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 SPILLING = """
 import sys, time
-from sqlanon.engines import connect, private
+from sqlanon.engines import connect
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.sql import Statement
 

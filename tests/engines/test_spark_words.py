@@ -334,7 +334,7 @@ def test_settings_of_statements_in_one_job_are_put_back(parts: str, few: str) ->
 
 ASK_ONCE_MORE = """
 from sqlanon.engines import connect
-from sqlanon.engines.spark import connect as servers
+from sqlanon.engines.spark import session as servers
 from sqlanon.errors import AccessError
 servers.RETRIES = 1
 try:
