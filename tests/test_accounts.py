@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,6 +17,8 @@ from sqlanon import check_policy
 from sqlanon.catalog.accounts import Accounts
 from sqlanon.errors import EngineError, PolicyError, ProtectionError
 from sqlanon.policy import Policy
+from sqlanon.policy.writer import policy_text
+from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen
 from tests.persons_support import CASES
 from tests.rules_support import apply
@@ -293,3 +296,31 @@ def test_a_person_of_several_rows_is_refused(database: Database) -> None:
     database.sql(f"UPDATE {table} SET who = 'one'")
     with pytest.raises((PolicyError, ProtectionError)):
         anonymize(policy_of(database, table, "watch"))
+
+
+def test_the_command_shows_an_account_and_forgets_it(database: Database, tmp_path: Path) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    file = tmp_path / "policy.yml"
+    file.write_text(policy_text(policy_of(database, table, "watch")), encoding="utf-8")
+    assert call("account", file).exit_code in (0, 2)  # nothing is recorded yet
+    first = json.loads(call("run", file, "--json").stdout)
+    assert first["history"]["releases"] == 1
+    database.insert(table, [NEWCOMER])
+    second = call("run", file, "--replace")
+    assert "2 releases about" in second.stdout
+    assert "1 person among fewer than 3" in second.stderr + second.stdout
+    (account,) = json.loads(call("account", file, "--json").stdout)["accounts"]
+    counted = [{name: one[name] for name in ("number", "persons", "below_k", "came")} for one in account["releases"]]
+    assert counted == [
+        {"number": 1, "persons": 16, "below_k": 0, "came": 16},
+        {"number": 2, "persons": 17, "below_k": 1, "came": 1},
+    ]
+    assert f"People: {account['people']}" in call("account", file).stdout
+    assert "1 (k = 3)" in call("account", "--url", database.url).stdout
+    people = account["people"]
+    refused = call("account", "forget", people, "--policy", file)
+    assert (refused.exit_code, "--yes" in refused.stderr) == (2, True)
+    assert call("account", "forget", "somebody", "--policy", file, "--yes").exit_code == 2
+    assert call("account", "forget", people, "--policy", file, "--yes").exit_code == 0
+    assert kept(database) == [[], [], []]
+    assert call("account", file).exit_code == 0

@@ -121,7 +121,9 @@ def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...]) -> str 
     if not figures.below_k and not violated:
         return None
     earlier = quantity(figures.releases - 1, "earlier release")
-    together = f"Together with the {earlier} about {figures.people}, this one"
+    together = f"This first release about {figures.people}"
+    if figures.releases > 1:
+        together = f"Together with the {earlier} about {figures.people}, this one"
     parts = []
     if figures.below_k:
         parts.append(
