@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from sqlanon import check_policy
 from sqlanon.catalog.accounts import Accounts
 from sqlanon.errors import EngineError, PolicyError, ProtectionError
+from sqlanon.methods.clustering.streams import update_job
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
 from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen
 from tests.persons_support import CASES
 from tests.rules_support import apply
-from tests.run_support import Database, Row, anonymize
+from tests.run_support import OPTIONS, Database, Row, anonymize
 
 COLUMNS = {"who": "VARCHAR(9)", "age": "INTEGER", "to wn": "VARCHAR(9)", "signature": "VARCHAR(9)", "nr": "INTEGER"}
 ROLES: dict[str, Any] = {
@@ -286,6 +287,44 @@ def test_what_can_not_be_entered_is_refused_before_any_work(
         with pytest.raises(PolicyError, match=f"history: .*{message}"):
             refused(policy)
     assert not database.sql("SELECT * FROM information_schema.tables WHERE table_name = 'r'")
+
+
+def test_streams_have_no_account(database: Database) -> None:
+    table = database.create({"age": "INTEGER", "who": "INTEGER"}, [(n % 7, n) for n in range(30)])
+    roles = {"age": "quasi-identifier", "who": "identifier"}
+    policy = database.policy(table, roles, algorithm={"name": "condensation"}, history={"mode": "watch"})
+    with pytest.raises(PolicyError, match="history: a stream"):
+        update_job(policy, "ours", table, OPTIONS)
+
+
+def test_stars_and_other_layouts_are_entered(database: Database) -> None:
+    """The rows of stars are a class as any other; persons are the same whatever the tables of a release."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    k = {"privacy": [{"model": "k-anonymity", "k": 3}]}
+    figures = [anonymize(policy_of(database, table, "watch", **k)).history]
+    star = {"table": f"{table}_s", "layout": "star"}
+    figures.append(anonymize(policy_of(database, table, "watch", release=star, **k)).history)
+    levels = {"role": "quasi-identifier", "hierarchy": {"intervals": [3]}}
+    stars = database.policy(
+        table,
+        ROLES | {"age": levels, "to wn": "insensitive"},
+        release={"table": f"{table}_l"},
+        algorithm={"name": "optimal"},
+        suppression=0.3,
+        suppressed="star",
+        subject="who",
+        history={"mode": "watch"},
+        **k,
+    )
+    figures.append(anonymize(stars).history)
+    before = groups_of([classes_of(database, f"{table}_r")])
+    shown = {row[-1]: row[:1] for row in database.sql(f"SELECT * FROM {table}_l")}
+    together = groups_of([classes_of(database, f"{table}_r"), shown])
+    assert [one and (one.releases, one.groups, one.persons) for one in figures] == [
+        (1, len(before), 16),
+        (2, len(before), 16),
+        (3, len(together), 16),
+    ]
 
 
 def test_a_person_of_several_rows_is_refused(database: Database) -> None:
