@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon import check_policy
+from sqlanon.catalog import Catalog
 from sqlanon.catalog.accounts import Accounts
-from sqlanon.errors import EngineError, PolicyError, ProtectionError
+from sqlanon.engines import connect
+from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
 from sqlanon.methods.clustering.streams import update_job
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
@@ -363,3 +365,17 @@ def test_the_command_shows_an_account_and_forgets_it(database: Database, tmp_pat
     assert call("account", "forget", people, "--policy", file, "--yes").exit_code == 0
     assert kept(database) == [[], [], []]
     assert call("account", file).exit_code == 0
+
+
+def test_a_catalog_with_an_account_is_not_downgraded_past_it(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    anonymize(policy_of(database, table, "watch"))
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        with pytest.raises(ConflictError, match="1 accounts of releases"):
+            catalog.downgrade("0008")
+        (account,) = catalog.accounts()
+        catalog.forget_account(account)
+        catalog.downgrade("0008")
+        catalog.upgrade()
+        assert catalog.accounts() == []
+    assert anonymize(policy_of(database, table, "watch"), replace=True).history is not None

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from sqlanon.engines.dialects import find_dialect
+from sqlanon.engines.embedded import database_file
 from sqlanon.models import largest_k, models_of
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import Policy
@@ -60,5 +63,15 @@ def _place_problems(policy: Policy) -> Iterator[str]:
         yield f"history: a file can't be published together with its account; release a table, {_NONE}."
     elif policy.release.url not in (None, database):
         yield f"history: source and release must be in one database, with one URL; leave release.url out, {_NONE}."
-    elif catalog_place(policy).url != database:
-        yield f"history: the catalog must be in the release's database, with one URL; leave catalog.url out, {_NONE}."
+    elif database is not None and _is_another(catalog_place(policy).url, database):
+        yield f"history: the catalog must be in the release's database; leave catalog.url out, {_NONE}."
+
+
+def _is_another(one: str, other: str) -> bool:
+    """Tell whether two URLs can't be of one database; of two on servers the run's sessions tell."""
+    return find_dialect(one) is not find_dialect(other) or _file_of(one) != _file_of(other)
+
+
+def _file_of(url: str) -> Path | None:
+    file = database_file(url)
+    return None if file is None else file.resolve()

@@ -73,7 +73,10 @@ class Publish(Sink[RunExecution[Any]]):
         accounts = [place for place, _ in tables] if policy.people is None else [policy.people]
         run.way_out = WayOut(run.catalog, policy.republish, tables, accounts, policy.history.is_kept)
         if policy.history.is_kept and not run.catalog.is_recorded_within(run.session.target, plan.release):
-            raise PolicyError("history: source, release and catalog must be in one database.")
+            raise PolicyError(
+                "history: release and catalog must be in one database; leave catalog.url out, or write history:"
+                " {mode: none}."
+            )
         run.earlier = run.way_out.check_earlier(source.rules_run, source.rules_digest)
         return plan
 
