@@ -256,6 +256,7 @@ def statements_of_runs(database: Database) -> Rendered:
         *(search(policy, again=number in (0, 2, 5)) for number, policy in enumerate(POLICIES)),
         *(search(policy, small) for policy in (*CLUSTERED, SURROGATES, CELLS, CLIMBING)),
         *(search(policy) for policy in PERSONS),  # zip codes are of several rows there
+        search(HIDDEN_PERSONS | {"history": {"mode": "watch"}}, small),
         *(functools.partial(draw, policy) for policy in private),
     ]
     return [_rendered_by(run) for run in runs]

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Sequence
 
 from sqlanon.catalog import locks
+from sqlanon.catalog.accounts import Accounts
 from sqlanon.catalog.budgets import Budgets
 from sqlanon.catalog.connection import lock_of
 from sqlanon.catalog.histories import Histories
@@ -20,7 +21,7 @@ SCHEMA = "sqlanon"
 _OLDEST_READ = "0006"  # the first revision whose tables hold all that commands look up that change nothing
 
 
-class Catalog(Releases, Budgets, Histories):
+class Catalog(Releases, Budgets, Histories, Accounts):
     """The catalog of one database. Its writes are committed at once, on a session of its own.
 
     Nothing it holds is a cell value or a secret: statements are templates as rendered, policies come without

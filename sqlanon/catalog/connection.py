@@ -171,6 +171,10 @@ class CatalogConnection:
                 self._open()
                 return self._attempt(what, work)
 
+    def timestamp(self, value: datetime) -> datetime:
+        """A moment as the catalog's database takes it, in whatever session."""
+        return self._driver.timestamp(value)
+
     def current(self) -> str | None:
         """The revision that the tables are at; None where there are none."""
         return current_revision(self._session, self.location)

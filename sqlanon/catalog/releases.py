@@ -42,11 +42,15 @@ class Releases(RunRecords, Elsewhere):
         False, and nothing done, where one transaction can't do both: the catalog is in another database. Call
         `record_release` after the transaction then.
         """
-        attached = session.traits.is_embedded and relation.catalog != self.location.catalog
-        if attached or not is_same_database(session, self._store):
+        if not self.is_recorded_within(session, relation):
             return False
         self._insert_within(session, "releases", {"run": run, **vars(release)})
         return True
+
+    def is_recorded_within(self, session: Engine, relation: Relation) -> bool:
+        """Tell whether one transaction of a session can publish `relation` and write to the catalog."""
+        attached = session.traits.is_embedded and relation.catalog != self.location.catalog
+        return not attached and is_same_database(session, self._store)
 
     def releases(self, run: str) -> list[ReleaseRecord]:
         """The releases that a run published."""

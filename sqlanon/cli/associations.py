@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from sqlanon.cli.call import (
     HERE,
@@ -25,6 +24,7 @@ from sqlanon.cli.call import (
     listed,
     policy_here,
     reading_by,
+    with_default,
 )
 from sqlanon.cli.deferred import association_mining, associations, codec, files, loading
 from sqlanon.cli.layout import percent, table
@@ -54,20 +54,10 @@ _Most = Annotated[int, typer.Option(min=1, help="The most columns of a left side
 _Limit = Annotated[int, typer.Option(min=1, help="How many rules are listed.")]
 
 
-class MiningByDefault(TyperGroup):
-    """Commands of which `mine` is meant where none is named: `sqlanon associations policy.yml`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name of the command where it was left out."""
-        is_named = bool(args) and args[0] in (*self.commands, *ctx.help_option_names)
-        parsed: list[str] = super().parse_args(ctx, args if is_named else ["mine", *args])
-        return parsed
-
-
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(
-        cls=MiningByDefault,
+        cls=with_default("mine"),
         help="Association rules: mine them, or hide them. Where neither is named, they are mined.",
     )
     command(group, "mine", limits=True)(mine_command)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
+from typer.core import TyperGroup
 from typer.models import ArgumentInfo
 
 from sqlanon.cli import BEGAN
@@ -184,6 +185,19 @@ def command(
         return function
 
     return register
+
+
+def with_default(name: str) -> type[TyperGroup]:
+    """Make a group of commands of which one is meant where none is named: `sqlanon associations policy.yml`."""
+
+    class WithDefault(TyperGroup):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            """Put the name of the command where it was left out."""
+            is_named = bool(args) and args[0] in (*self.commands, *ctx.help_option_names)
+            parsed: list[str] = super().parse_args(ctx, args if is_named else [name, *args])
+            return parsed
+
+    return WithDefault
 
 
 def _options(limits: dict[str, Any]) -> EngineOptions:

@@ -25,6 +25,7 @@ COMMANDS = {
     "utility": ("utility",),
     "loss": ("loss",),
     "catalog": ("runs", "show", "cancel", "gc", "db"),
+    "account": ("account",),
     "roles": ("grant-script",),
     "rules": ("rules", "apply"),
     "jobs": ("freeze", "jobs", "job"),

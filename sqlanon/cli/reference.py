@@ -31,7 +31,13 @@ _TAGS: list[Any] = [
     Literal[name] for name in (*own_models(), *own_algorithms())
 ]  # what tells the members of a union apart
 _KEY_HEADINGS = ["key", "value", "default", "meaning"]
-_PARTS = {"Source": "source", "ReleaseSection": "release", "CatalogSection": "catalog", "PrivacyBudget": "budget"}
+_PARTS = {
+    "Source": "source",
+    "ReleaseSection": "release",
+    "CatalogSection": "catalog",
+    "PrivacyBudget": "budget",
+    "HistorySection": "history",
+}
 
 
 def page(name: str) -> str:

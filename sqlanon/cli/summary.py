@@ -157,7 +157,8 @@ def _verified(result: RunResult) -> str:
             "\nsay nothing of the released rows, of which nearly all differ."
         )
     models = _models(result.models, result.release.class_words[0])
-    return f"{head}\n{models}{checks}{stars}{subject}"
+    history = "" if result.history is None else f"\n  {result.history.sentence}"
+    return f"{head}\n{models}{checks}{stars}{subject}{history}"
 
 
 def _models(results: Sequence[ModelResult], word: str = "class") -> str:

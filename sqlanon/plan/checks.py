@@ -13,6 +13,7 @@ from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.hierarchies.limits import limit_problem, limits_of
 from sqlanon.models import largest_k, models_of
 from sqlanon.plan.cluster_checks import cluster_problems, cluster_warnings
+from sqlanon.plan.history import history_problems
 from sqlanon.plan.persons import joined_rows_problems, person_notes, person_problems, person_warnings
 from sqlanon.plan.population_checks import covering_problems, population_problems
 from sqlanon.plan.pseudonyms import key_problems, pseudonym_problems, pseudonym_warnings
@@ -95,6 +96,7 @@ def subject_problems(subject: PlanSubject) -> Iterator[str]:
     if problem is not None and subject.policy.subject is None:
         yield problem
     yield from key_problems(subject.policy)
+    yield from history_problems(subject)
 
 
 def _place(column: str) -> str:

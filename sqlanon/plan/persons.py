@@ -140,6 +140,6 @@ def _model_problems(model: PrivacyModel, person: str, algorithm: AlgorithmParame
 
 def person_warnings(subject: PlanSubject) -> Iterator[str]:
     """Say that a subject has one row of each person, so that persons are rows."""
-    name = subject.policy.person
+    name = None if subject.policy.history.is_kept else subject.policy.person  # an account knows persons by it
     if name is not None and name not in [one.column for one in subject.repetition.columns]:
         yield f"subject: no value of '{name}' is in two rows: persons are rows, as with subject: none."

@@ -10,6 +10,7 @@ from pydantic import Field
 from sqlanon.policy.algorithms import Algorithm, default_algorithm
 from sqlanon.policy.attributes import AttributeSection, Role
 from sqlanon.policy.differential_privacy import PrivacyBudget, mechanism_of
+from sqlanon.policy.history import HistorySection
 from sqlanon.policy.locations import CatalogSection, ReleaseSection, Source
 from sqlanon.policy.part import Number, Part
 from sqlanon.policy.population_models import PopulationPlace
@@ -57,6 +58,12 @@ class Policy(Part):
     """The persons behind the rows. The name of an identifier, whose values are persons: models count persons, of whom a
     class must hold k, and a sensitive value occurs as often as persons have it. `none`: rows are counted and protected,
     whoever they are about. It must be given where an identifier repeats, or may not be looked at."""
+    people: Annotated[str, Field(min_length=1)] | None = None
+    """The people whom the release is about, by a name of your choice: releases with the same name are entered in one
+    account; see `history`. If not given, they are those of the source's table, whatever else is released of it."""
+    history: HistorySection = HistorySection()
+    """The account of all releases about the same people, and the treatment of a release that would tell too few of them
+    from all others, together with the earlier ones."""
     trust: Literal["owner"] | None = None
     """Code that may run when the source is read, on PostgreSQL, with the rights of the role that reads. `owner`: code
     of the source's owner, too. Else only code of superusers, of the database's owner and of the role itself."""

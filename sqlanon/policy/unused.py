@@ -9,7 +9,7 @@ from sqlanon.policy.attributes import AttributeSection, Role
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
 
-_UNUSED = ("suppression", "remainder", "suppressed", "ranges", "subject", "budget")
+_UNUSED = ("suppression", "remainder", "suppressed", "ranges", "subject", "people", "history", "budget")
 _UNUSED_OF_COLUMNS = ("hierarchy", "show", "key", "order", "bottom", "top", "domain", "values", "sets", "as_")
 
 

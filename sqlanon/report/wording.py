@@ -195,7 +195,8 @@ def counting(text: str, member: str) -> str:
 def persons(result: RunResult | None) -> str:
     """Explain whether rows are counted or persons."""
     if result is not None and result.subject is not None and result.subject.note:
-        return result.subject.note
+        history = "" if result.history is None else f" {result.history.sentence}."
+        return f"{result.subject.note}{history}"
     return "Rows are counted: these are persons where each person has one row."
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlanon.results.codec import JsonObject, hidden, inline, optional, to_json
+from sqlanon.results.history import HistoryFigures
 from sqlanon.results.masking import Masking
 from sqlanon.results.measures import (
     Check,
@@ -279,6 +280,7 @@ class RunResult(JsonObject):
     verified: bool
     published: bool
     resumed: Resumed | None = optional()
+    history: HistoryFigures | None = optional()
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     began: float | None = hidden()

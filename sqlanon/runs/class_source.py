@@ -14,6 +14,7 @@ from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.encoding.person_tuples import count_persons
 from sqlanon.encoding.pseudonymized import pseudonymized
+from sqlanon.engines.publishing import nothing
 from sqlanon.errors import ProtectionError, VerificationError
 from sqlanon.hierarchies.digests import costs_used, describe_costs, describe_hierarchies
 from sqlanon.measures.coded_figures import CodedMeasurement
@@ -28,6 +29,7 @@ from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.results.measures import Check
 from sqlanon.results.run_result import HierarchyUse, RunResult
 from sqlanon.results.source_facts import Origin
+from sqlanon.runs.account import AccountEntry, prepare_entry
 from sqlanon.runs.checkpoints import basis_of, checkpoint_of, looked_at
 from sqlanon.runs.column_changes import columns_of
 from sqlanon.runs.execution import ClassRun, Encoded
@@ -52,6 +54,7 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
     execution: ClassVar[type[ClassRun]] = ClassRun
     search_options: SearchOptions | None = None
     pinned: Origin | None = None
+    _entry: AccountEntry | None = None
 
     def resolve(self, run: ClassRun, *, replace: bool, is_part: bool) -> Plan:
         session = run.session
@@ -152,20 +155,23 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
                 judged.engine, judged.relation, judged.columns, run.models, policy, hierarchies, label, judged.person
             )
             run.outcome.verification = judged.of_rows(verification)
+            self._entry = prepare_entry(run, judged, staged)
 
     def describe(self, run: ClassRun, staged: Staged) -> DescribedRelease:  # noqa: ARG002
         rules = self._rules
         digest = rules.digest if rules is not None else self.rules_digest or run.release.digest_recoding(run.engine)
-        return DescribedRelease(release_record(run.outcome, digest, run.plan), rules, digest)
+        enter = nothing if self._entry is None else self._entry.enter
+        return DescribedRelease(release_record(run.outcome, digest, run.plan), rules, digest, enter)
 
     def conclude(self, run: ClassRun) -> RunResult:
         outcome = run.outcome
         outcome.published, outcome.notes = run.published, run.notes
+        outcome.history = run.history
         outcome.seconds = dict(run.journal.seconds)
         outcome.statements = run.journal.count("search")
         outcome.warnings = (
             *run.plan.warnings,
-            *([run.linked] if run.linked is not None else []),
+            *filter(None, (run.linked, run.history_problem)),
             *self.warnings(run),
         )
         outcome.notes += tuple(_notes(run))

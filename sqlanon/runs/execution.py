@@ -15,6 +15,7 @@ from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.releases.base import Release
+from sqlanon.results.history import HistoryFigures
 from sqlanon.results.run_result import CatalogPlace
 from sqlanon.runs.checkpoints import CheckpointBasis
 from sqlanon.runs.fingerprint import FilesRead
@@ -111,6 +112,8 @@ class RunExecution(Generic[PlanT]):
 class ClassRun(RunExecution[Plan]):
     """A run whose release shows classes of rows.
 
+    history: the figures of all releases about the same people, where this one is entered; history_problem: what they
+        tell together that they should not.
     snapshot: the plan for a source that stays as it is while it is coded: a copy, where the engine has no snapshots.
     """
 
@@ -123,6 +126,8 @@ class ClassRun(RunExecution[Plan]):
     def __init__(self, session: Session, policy: Policy, observer: Observer) -> None:
         super().__init__(session, policy, observer)
         self.models: tuple[PrivacyModel, ...] = models_of(policy)
+        self.history: HistoryFigures | None = None
+        self.history_problem: str | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from sqlanon.catalog import Catalog, Released
 from sqlanon.engines.base import Engine
 from sqlanon.engines.publishing import Record, nothing
 from sqlanon.policy import Policy
-from sqlanon.runs.linking import check_earlier_releases
+from sqlanon.runs.linking import check_earlier_releases, unentered_warning
 from sqlanon.runs.recording import PublishedRecord
 from sqlanon.staging.staging import Staged
 from sqlanon.work.control import Control
@@ -53,6 +53,8 @@ class WayOut:
 
     republish: what the run's policy says of releases by other rules.
     sources: the tables or files whose rows the release is about, each by its place and its name.
+    accounts: the names of the accounts of the people whom the release is about.
+    enters: whether the release is entered in the first of them.
     linked: the warning about earlier releases of a source, as of the last check.
     published: whether readers see the release.
     """
@@ -60,6 +62,8 @@ class WayOut:
     catalog: Catalog
     republish: str | None
     sources: Sequence[tuple[str, str]]
+    accounts: Sequence[str] = ()
+    enters: bool = False
     linked: str | None = None
     published: bool = False
 
@@ -77,7 +81,9 @@ class WayOut:
             released, unread = self.catalog.released(place), self.catalog.unread(place)
             warnings.append(check_earlier_releases(released, name, self.republish, rules, digest, unread))
             newest = newest or next(iter(released), None)
-        self.linked = next(filter(None, warnings), None)
+        unentered = () if self.enters else filter(self.catalog.account, self.accounts)
+        linked = [*list(filter(None, warnings))[:1], *map(unentered_warning, unentered)]
+        self.linked = "\n".join(linked) or None
         return newest
 
     def publish(
@@ -105,6 +111,8 @@ class WayOut:
         with contextlib.ExitStack() as locks:
             for place, _ in sorted(self.sources):
                 locks.enter_context(self.catalog.releasing(place))
+            if self.enters:
+                locks.enter_context(self.catalog.entering(self.accounts[0]))
             self.check_earlier(rules, digest)
             if staged.is_public_before_its_record:
                 control.finish()

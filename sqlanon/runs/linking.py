@@ -135,6 +135,14 @@ def linked_warning(run: str, source: str) -> str:
     )
 
 
+def unentered_warning(people: str) -> str:
+    """Warn that the account of these people doesn't know a release."""
+    return (
+        f"There is an account of releases about {people}, and this one is not entered: the policy has no `history`."
+        " Later releases are not held against it. docs/several-releases.md says more."
+    )
+
+
 def noise_warning(run: str, source: str) -> str:
     """Warn that a source that is released with noise was released before."""
     return (

@@ -11,6 +11,7 @@ from sqlanon.measures.workload.measures import Measures
 from sqlanon.models import PrivacyModel, largest_k
 from sqlanon.plan.subject import NO_REPETITION, Repetition
 from sqlanon.results.codec import from_json
+from sqlanon.results.history import HistoryFigures
 from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check, Combinations, Distributions, StarredRows, UtilityMeasures
 from sqlanon.results.run_result import (
@@ -48,6 +49,7 @@ class ResultBuilder:
     hierarchies: the hierarchies that were used, with their digests; costs: the files of costs.
     digest: that of what was released.
     is_dry: whether nothing was to be published, and so nothing was verified.
+    history: the figures of all releases about the same people.
     masking: what was measured of a release without labels beside its source.
     predicted: how well the source and the release predict the algorithm's target, if it has one.
     """
@@ -90,6 +92,7 @@ class ResultBuilder:
     published: bool = False
     is_dry: bool = False
     resumed: Resumed | None = None
+    history: HistoryFigures | None = None
 
     @property
     def k(self) -> int:
@@ -126,6 +129,7 @@ class ResultBuilder:
             verified=not self.is_dry and self.verification.satisfied and not failed,
             published=self.published,
             resumed=self.resumed,
+            history=self.history,
             warnings=self.warnings,
             notes=self.notes,
             began=self.began,

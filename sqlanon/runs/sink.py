@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic
 
 from sqlanon.catalog import Status
 from sqlanon.engines.publishing import Record
-from sqlanon.errors import VerificationError
+from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.results.measures import Check
 from sqlanon.runs.execution import RunExecution
 from sqlanon.runs.gates import WayOut
@@ -69,7 +69,14 @@ class Publish(Sink[RunExecution[Any]]):
 
     def plan(self, run: RunExecution[Any], source: AnySource) -> Any:
         plan = source.resolve(run, replace=self.replace, is_part=self.is_part)
-        run.way_out = WayOut(run.catalog, run.policy.republish, source.tables(plan))
+        policy, tables = run.policy, source.tables(plan)
+        accounts = [place for place, _ in tables] if policy.people is None else [policy.people]
+        run.way_out = WayOut(run.catalog, policy.republish, tables, accounts, policy.history.is_kept)
+        if policy.history.is_kept and not run.catalog.is_recorded_within(run.session.target, plan.release):
+            raise PolicyError(
+                "history: release and catalog must be in one database; leave catalog.url out, or write history:"
+                " {mode: none}."
+            )
         run.earlier = run.way_out.check_earlier(source.rules_run, source.rules_digest)
         return plan
 

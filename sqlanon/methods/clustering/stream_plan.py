@@ -41,6 +41,8 @@ def stream_problems(policy: Policy, job: str) -> Iterator[str]:
 
 
 def _attribute_problems(policy: Policy) -> Iterator[str]:
+    if policy.history.is_kept:
+        yield "history: a stream makes no classes, and its releases are entered in no account; leave history out."
     if policy.person is not None:
         yield f"subject: a stream counts rows, and not the persons of '{policy.person}'; write subject: none."
     for name in pseudonymous(policy):

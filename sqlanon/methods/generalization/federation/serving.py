@@ -106,6 +106,8 @@ def _problems(policy: Policy) -> Iterator[str]:
         yield "suppressed: several owners leave suppressed rows out; write omit."
     if policy.remainder != "suppress":
         yield "remainder: several owners leave out what a class is too small for; write suppress."
+    if policy.history.is_kept:
+        yield "history: releases of several owners are entered in no account; leave history out."
     if policy.person is not None:
         yield "subject: several owners count rows; persons who are known to several of them can't be told. Write none."
     if policy.release.table is None:

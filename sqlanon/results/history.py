@@ -1,0 +1,36 @@
+"""The figures of the account of releases about the same people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlanon.support.quantities import quantity
+
+
+@dataclass(frozen=True)
+class HistoryFigures:
+    """A release together with all that were entered before it.
+
+    people: the name of their account. releases: how many were entered, this one among them.
+    persons: who were ever in one. groups: of persons with the same classes in all of them; smallest: the persons of the
+        smallest. below_k: the persons in groups of fewer than k.
+    came: persons that the release before lacked; left: those that it had, and this one lacks.
+    """
+
+    people: str
+    releases: int
+    persons: int
+    groups: int
+    smallest: int
+    below_k: int
+    came: int
+    left: int
+
+    @property
+    def sentence(self) -> str:
+        """Say what all releases together tell."""
+        return (
+            f"{quantity(self.releases, 'release')} about {self.people}: {quantity(self.groups, 'group')} of"
+            f" {quantity(self.persons, 'person')}, the smallest of {self.smallest:,}; {self.came:,} came,"
+            f" {self.left:,} left"
+        )

@@ -1,0 +1,168 @@
+"""Entering a release in the account of its people, and the check against all that was entered before.
+
+Persons are grouped by their classes in all releases, or their absence. Such a group is what somebody can tell who holds
+them all: those who came, those who left and those whose class changed are groups of their own. Each must hold k
+persons, and groups that the new release has must satisfy the policy's models of sensitive values.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.catalog.accounts import AccountRelease, ReleaseAccount
+from sqlanon.encoding.pseudonymized import BLOCK, padded
+from sqlanon.engines.base import Engine
+from sqlanon.errors import ConflictError, PolicyError, ProtectionError
+from sqlanon.models import models_of
+from sqlanon.plan.history import k_of_history
+from sqlanon.releases.base import Judged
+from sqlanon.results.history import HistoryFigures
+from sqlanon.runs.execution import ClassRun
+from sqlanon.sql import Identifier, Relation, free_name
+from sqlanon.staging.staging import Staged
+from sqlanon.support.quantities import quantity
+from sqlanon.values.expressions import shown, text_of
+from sqlanon.verification.model_hierarchies import checked_hierarchies
+from sqlanon.verification.verify import verify_table
+
+
+@dataclass(frozen=True)
+class AccountEntry:
+    """A release that is about to be entered.
+
+    members: a work table `(person, class, s0, s1, …)` of its persons; sensitive: the names of `s0, s1, …`.
+    """
+
+    run: ClassRun
+    account: ReleaseAccount
+    members: Relation
+    sensitive: tuple[str, ...]
+
+    def enter(self, session: Engine) -> None:
+        """Enter the release in the transaction that publishes it; the session's.
+
+        Raises ProtectionError where the policy refuses what all releases together tell, ConflictError where the account
+        is gone.
+        """
+        tables, run = self.run.catalog.account_tables, self.run
+        account = {"account": self.account.id, "accounts": tables["accounts"]}
+        session.run("runs/account/lock_account", **account)
+        (releases,) = session.query_one("runs/account/count_releases", **account)
+        if not releases:
+            raise ConflictError(f"The account of {self.account.name} was forgotten meanwhile: run again.")
+        of_persons = {"account": self.account.id, "persons": tables["account_persons"]}
+        signatures, entered = self._group(session, int(releases), of_persons)
+        violated = tuple(self._violated(session, signatures))
+        run.history = HistoryFigures(
+            people=self.account.name,
+            releases=entered.number,
+            persons=entered.persons,
+            groups=entered.groups,
+            smallest=entered.smallest,
+            below_k=entered.below_k,
+            came=entered.came,
+            left=entered.departed,
+        )
+        run.history_problem = _problem(run.history, entered.k, violated)
+        if run.history_problem is not None and run.policy.history.mode == "refresh":
+            raise ProtectionError(f"{run.history_problem} {_REFUSED}")
+        session.run("runs/account/forget_signatures", **of_persons)
+        session.run("runs/account/keep_signatures", **of_persons, signatures=signatures)
+        run.catalog.enter_within(session, entered)
+        run.workspace.on(session).drop(signatures)
+
+    def _group(self, session: Engine, number: int, of_persons: dict[str, Any]) -> tuple[Relation, AccountRelease]:
+        """Group persons by their classes in all releases; returns the group of each, and the figures."""
+        workspace, k = self.run.workspace.on(session), k_of_history(self.run.policy)
+        joined, groups, signatures = (workspace.table(f"history_{part}") for part in ("joined", "groups", "signatures"))
+        session.run("runs/account/join_members", joined=joined, members=self.members, **of_persons)
+        session.run("runs/account/create_groups", groups=groups, joined=joined)
+        session.run("runs/account/create_signatures", signatures=signatures, groups=groups, joined=joined)
+        figures = map(int, session.query_one("runs/account/measure_groups", groups=groups, k=k))
+        workspace.drop(joined, groups)
+        now = datetime.now(UTC)
+        return signatures, AccountRelease(self.account.id, number, self.run.id, now, k, *figures)
+
+    def _violated(self, session: Engine, signatures: Relation) -> Iterator[str]:
+        """Name the models of sensitive values that groups of the release's persons violate."""
+        policy, workspace = self.run.policy, self.run.workspace.on(session)
+        models = [model for model in models_of(policy) if model.attribute is not None]
+        if not models:
+            return
+        judged, group = workspace.table("history_judged"), free_name("signature", self.sensitive)
+        session.run(
+            "runs/account/create_group_members",
+            judged=judged,
+            group=group,
+            members=self.members,
+            signatures=signatures,
+            values=_values(self.sensitive),
+        )
+        with checked_hierarchies(session, policy, models, judged) as hierarchies:
+            verdict = verify_table(session, judged, [group.name], models, hierarchies=hierarchies)
+        workspace.drop(judged)
+        yield from (result.model for result in verdict.models if not result.satisfied)
+
+
+_REFUSED = (
+    "Nothing was published, and the old release is as it was. Release less often, with more new rows at a time; a run"
+    " whose policy says `history: {mode: watch}` publishes with a warning. docs/several-releases.md says more."
+)
+
+
+def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...]) -> str | None:
+    """Say what this release and the earlier ones tell together; None where nothing is violated."""
+    if not figures.below_k and not violated:
+        return None
+    earlier = quantity(figures.releases - 1, "earlier release")
+    together = f"This first release about {figures.people}"
+    if figures.releases > 1:
+        together = f"Together with the {earlier} about {figures.people}, this one"
+    parts = []
+    if figures.below_k:
+        parts.append(
+            f"leaves {quantity(figures.below_k, 'person')} among fewer than {k} with the same classes in all of them"
+            f" ({figures.came:,} came, {figures.left:,} left, others changed their class)"
+        )
+    if violated:
+        parts.append(f"shows groups of persons that violate {', '.join(dict.fromkeys(violated))}")
+    return f"{together} {', and '.join(parts)}."
+
+
+def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry | None:
+    """Write down the persons of a staged release, as their account knows them; None where no account is kept.
+
+    Raises PolicyError where a person has several rows.
+    """
+    if run.way_out is None or not run.way_out.enters:
+        return None
+    engine, sensitive = judged.engine, tuple(run.policy.sensitive)
+    pads = padded(secrets.token_bytes(BLOCK))
+    account = run.catalog.open_account(run.way_out.accounts[0], pads)
+    columns = {column.name: column for column in engine.columns(judged.relation)}
+    person, members = columns[judged.person or ""], run.workspace.table("history_members")
+    engine.run(
+        "runs/account/create_members",
+        members=members,
+        judged=judged.relation,
+        accounts=run.catalog.account_tables["accounts"],
+        account=account.id,
+        person=text_of(engine.render, Markup(Identifier(person.name)), person.kind, person.type),
+        keys=[key for name in judged.columns for key in shown(engine, columns[name], Markup(Identifier(name)))],
+        values=_values(sensitive),
+    )
+    engine.analyze(members)
+    rows, persons = engine.query_one("runs/account/count_members", members=members)
+    if {rows, persons} != set(staged.engine.query_one("count_rows", table=staged.final)):
+        raise PolicyError("history: a person has several rows, and releases are entered of one row a person.")
+    return AccountEntry(run, account, members, sensitive)
+
+
+def _values(sensitive: tuple[str, ...]) -> list[dict[str, Identifier]]:
+    return [{"name": Identifier(name), "column": Identifier(f"s{place}")} for place, name in enumerate(sensitive)]
