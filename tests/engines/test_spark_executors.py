@@ -241,7 +241,7 @@ def test_an_expression_travels_as_it_is() -> None:
         there, of_statement = pickle.loads(pickled([expression, statement]))
         assert there == expression
         assert renderer.written(there) == text
-        assert renderer.written(of_statement) == f"SELECT count(*) FROM {text}"
+        assert renderer.written(of_statement) == f"SELECT count(*) AS n FROM {text}"
 
 
 def test_executors_without_the_program_are_named(session: SparkSession) -> None:

@@ -128,7 +128,7 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
         "policy": json.loads(run.policy),
         "application": None if choices is None else choices.as_json(),
         "hierarchies": to_json(hierarchies),
-        "costs": to_json(run.result.costs or ()),
+        **({} if run.result.costs is None else {"costs": to_json(run.result.costs)}),  # earlier runs noted none
         "recoding": {"run": origin.id, **_recoding(catalog, origin.id, release)},
         "release": {**_numbers(run.result.release), "digested": digested, "digest": release.content_digest},
         "verification": {
