@@ -125,7 +125,7 @@ INFINITE: dict[str, tuple[list[str], set[str]]] = {
     "from -Infinity to a number": (["-Infinity", "5", "6", "7"], {"-inf", "6.5"}),
     "from a number to Infinity": (["1", "6", "7", "Infinity"], {"3.5", "inf"}),
     "Infinity alone": (["1", "2", "Infinity", "Infinity"], {"1.5", "inf"}),
-    "greatest doubles": (["-1.7e308", "-1.7e308", "-1.7e308", "-Infinity"], {"-1.7e+308", "-inf"}),
+    "greatest doubles": (["-1.7e308", "-1.7e308", "-Infinity", "-Infinity"], {"-1.7e+308", "-inf"}),
     "least doubles": (["5e-324", "5e-324", "-Infinity", "-5e-324"], {"5e-324", "-inf"}),
 }
 

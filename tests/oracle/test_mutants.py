@@ -288,7 +288,7 @@ MUTANTS = (
         seed=2,
     ),
     # splits of partition trees
-    Mutant("sqlanon.algorithms.tree.mondrian:build_task", "2 * max(", "3 * max(", check_tree, TREES, seed=4),
+    Mutant("sqlanon.algorithms.tree.partitioning:build_task", "2 * max(", "3 * max(", check_tree, TREES, seed=4),
     Mutant(f"{GROWTH}:record_allowable", "max(model.least_rows", "2 * max(model.least_rows", check_tree, SMALL),
     Mutant(
         "sqlanon.algorithms.tree.thresholds:_ThresholdSearch.__init__",
@@ -310,7 +310,7 @@ MUTANTS = (
     Mutant(
         f"{CLOSENESS}:OrderedTCloseness.implies_violation",
         'macro("models.stays_beyond", self.greatest * (1 + RUNNING_TOLERANCE))',
-        'Markup("z.measure * z.n > {} * o.n").format(self.greatest * (1 + RUNNING_TOLERANCE))',
+        'Markup("refuting.measure * refuting.n > {} * open_sides.n").format(self.greatest * (1 + RUNNING_TOLERANCE))',
         check_tree,
         thresholds.cases("ordered"),
     ),
