@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -84,4 +85,4 @@ def left_behind(
     kept += _lines(database, "SELECT * FROM people_dp")
     kept += sorted(_lines(database, "SELECT table_schema, table_name FROM information_schema.tables"))
     kept += sorted(str(path.relative_to(directory)) for path in directory.rglob("*"))
-    return nameless("\n".join(kept))
+    return re.sub(r"\d\d:\d\d UTC", "TIME UTC", nameless("\n".join(kept)))  # of a report

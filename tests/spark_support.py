@@ -123,8 +123,12 @@ class SharedSpark:
     def lend(self, home: Path) -> Iterator[SparkTables]:
         """Open a session of the one Spark, with a catalog in a directory; all tables are dropped afterwards."""
         if self._url is None:
-            self._url = url_with_metastore(self._make_home())
-            self._opened.enter_context(connect(self._url))
+            place = self._make_home()
+            self._url = url_with_metastore(place)
+            with pytest.MonkeyPatch.context() as patch:  # its private directories outlive the test that starts it
+                patch.setenv("TMPDIR", str(place))
+                patch.setattr("tempfile.tempdir", None)
+                self._opened.enter_context(connect(self._url))
         with connect(self._url) as engine:
             assert isinstance(engine, SparkEngine)
             spark = SparkTables(engine, self._url, home)

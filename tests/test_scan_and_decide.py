@@ -177,7 +177,8 @@ def search(engine: DuckDBEngine, case: dict[str, Any]) -> list[Any]:
     )
     decision = algorithm.search(request.with_tuples(algorithm))
     tables = [getattr(decision, name) for name in ("leaves", "assigned", "tree")]
-    return [sorted(engine.fetch(Statement("look", f"SELECT * FROM {table}")), key=repr) for table in tables if table]
+    texts = [engine.render.written(table) for table in tables if table]
+    return [sorted(engine.fetch(Statement("look", f"SELECT * FROM {text}")), key=repr) for text in texts]
 
 
 @pytest.mark.parametrize("name", CASES if many(1) > 1 else USUAL)
