@@ -70,6 +70,8 @@ COMMANDS: list[tuple[str, ...]] = [
     ("gc", "--policy", "POLICY"),
     ("budget", "show", "--policy", "POLICY"),
     ("budget", "close", "people", "--policy", "POLICY"),
+    ("account", "show", "POLICY"),
+    ("account", "forget", "people", "--yes", "--policy", "POLICY"),
     ("explore", "POLICY"),
     ("db", "current", "--policy", "POLICY"),
     ("db", "downgrade", "base", "--policy", "POLICY"),
