@@ -16,11 +16,33 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sqlanon.models.base import PrivacyModel
-from sqlanon.models.k_anonymity import KAnonymity, KPersons
+from sqlanon.models.k_anonymity import KAnonymity, KMembers, KPersons
+
+
+class KnowsRows(KMembers):
+    """A model of whoever knows up to `m` rows of a person: sets of so many classes are those of `k` persons or more."""
+
+    m: int
+
+    @property
+    def known_rows(self) -> int:
+        return self.m
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"k": self.k, "m": self.m}
+
+    @property
+    def sentence(self) -> str:
+        known = "one row" if self.m == 1 else f"up to {self.m} rows"
+        return (
+            f"Whoever knows {known} of a person, and so the classes that these are in, still has {self.k:,} persons or"
+            " more."
+        )
 
 
 @dataclass(frozen=True)
-class KmAnonymity(KAnonymity):
+class KmAnonymity(KnowsRows, KAnonymity):
     """Every set of up to `m` classes in which some person has rows is that of at least `k` persons.
 
     Of single classes the measure is the number of persons. Sets of several are measured on all classes of a release
@@ -31,41 +53,17 @@ class KmAnonymity(KAnonymity):
 
     m: int
 
-    @property
-    def known_rows(self) -> int:
-        return self.m
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"k": self.k, "m": self.m}
-
-    @property
-    def sentence(self) -> str:
-        return _sentence(self.k, self.m)
-
     def by_rows(self, person: str) -> KmPersons:
         return KmPersons(self.k, person, self.m)
 
 
 @dataclass(frozen=True)
-class KmPersons(KPersons):
+class KmPersons(KnowsRows, KPersons):
     """The same where rows are counted, of the persons whom `attribute` tells apart."""
 
     name: ClassVar[str] = KmAnonymity.name
 
     m: int
-
-    @property
-    def known_rows(self) -> int:
-        return self.m
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"k": self.k, "m": self.m}
-
-    @property
-    def sentence(self) -> str:
-        return _sentence(self.k, self.m)
 
 
 def persons_of_sets(models: Iterable[PrivacyModel]) -> dict[int, int]:
@@ -73,8 +71,3 @@ def persons_of_sets(models: Iterable[PrivacyModel]) -> dict[int, int]:
     joining = [(model.known_rows, model.promised_rows or 1) for model in models if model.known_rows is not None]
     most = max((known for known, _ in joining), default=1)
     return {size: max(k for known, k in joining if known >= size) for size in range(2, most + 1)}
-
-
-def _sentence(k: int, m: int) -> str:
-    known = "one row" if m == 1 else f"up to {m} rows"
-    return f"Whoever knows {known} of a person, and so the classes that these are in, still has {k:,} persons or more."
