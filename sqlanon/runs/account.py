@@ -123,7 +123,7 @@ def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...]) -> str 
     earlier = quantity(figures.releases - 1, "earlier release")
     together = f"This first release about {figures.people}"
     if figures.releases > 1:
-        together = f"Together with the {earlier} about {figures.people}, this one"
+        together = f"Together with {earlier} about {figures.people}, this one"
     parts = []
     if figures.below_k:
         parts.append(
