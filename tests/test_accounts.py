@@ -193,6 +193,17 @@ def test_one_person_who_came_between_two_nights(database: Database) -> None:
     assert database.leftovers() == []
 
 
+def test_newcomers_who_all_have_one_illness_are_refused_though_they_are_many(database: Database) -> None:
+    """Their class is diverse by those who were there before; the difference of both releases is not."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    first = anonymize(policy_of(database, table, "refresh")).run
+    before = kept(database)
+    database.insert(table, [person(n, 21, "a", "gout") for n in range(100, 110)])
+    with pytest.raises(ProtectionError, match="groups of persons that violate distinct-l-diversity"):
+        apply(database, first, table, f"{table}_r", replace=True)
+    assert kept(database) == before
+
+
 def test_no_value_of_a_person_is_kept(database: Database) -> None:
     table = database.create(COLUMNS, list(PEOPLE.values()))
     anonymize(policy_of(database, table, "refresh"))
