@@ -24,7 +24,7 @@ def upgrade() -> None:
         _name("accounts"),
         sa.Column("name", sa.Text, primary_key=True),
         sa.Column("id", sa.BigInteger, nullable=False),
-        *(sa.Column(name, sa.Text, nullable=False) for name in ("inner_pad", "outer_pad")),
+        sa.Column("key", sa.Text, nullable=False),
         sa.Column("releases", sa.BigInteger, nullable=False),
         sa.Column("opened", moment, nullable=False),
     )
@@ -33,6 +33,10 @@ def upgrade() -> None:
         _name("account_releases"),
         *(sa.Column(name, sa.BigInteger, primary_key=True, autoincrement=False) for name in ("account", "number")),
         sa.Column("run", sa.Text, nullable=False),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("relation", sa.Text, nullable=False),
+        sa.Column("rows", sa.BigInteger, nullable=False),
+        sa.Column("loss", sa.Double),
         sa.Column("entered", moment, nullable=False),
         *(sa.Column(name, sa.BigInteger, nullable=False) for name in counts),
     )
@@ -41,6 +45,7 @@ def upgrade() -> None:
         sa.Column("account", sa.BigInteger, nullable=False),
         sa.Column("person", UUID(), nullable=False),
         sa.Column("signature", sa.BigInteger, nullable=False),
+        sa.Column("batch", sa.Integer, nullable=False),
     )
 
 

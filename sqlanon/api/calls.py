@@ -267,7 +267,7 @@ def source_repetition(policy: Policy, options: EngineOptions | None = None) -> R
     try:
         with open_source(policy, options, read_only=policy.source.url is not None) as (engine, source):
             repetition = find_repeating(engine, source, identifying(policy, engine.columns(source)))
-            return replace(repetition, person=policy.person, hidden=policy.hides_person)
+            return replace(repetition, person=policy.released_person, hidden=policy.hides_person)
     except (AccessError, ConflictError, PolicyError):
         return None
 

@@ -143,8 +143,8 @@ def policy_risk(
     names = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
     read_only = policy.source.url is not None and not singling.is_wanted
     with open_source(policy, options, read_only=read_only) as (engine, relation):
-        source = measure_risk(risk_source(engine, relation, names, **_persons(policy)), asked)
-        source = measure_singling(risk_source(engine, relation, names, **_persons(policy)), source, singling)
+        read = risk_source(engine, relation, names, **_persons(policy, policy.person))
+        source = measure_singling(read, measure_risk(read, asked), singling)
         source = with_identifiers(engine, relation, source)
     if (without := _WITHOUT_CLASSES.get(policy.algorithm.recodes)) is not None:
         return PolicyRisk(source, None, without)
@@ -163,13 +163,12 @@ def policy_risk(
         engine, relation = opened
         columns = release_columns(policy, {column.name for column in engine.columns(relation)})
         asked = _of_release(asked, engine, relation, source)
-        released = risk_source(engine, relation, columns, **_persons(policy))
+        released = risk_source(engine, relation, columns, **_persons(policy, policy.released_person))
         return PolicyRisk(source, measure_singling(released, measure_risk(released, asked), singling))
 
 
-def _persons(policy: Policy) -> dict[str, Any]:
-    """Say whose rows a policy's are, and whether those of nobody known are of a person each."""
-    name = policy.person
+def _persons(policy: Policy, name: str | None) -> dict[str, Any]:
+    """Say whose rows a table's are, by a column, and whether those of nobody known are of a person each."""
     attribute = None if name is None else policy.attributes.get(name)
     return {"subject": name, "nulls_each": attribute is not None and attribute.nulls == "each"}
 

@@ -1,7 +1,9 @@
 """Accounts: all releases about the same people, and which of these were in the same classes in each of them.
 
 A person is kept as a keyed digest, and with it the number of the group of persons who were in the same classes in all
-releases so far, or in none. The key is the account's own, drawn when the account is opened, and goes with it.
+releases so far, or in none. The key is the account's own, drawn when the account is opened, and goes with it. The
+digest is the half of a SHA-256 of the key and the person: what is cut off keeps it from being extended (Coron, Dodis,
+Malinaud, Puniya, CRYPTO 2005, section 3).
 """
 
 from __future__ import annotations
@@ -11,16 +13,24 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from enum import StrEnum
 
 from sqlanon.catalog import locks
-from sqlanon.catalog.connection import Access, Transaction
+from sqlanon.catalog.connection import Access, Transaction, plain
 from sqlanon.catalog.location import database_of
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Relation
 
 _WAIT = 60.0  # seconds, as for a release of the same source
-_PADDED = "inner_pad", "outer_pad"
+_BITS = 128  # of the key of an account
 _TABLES = "accounts", "account_releases", "account_persons"
+
+
+class EntryKind(StrEnum):
+    """The kind of what was entered in an account."""
+
+    RELEASE = "release"
+    BATCH = "batch"  # rows that were added to a release, or are the first of it
 
 
 @dataclass(frozen=True)
@@ -35,11 +45,18 @@ class ReleaseAccount:
 
 @dataclass(frozen=True)
 class AccountRelease:
-    """A release as it was entered; see the columns of `account_releases`."""
+    """A release, or a batch of one, as it was entered; see the columns of `account_releases`.
+
+    relation: the release's; rows, loss: of the release or the batch, the loss None where it was not measured.
+    """
 
     account: int
     number: int
     run: str
+    kind: EntryKind
+    relation: str
+    rows: int
+    loss: float | None
     entered: datetime
     k: int
     persons: int
@@ -48,6 +65,19 @@ class AccountRelease:
     below_k: int
     came: int
     departed: int
+
+
+@dataclass(frozen=True)
+class GrowingRelease:
+    """A release that batches are added to; batches: those that it has, at least one."""
+
+    account: ReleaseAccount
+    batches: tuple[AccountRelease, ...]
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows that the release should have."""
+        return sum(batch.rows for batch in self.batches)
 
 
 class Accounts(Access):
@@ -77,15 +107,21 @@ class Accounts(Access):
 
     def account_releases(self, account: ReleaseAccount) -> list[AccountRelease]:
         """The releases of an account, in the order in which they were entered."""
-        return self._records(AccountRelease, "account_releases", {"account": account.id}, ["number"])
+        where = {"account": account.id}
+        return self._records(AccountRelease, "account_releases", where, ["number"], {"kind": EntryKind})
 
-    def open_account(self, people: str, pads: tuple[str, str]) -> ReleaseAccount:
-        """Return the account of these people; where there is none, open one with a key, given by its pads."""
+    def entered_runs(self, people: str) -> frozenset[str]:
+        """Return the runs whose releases are entered in the account of these people."""
+        account = self.account(people)
+        return frozenset() if account is None else frozenset(one.run for one in self.account_releases(account))
+
+    def open_account(self, people: str) -> ReleaseAccount:
+        """Return the account of these people; where there is none, open one with a key of its own."""
 
         def write(transaction: Transaction) -> ReleaseAccount:
             where = {"name": people}
             if not transaction.select("accounts", ["id"], where):
-                drawn = {"id": secrets.randbits(62), **dict(zip(_PADDED, pads, strict=True))}
+                drawn = {"id": secrets.randbits(62), "key": secrets.token_hex(_BITS // 8)}
                 transaction.insert("accounts", [where | drawn | {"releases": 0, "opened": datetime.now(UTC)}])
             return transaction.records(ReleaseAccount, "accounts", where)[0]
 
@@ -110,5 +146,5 @@ class Accounts(Access):
 
     def enter_within(self, session: Engine, entered: AccountRelease) -> None:
         """Record a release of an account in the transaction that publishes it."""
-        row = {one.name: getattr(entered, one.name) for one in fields(entered)}
+        row = {one.name: plain(getattr(entered, one.name)) for one in fields(entered)}
         self._insert_within(session, "account_releases", row | {"entered": self._connection.timestamp(entered.entered)})

@@ -68,15 +68,18 @@ _COLUMNS = {
     # gaps in a history; adds: of which measures it told more than follows from those before, as JSON. Rows are never
     # changed.
     "questions": "history text key, number bigint key, question text, adds text, asked_by text, written moment",
-    # An account for the releases about the same people. id: drawn at random; inner_pad, outer_pad: the secret key of
-    # the digests of persons, padded for HMAC; releases: how many were ever entered.
-    "accounts": "name text key, id bigint, inner_pad text, outer_pad text, releases bigint, opened moment",
-    # Releases of accounts. groups: of persons with the same classes in all releases so far; smallest: the persons of
-    # the smallest; below_k: the persons in groups of fewer than k.
-    "account_releases": "account bigint key, number bigint key, run text, entered moment, k bigint, persons bigint,"
-    " groups bigint, smallest bigint, below_k bigint, came bigint, departed bigint",
-    # person: a keyed digest; signature: the number of the group, negative where the newest release lacks the person.
-    "account_persons": "account bigint, person uuid, signature bigint",
+    # An account for the releases about the same people. id: drawn at random; key: the secret one of the digests of
+    # persons, as hexadecimal digits; releases: how many were ever entered.
+    "accounts": "name text key, id bigint, key text, releases bigint, opened moment",
+    # Releases of accounts, or batches of one. rows, loss: of the release, or the batch. groups: of persons with the
+    # same classes in all releases so far; smallest: the persons of the smallest; below_k: the persons in groups of
+    # fewer than k.
+    "account_releases": "account bigint key, number bigint key, run text, kind text, relation text, rows bigint,"
+    " loss float8?, entered moment, k bigint, persons bigint, groups bigint, smallest bigint, below_k bigint,"
+    " came bigint, departed bigint",
+    # person: a keyed digest; signature: the number of the group, negative where the newest release lacks the person;
+    # batch: the number of the release that added the person, 0 for none.
+    "account_persons": "account bigint, person uuid, signature bigint, batch integer",
     VERSION_TABLE: "version_num varchar(32) key",
 }
 TABLE_NAMES = tuple(_COLUMNS)  # without a prefix

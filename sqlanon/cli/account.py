@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from sqlanon.catalog.accounts import AccountRelease, ReleaseAccount
     from sqlanon.engines.base import Engine
 
-_HEADINGS = ["release", "run", "entered (UTC)", "persons", "groups", "smallest", "below k", "came", "left"]
+_HEADINGS = [
+    *("release", "run", "entered (UTC)", "kind", "rows", "loss (GCP)"),
+    *("persons", "groups", "smallest", "below k", "came", "left"),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -92,7 +95,7 @@ def _people_of(path: Path, engine: Engine) -> str | None:
 
 def _object(account: ReleaseAccount, releases: list[AccountRelease]) -> dict[str, Any]:
     """An account as programs read it."""
-    listed = [{**vars(one), "entered": one.entered.isoformat()} for one in releases]
+    listed = [{**vars(one), "kind": one.kind.value, "entered": one.entered.isoformat()} for one in releases]
     for one in listed:
         del one["account"]
         one["left"] = one.pop("departed")
@@ -106,6 +109,9 @@ def _text(account: ReleaseAccount, releases: list[AccountRelease]) -> str:
             one.number,
             one.run,
             f"{one.entered:%Y-%m-%d %H:%M:%S}",
+            one.kind.value,
+            one.rows,
+            "" if one.loss is None else f"{one.loss * 100:.4g} %",
             *(one.persons, one.groups, one.smallest, f"{one.below_k} (k = {one.k})", one.came, one.departed),
         ]
         for one in releases

@@ -307,7 +307,9 @@ def next_text(run: str, path: str, policy: Policy) -> str:
     ]
     if algorithm.hides_classes:
         commands[0][1] = "check columns, rows and kept values again, at any time"
-    if policy.republish != "same-recoding":
+    if policy.history.adds:
+        commands.append([f"{sqlanon} run {file}", "add those who have come since, as a batch"])
+    elif policy.republish != "same-recoding":
         commands.append([f"{sqlanon} run {file} --replace", "anonymize anew, in the release's place"])
     elif algorithm.leaves_rules:
         source = shlex.quote(policy.source.table or policy.source.file or "")

@@ -23,6 +23,7 @@ class PublishMethod(StrEnum):
     NEW = "new"  # there was no release; staging was renamed
     SWAP = "swap"  # the old table was dropped and staging renamed, in one transaction
     IN_PLACE = "in place"  # the old table's rows were replaced, in one transaction
+    ADDED = "added"  # the rows were added to those of the old table, in one transaction
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,11 @@ class Publisher(ABC):
     def replace(self, staging: Relation, release: Relation, wait: float) -> Publication:
         """Publish in the place of an existing table."""
 
+    def add(self, staging: Relation, release: Relation, wait: float) -> Publication:
+        """Add the rows to those of an existing table of the same columns; refused where there are no transactions."""
+        del staging, release, wait
+        raise PolicyError(self.engine.traits.has_transactions.lacking)
+
 
 def publisher_of(engine: Engine, record: Record = nothing) -> Publisher:
     """Make the publisher on this engine; see `Publisher` for `record`."""
@@ -135,6 +141,14 @@ def listed(names: Sequence[str], limit: int = 20) -> str:
 def driver_error(error: SqlanonError) -> BaseException | None:
     """Return the driver's error behind one of our errors."""
     return error.__cause__ or error.__context__
+
+
+def other_columns(release: Relation) -> PolicyError:
+    """The error of rows that can't be added to a release."""
+    return PolicyError(
+        f"{release} has other columns than the rows that are to be added to it; nothing was published. Release them"
+        " under another name."
+    )
 
 
 def loses(release: Relation, keepsakes: Sequence[str]) -> PolicyError:

@@ -37,6 +37,10 @@ def history_problems(subject: PlanSubject) -> Iterator[str]:
         yield f"history: rows of stars must satisfy the models; write suppressed: star, {_NONE}."
     if k_of_history(policy) < 2:
         yield "history: no model has a k of 2 or more; give history.k, the least number of persons of a group."
+    if policy.history.adds and policy.release.layout != "flat":
+        yield f"history: batches are added to one table; leave release.layout out, {_NONE}."
+    if policy.history.adds and policy.digest == "run":
+        yield f"history: a run digests its own batch, and no more of the release; leave digest out, {_NONE}."
     yield from _place_problems(policy)
 
 

@@ -81,9 +81,18 @@ class Policy(Part):
         return None if self.subject == "none" else self.subject
 
     @property
+    def released_person(self) -> str | None:
+        """The attribute whose values are the persons of the release; None where its rows are persons, or are counted.
+
+        An account of releases is kept for tables of one row a person alone.
+        """
+        return None if self.history.is_kept else self.person
+
+    @property
     def hides_person(self) -> bool:
         """Tell whether persons are counted, and the release shows nothing that tells them apart."""
-        attribute = None if self.person is None else self.attributes.get(self.person)
+        person = self.released_person
+        attribute = None if person is None else self.attributes.get(person)
         return attribute is not None and not attribute.show.is_pseudonym
 
     @property

@@ -15,6 +15,7 @@ class HistoryFigures:
     persons: who were ever in one. groups: of persons with the same classes in all of them; smallest: the persons of the
         smallest. below_k: the persons in groups of fewer than k.
     came: persons that the release before lacked; left: those that it had, and this one lacks.
+    added_to: the rows of earlier batches, where this one was added to them.
     """
 
     people: str
@@ -25,10 +26,17 @@ class HistoryFigures:
     below_k: int
     came: int
     left: int
+    added_to: int | None = None
 
     @property
     def sentence(self) -> str:
         """Say what all releases together tell."""
+        if self.added_to is not None:
+            return (
+                f"A batch of {quantity(self.came, 'person')}, added to {quantity(self.added_to, 'row')}; with it"
+                f" {quantity(self.groups, 'group')} of {quantity(self.persons, 'person')} in all releases about"
+                f" {self.people}, the smallest of {self.smallest:,}"
+            )
         return (
             f"{quantity(self.releases, 'release')} about {self.people}: {quantity(self.groups, 'group')} of"
             f" {quantity(self.persons, 'person')}, the smallest of {self.smallest:,}; {self.came:,} came,"

@@ -7,7 +7,6 @@ persons, and groups that the new release has must satisfy the policy's models of
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,8 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog.accounts import AccountRelease, ReleaseAccount
-from sqlanon.encoding.pseudonymized import BLOCK, padded
+from sqlanon.catalog.accounts import AccountRelease, EntryKind, ReleaseAccount
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError, PolicyError, ProtectionError
 from sqlanon.models import models_of
@@ -53,12 +51,13 @@ class AccountEntry:
         tables, run = self.run.catalog.account_tables, self.run
         account = {"account": self.account.id, "accounts": tables["accounts"]}
         session.run("runs/account/lock_account", **account)
-        (releases,) = session.query_one("runs/account/count_releases", **account)
-        if not releases:
+        (number,) = session.query_one("runs/account/count_releases", **account)
+        if not number:
             raise ConflictError(f"The account of {self.account.name} was forgotten meanwhile: run again.")
-        of_persons = {"account": self.account.id, "persons": tables["account_persons"]}
-        signatures, entered = self._group(session, int(releases), of_persons)
+        keep = self._keep_batch if run.policy.history.adds else self._keep_release
+        signatures, groups = keep(session, int(number))
         violated = tuple(self._violated(session, signatures))
+        entered = self._entered(session, int(number), groups)
         run.history = HistoryFigures(
             people=self.account.name,
             releases=entered.number,
@@ -68,26 +67,70 @@ class AccountEntry:
             below_k=entered.below_k,
             came=entered.came,
             left=entered.departed,
+            added_to=None if run.growth is None else run.growth.rows,
         )
         run.history_problem = _problem(run.history, entered.k, violated)
-        if run.history_problem is not None and run.policy.history.mode == "refresh":
+        if run.history_problem is not None and run.policy.history.mode != "watch":
             raise ProtectionError(f"{run.history_problem} {_REFUSED}")
-        session.run("runs/account/forget_signatures", **of_persons)
-        session.run("runs/account/keep_signatures", **of_persons, signatures=signatures)
         run.catalog.enter_within(session, entered)
-        run.workspace.on(session).drop(signatures)
+        run.workspace.on(session).drop(signatures, groups)
 
-    def _group(self, session: Engine, number: int, of_persons: dict[str, Any]) -> tuple[Relation, AccountRelease]:
-        """Group persons by their classes in all releases; returns the group of each, and the figures."""
-        workspace, k = self.run.workspace.on(session), k_of_history(self.run.policy)
+    def _keep_release(self, session: Engine, _number: int) -> tuple[Relation, Relation]:
+        """Keep persons by their classes in all releases, this one among them; returns the group of each, and groups."""
+        signatures, groups = self._group(session, "join_members", 0)
+        session.run("runs/account/forget_signatures", **self._of_persons)
+        session.run("runs/account/keep_signatures", **self._of_persons, signatures=signatures)
+        return signatures, groups
+
+    def _keep_batch(self, session: Engine, number: int) -> tuple[Relation, Relation]:
+        """Keep the persons of a batch, and all others as they are; returns the group of each, and all groups.
+
+        Raises ConflictError where another run has released some of them.
+        """
+        persons, members = self._of_persons, {"members": self.members}
+        last, taken = session.query_one("runs/account/find_last_group", **persons, **members)
+        if taken:
+            raise ConflictError("Another run has released persons of this batch meanwhile: run again.")
+        signatures, own = self._group(session, "join_batch", int(last), number=number)
+        session.run("runs/account/forget_batch", **persons, **members)
+        session.run("runs/account/keep_signatures", **persons, signatures=signatures)
+        workspace = self.run.workspace.on(session)
+        groups = workspace.table("history_kept")
+        session.run("runs/account/create_kept_groups", groups=groups, number=number, **persons)
+        workspace.drop(own)
+        return signatures, groups
+
+    def _group(self, session: Engine, join: str, first: int, **of_join: int) -> tuple[Relation, Relation]:
+        """Group persons by their classes in all releases; the group of each, numbered after `first`, and all."""
+        workspace = self.run.workspace.on(session)
         joined, groups, signatures = (workspace.table(f"history_{part}") for part in ("joined", "groups", "signatures"))
-        session.run("runs/account/join_members", joined=joined, members=self.members, **of_persons)
+        session.run(f"runs/account/{join}", joined=joined, members=self.members, **self._of_persons, **of_join)
         session.run("runs/account/create_groups", groups=groups, joined=joined)
-        session.run("runs/account/create_signatures", signatures=signatures, groups=groups, joined=joined)
-        figures = map(int, session.query_one("runs/account/measure_groups", groups=groups, k=k))
-        workspace.drop(joined, groups)
-        now = datetime.now(UTC)
-        return signatures, AccountRelease(self.account.id, number, self.run.id, now, k, *figures)
+        session.run("runs/account/create_signatures", signatures=signatures, groups=groups, joined=joined, first=first)
+        workspace.drop(joined)
+        return signatures, groups
+
+    @property
+    def _of_persons(self) -> dict[str, Any]:
+        return {"account": self.account.id, "persons": self.run.catalog.account_tables["account_persons"]}
+
+    def _entered(self, session: Engine, number: int, groups: Relation) -> AccountRelease:
+        """Describe the release for the account, with the figures of all groups."""
+        run, k = self.run, k_of_history(self.run.policy)
+        assert run.outcome.verification is not None
+        figures = session.query_one("runs/account/measure_groups", groups=groups, k=k)
+        return AccountRelease(
+            self.account.id,
+            number,
+            run.id,
+            EntryKind.BATCH if run.policy.history.adds else EntryKind.RELEASE,
+            run.plan.release_name,
+            run.outcome.verification.statistics.rows,
+            run.outcome.gcp,
+            datetime.now(UTC),
+            k,
+            *map(int, figures),
+        )
 
     def _violated(self, session: Engine, signatures: Relation) -> Iterator[str]:
         """Name the models of sensitive values that groups of the release's persons violate."""
@@ -143,8 +186,7 @@ def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry
     if run.way_out is None or not run.way_out.enters:
         return None
     engine, sensitive = judged.engine, tuple(run.policy.sensitive)
-    pads = padded(secrets.token_bytes(BLOCK))
-    account = run.catalog.open_account(run.way_out.accounts[0], pads)
+    account = run.catalog.open_account(run.way_out.accounts[0])
     columns = {column.name: column for column in engine.columns(judged.relation)}
     person, members = columns[judged.person or ""], run.workspace.table("history_members")
     engine.run(

@@ -34,6 +34,7 @@ from sqlanon.runs.checkpoints import basis_of, checkpoint_of, looked_at
 from sqlanon.runs.column_changes import columns_of
 from sqlanon.runs.execution import ClassRun, Encoded
 from sqlanon.runs.fingerprint import FilesRead, digest_rows, fingerprint, fingerprint_of, shown_columns
+from sqlanon.runs.increments import arrivals, find_growth, note_of_batch, require_enough, waiting
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.source import DescribedRelease, ReleaseSource
@@ -55,20 +56,26 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
     search_options: SearchOptions | None = None
     pinned: Origin | None = None
     _entry: AccountEntry | None = None
+    _replace = False
 
     def resolve(self, run: ClassRun, *, replace: bool, is_part: bool) -> Plan:
         session = run.session
         elsewhere = None if session.is_one_database else session.target
+        self._replace = replace
         plan = resolve(
             run.policy,
             run.engine,
-            replace=replace,
+            replace=replace or run.policy.history.adds,
             release_engine=elsewhere,
             pinned=self.pinned,
             is_part=is_part,
         )
         run.source_rows = plan.rows
         return plan
+
+    def require_plan(self, run: ClassRun) -> None:
+        if run.way_out is not None and run.policy.history.adds:
+            run.growth = find_growth(run, replace=self._replace)
 
     def warnings(self, run: ClassRun) -> tuple[str, ...]:  # noqa: ARG002
         """Say what may not have been meant, beside what the plan says."""
@@ -131,6 +138,7 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
         least = rows_of_bars(largest_k(run.models), run.outcome.most_rows)
         run.outcome.distributions = run.release.measure_distributions(run.engine, run.workspace, least)
         with run.release.stage(run.session, run.plan, run.workspace, replace=replace) as staged:
+            staged.is_batch = run.growth is not None
             yield staged
 
     def verify(self, run: ClassRun, staged: Staged) -> Mapping[str, Check]:
@@ -178,6 +186,10 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
         self.add_notes(outcome)
         return outcome.build()
 
+    def note_failure(self, run: ClassRun, error: BaseException) -> None:
+        if run.arrived and isinstance(error, ProtectionError) and not run.published:
+            error.add_note(f"{waiting(run.arrived)} The release is as it was.")
+
     def add_notes(self, outcome: ResultBuilder) -> None:
         """Add to the outcome what the source has to say of itself."""
 
@@ -185,6 +197,8 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
 def _notes(run: ClassRun) -> Iterator[str]:
     if (population := note_of_population(run.policy, run.engine)) is not None:
         yield population
+    if run.growth is not None:
+        yield note_of_batch(run, run.growth)
     if run.control.problem is not None:
         yield f"Others could not follow the run: {run.control.problem}"
     if run.session.new_catalog is not None:
@@ -227,6 +241,10 @@ def _snapshot(run: ClassRun, source: ClassSource, publishes: bool) -> Encoded:
         hold_trusted(run.policy, engine, plan.source, source.pinned)
         hold_population(run.policy, engine)
         read = unchanging(engine, plan, run.workspace)
+        if run.growth is not None:
+            read = arrivals(run, read, run.growth)
+            run.arrived = engine.query_one("count_rows", table=read.source)[0]
+            require_enough(run, run.growth, run.arrived)
         run.snapshot = pseudonymized(engine, read, run.workspace)
         encoded = source.encode(run)
         outcome.columns = columns_of(engine, plan.source)

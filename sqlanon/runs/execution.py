@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from sqlanon.catalog import Catalog, Released
+from sqlanon.catalog.accounts import GrowingRelease
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.engines import redacted
@@ -112,6 +113,8 @@ class RunExecution(Generic[PlanT]):
 class ClassRun(RunExecution[Plan]):
     """A run whose release shows classes of rows.
 
+    growth: the release that the run adds rows to; None where it makes one.
+    arrived: how many persons no batch of that release has.
     history: the figures of all releases about the same people, where this one is entered; history_problem: what they
         tell together that they should not.
     snapshot: the plan for a source that stays as it is while it is coded: a copy, where the engine has no snapshots.
@@ -126,6 +129,8 @@ class ClassRun(RunExecution[Plan]):
     def __init__(self, session: Session, policy: Policy, observer: Observer) -> None:
         super().__init__(session, policy, observer)
         self.models: tuple[PrivacyModel, ...] = models_of(policy)
+        self.growth: GrowingRelease | None = None
+        self.arrived: int | None = None
         self.history: HistoryFigures | None = None
         self.history_problem: str | None = None
 

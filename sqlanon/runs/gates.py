@@ -77,9 +77,10 @@ class WayOut:
         """
         newest: Released | None = None
         warnings = []
+        entered = self.catalog.entered_runs(self.accounts[0]) if self.enters else frozenset[str]()
         for place, name in self.sources:
             released, unread = self.catalog.released(place), self.catalog.unread(place)
-            warnings.append(check_earlier_releases(released, name, self.republish, rules, digest, unread))
+            warnings.append(check_earlier_releases(released, name, self.republish, rules, digest, unread, entered))
             newest = newest or next(iter(released), None)
         unentered = () if self.enters else filter(self.catalog.account, self.accounts)
         linked = [*list(filter(None, warnings))[:1], *map(unentered_warning, unentered)]

@@ -6,7 +6,7 @@ releasing either again is not. docs/decisions/0023 says why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from sqlanon.catalog import Catalog, Released
@@ -31,19 +31,21 @@ def check_earlier_releases(
     rules: str | None = None,
     digest: str | None = None,
     unread: Sequence[str] = (),
+    entered: Collection[str] = (),
 ) -> str | None:
     """Return the warning about a release of `source` after those that were `released`, the newest first; None for none.
 
     republish: what the policy of the new release says. rules, digest: the run that found its rules, and their digest;
     None where they are not known yet, so that they may be any.
     unread: why other catalogs, which may hold further releases of the source, can't be read.
+    entered: runs whose releases the account of the new one knows, which holds them against it.
 
     Raises PolicyError where this policy, or that of an earlier release, wants one recoding only; AccessError where this
     policy does, and not all catalogs can be read.
     """
     if unread and republish == SAME_RECODING:
         raise AccessError("\n".join(unread))
-    warning = _warning_of(released, source, republish, rules, digest)
+    warning = _warning_of(released, source, republish, rules, digest, entered)
     return "\n".join([*([] if warning is None else [warning]), *unread]) or None
 
 
@@ -60,9 +62,16 @@ def check_with_catalogs(
 
 
 def _warning_of(
-    released: Sequence[Released], source: str, republish: str | None, rules: str | None, digest: str | None
+    released: Sequence[Released],
+    source: str,
+    republish: str | None,
+    rules: str | None,
+    digest: str | None,
+    entered: Collection[str],
 ) -> str | None:
-    others = [one for one in released if not one.is_by(rules, digest)]
+    if SAME_RECODING in (republish, *(one.republish for one in released)):
+        entered = ()
+    others = [one for one in released if not one.is_by(rules, digest) and one.run not in entered]
     if not others:
         return None
     of_classes = next((one for one in others if not one.is_private), None)

@@ -91,6 +91,7 @@ class Stored(ClassSource):
             self._require_columns(run, run.engine.resolve(Relation.parse(run.policy.source.table)))
 
     def require_plan(self, run: ClassRun) -> None:
+        super().require_plan(run)
         plan = run.plan
         if run.policy.source.file is not None:  # which is no relation before
             self._require_columns(run, plan.source)

@@ -28,9 +28,11 @@ class Staged(ABC):
     engine, final: the session and relation that will be the release; the same where one database holds all.
     star: the tables that `relation` reads, where it is a view.
     is_public_before_its_record: whether readers see the release before `record` is called.
+    is_batch: whether the rows are added to those of the release that is there.
     """
 
     star: Star | None = None
+    is_batch = False
     is_public_before_its_record = False
 
     def __init__(self, relation: Relation, engine: Engine, final: Relation) -> None:
@@ -60,7 +62,13 @@ class StagedTable(Staged):
 
     def publish(self, record: Record) -> tuple[str, ...]:
         publication = publish(
-            self.engine, self.final, self._release, replace=self._replace, grants=self._grants, record=record
+            self.engine,
+            self.final,
+            self._release,
+            replace=self._replace,
+            adds=self.is_batch,
+            grants=self._grants,
+            record=record,
         )
         return publication.notes
 

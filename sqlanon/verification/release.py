@@ -37,11 +37,11 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
         else:
             columns = release_columns(policy, {column.name for column in engine.columns(relation)})
         sensitive = policy.sensitive
-        persons = [] if policy.person is None else [policy.person]
+        persons = [] if policy.released_person is None else [policy.released_person]
         require_columns(engine, relation, [*columns, *attributes_of(models), *sensitive, *persons])
         label = EVERYTHING if policy.stars else None
         with checked_hierarchies(engine, policy, models, relation) as hierarchies:
-            return verify_rows(engine, relation, columns, models, policy, hierarchies, label, policy.person)
+            return verify_rows(engine, relation, columns, models, policy, hierarchies, label, policy.released_person)
 
 
 def verify_rows(

@@ -10,7 +10,16 @@ from collections.abc import Sequence
 
 import duckdb
 
-from sqlanon.engines.publishing import Grants, Publication, Publisher, PublishMethod, driver_error, listed, loses
+from sqlanon.engines.publishing import (
+    Grants,
+    Publication,
+    Publisher,
+    PublishMethod,
+    driver_error,
+    listed,
+    loses,
+    other_columns,
+)
 from sqlanon.engines.star import CLASS_NUMBER, Form, Star, drop_old, name_problems, old_tables, put_star
 from sqlanon.errors import AccessError, ConflictError, PolicyError, SqlanonError
 from sqlanon.sql import Identifier, Relation, Text
@@ -148,6 +157,20 @@ class DuckDBPublisher(Publisher):
         self.engine.run("work/publish/insert_rows", table=old, staging=staging)
         self.engine.run("work/publish/drop_table", table=staging)
         return PublishMethod.IN_PLACE
+
+    def add(self, staging: Relation, release: Relation, wait: float) -> Publication:  # noqa: ARG002 - no locks
+        try:
+            with self.publishing():
+                old, new = self._existing(release), self._existing(staging)
+                if self._row_type(new) != self._row_type(old):
+                    raise other_columns(release)
+                self.engine.run("work/publish/insert_rows", table=old, staging=new)
+                self.engine.run("work/publish/drop_table", table=new)
+        except SqlanonError as error:
+            _explain(release, error)
+            raise
+        self._checkpoint(old)
+        return Publication(PublishMethod.ADDED)
 
     def _swap(self, staging: Relation, old: Relation, check_views: bool) -> None:
         views = self._working_views() if check_views else []

@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.engines.postgres.belongings import apply_grants, read_belongings, read_grants, restore_belongings, revoke
-from sqlanon.engines.publishing import Grants, Publication, Publisher, PublishMethod, driver_error, listed, loses
+from sqlanon.engines.publishing import (
+    Grants,
+    Publication,
+    Publisher,
+    PublishMethod,
+    driver_error,
+    listed,
+    loses,
+    other_columns,
+)
 from sqlanon.engines.star import CLASS_NUMBER, Form, Star, drop_old, name_problems, old_tables, put_star
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Identifier, Relation, Text
@@ -283,8 +292,7 @@ class PostgresPublisher(Publisher):
                 compared = self._compare(staging, release)
                 if not compared.same_columns:
                     raise ConflictError(f"{release} was altered meanwhile; nothing was published. Run again.")
-                if compared.old.persistence != "p":
-                    raise PolicyError(f"{release} is UNLOGGED, a crash would empty it: SET LOGGED first.")
+                self._require_logged(release, compared.old)
                 self.engine.run("work/publish/keep_scan_order")
                 self.engine.run("work/publish/delete_rows", table=release)
                 self.engine.run("work/publish/insert_rows", table=release, staging=staging)
@@ -294,6 +302,29 @@ class PostgresPublisher(Publisher):
             _explain(release, error)
             raise
         return Publication(PublishMethod.IN_PLACE, (*_stale_notes(compared.stale), vacuum_note(release)))
+
+    def add(self, staging: Relation, release: Relation, wait: float) -> Publication:
+        self._logged(staging)
+        try:
+            with self.publishing():
+                self._lock(release, "SHARE ROW EXCLUSIVE", wait)
+                compared = self._compare(staging, release)
+                if not compared.same_columns:
+                    raise other_columns(release)
+                self._require_logged(release, compared.old)
+                if compared.old.rows_may_be_altered:
+                    raise PolicyError(f"Triggers or rules of {release} may alter rows that are added: disable them.")
+                self.engine.run("work/publish/keep_scan_order")
+                self.engine.run("work/publish/insert_rows", table=release, staging=staging)
+                self.engine.run("work/publish/drop_table", table=staging)
+        except SqlanonError as error:
+            _explain(release, error)
+            raise
+        return Publication(PublishMethod.ADDED, _stale_notes(compared.stale))
+
+    def _require_logged(self, release: Relation, table: Table) -> None:
+        if table.persistence != "p":
+            raise PolicyError(f"{release} is UNLOGGED, a crash would empty it: SET LOGGED first.")
 
     def _check_filled(self, staging: Relation, release: Relation, thorough: bool) -> None:
         """Triggers and rules may have dropped or altered rows on their way."""

@@ -26,6 +26,7 @@ from sqlanon.runs.choices import choices_of
 from sqlanon.runs.fingerprint import fingerprint
 from sqlanon.sql import Relation
 from sqlanon.support.environment import named, resolved
+from sqlanon.support.quantities import quantity
 from sqlanon.values.digest import tables_digest
 from sqlanon.work.session import open_existing_catalog
 
@@ -59,6 +60,10 @@ class Past:
     def changed(self) -> str:
         """The reason why a release is not held against a source that has changed."""
         assert self.run is not None
+        history = None if self.run.result is None else self.run.result.history
+        if history is not None and history.added_to is not None:
+            others = quantity(history.added_to, "row")
+            return f"run {self.run.id} added a batch to {others} of others, which it did not read"
         when = "" if self.run.finished is None else f" on {self.run.finished:%Y-%m-%d}"
         return f"the source has changed since run {self.run.id} made the release{when}"
 

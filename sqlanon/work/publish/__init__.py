@@ -10,7 +10,7 @@ from __future__ import annotations
 from sqlanon.engines.base import Engine
 from sqlanon.engines.publishing import Grant, Grants, Publication, PublishMethod, Record, nothing, publisher_of
 from sqlanon.engines.star import Form, Star
-from sqlanon.errors import EngineError, PolicyError, SqlanonError
+from sqlanon.errors import ConflictError, EngineError, PolicyError, SqlanonError
 from sqlanon.sql import Relation
 from sqlanon.work.publish.parquet_values import parquet_value_problems
 from sqlanon.work.publish.release_files import (
@@ -73,12 +73,14 @@ def publish(
     release: Relation,
     *,
     replace: bool,
+    adds: bool = False,
     grants: Grants | None = None,
     wait: float = 10.0,
     record: Record = nothing,
 ) -> Publication:
     """Publish a verified, committed staging table as `release`, in one transaction of its own.
 
+    adds: whether the rows are added to those of a release that is there, and of a table.
     `staging` is a sibling of `release` (same catalog and schema) and no longer exists afterwards. `grants` are what
     `guard_staging` remembered; an existing release keeps its own privileges instead. `wait` is how many seconds to
     wait for readers that hold the old table. `record` is called with the session at the end of the transaction, so that
@@ -89,10 +91,14 @@ def publish(
     """
     staging, release = _siblings(engine, staging, release)
     publisher = publisher_of(engine, record)
-    problems = publisher.problems(release, replace)
+    problems = publisher.problems(release, replace or adds)
     if problems:
         raise problems[0]
     form = publisher.form(release)
+    if adds:
+        if form is not Form.TABLE:
+            raise ConflictError(f"{release} is no table any more; nothing was added to it.")
+        return publisher.add(staging, release, wait)
     if form is Form.STAR:
         return publisher.change(staging, Star.of(release), Grants(), wait)
     if form is Form.NOTHING:

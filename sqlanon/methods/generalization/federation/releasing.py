@@ -41,6 +41,7 @@ class SharedSearch(ClassSource):
         self.party = party
 
     def require_plan(self, run: ClassRun) -> None:
+        super().require_plan(run)
         require_agreement(self.party, run.plan)
         self.revealing = _REVEALED[self.party.plan.reveal](self.party, public_hierarchies(run.plan), run.policy)
 

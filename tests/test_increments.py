@@ -1,0 +1,291 @@
+"""Increments: whoever holds the release of every night holds batches, each of which satisfies the models by itself."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlanon.catalog.accounts import Accounts
+from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
+from sqlanon.policy import Policy
+from sqlanon.policy.writer import policy_text
+from sqlanon.results.run_result import RunResult
+from sqlanon.runs.class_source import ClassSource
+from sqlanon.runs.execution import ClassRun
+from tests.cli.support import call
+from tests.persons_support import CASES
+from tests.run_support import Database, Row, anonymize, open_database
+from tests.test_accounts import COLUMNS, MODELS, PEOPLE, ROLES, State, fill, kept, person
+
+K, DIVERSITY = 3, 2
+LEVELS = ROLES | {
+    "age": {"role": "quasi-identifier", "hierarchy": {"intervals": [3, 9]}},
+    "to wn": {"role": "quasi-identifier", "hierarchy": {"suppress": True}},
+}
+ALGORITHMS: dict[str, dict[str, Any]] = {
+    "mondrian": {},
+    "optimal": {"attributes": LEVELS, "algorithm": {"name": "optimal"}, "suppression": 0.5},
+}
+
+
+def policy_of(database: Database, table: str, algorithm: str = "mondrian", **more: Any) -> Policy:
+    given = {"privacy": MODELS, "subject": "who", "history": {"mode": "increments"}, **ALGORITHMS[algorithm], **more}
+    attributes = given.pop("attributes", ROLES)
+    return database.policy(table, attributes, **({"release": {"table": f"{table}_r"}} | given))
+
+
+def difference(earlier: list[Row], later: list[Row]) -> tuple[Counter[Row], Counter[Row]]:
+    """The rows that came between two releases, and those that went, as somebody who holds both subtracts them."""
+    before, after = Counter(earlier), Counter(later)
+    return after - before, before - after
+
+
+def weakest(rows: Counter[Row], shown: int = 2) -> tuple[int, int]:
+    """The fewest rows of a class, and the fewest sensitive values, after `shown` columns of quasi-identifiers."""
+    sizes: dict[Row, int] = defaultdict(int)
+    values: dict[Row, set[Any]] = defaultdict(set)
+    for row, n in rows.items():
+        sizes[row[:shown]] += n
+        values[row[:shown]].add(row[shown])
+    return min(sizes.values(), default=K), min(map(len, values.values()), default=DIVERSITY)
+
+
+@st.composite
+def nights(draw: st.DrawFn) -> list[State]:
+    """States of a table: persons come, go, and change."""
+    ages, towns = st.sampled_from([None, *range(20, 29)]), st.sampled_from(["a", "b", None])
+    row = st.tuples(ages, towns, st.sampled_from(["flu", "rash", "gout"]))
+    state = {number: person(number, *draw(row)) for number in range(draw(st.integers(4, 12)))}
+    states = [dict(state)]
+    for night in range(1, draw(st.integers(2, 5))):
+        for number in range(draw(st.sampled_from([0, 1, 2, 4, 8]))):
+            state[100 * night + number] = person(100 * night + number, *draw(row))
+        for gone in draw(st.lists(st.sampled_from(sorted(state)), max_size=2)):
+            if draw(st.booleans()):
+                state.pop(gone, None)
+            else:
+                state[gone] = person(gone, *draw(row))
+        states.append(dict(state))
+    return states
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@settings(max_examples=6, **CASES)
+@given(states=nights())
+def test_each_difference_of_two_nights_satisfies_the_models(
+    database: Database, algorithm: str, states: list[State]
+) -> None:
+    table = database.create(COLUMNS, [])
+    policy = policy_of(database, table, algorithm)
+    releases: list[list[Row]] = [[]]
+    for state in states:
+        fill(database, table, state)
+        before = kept(database) if len(releases) > 1 else None
+        try:
+            result = anonymize(policy)
+        except ProtectionError:
+            assert before is None or kept(database) == before
+            continue
+        now = database.sql(f"SELECT * FROM {table}_r")
+        came, went = difference(releases[-1], now)
+        assert not went
+        assert result.history is not None
+        assert result.history.came == came.total() == len(now) - len(releases[-1])
+        assert not {row[-1] for row in came} & {row[-1] for row in releases[-1]}
+        assert {row[-1] for row in came} <= set(state)
+        releases.append(now)
+    for number, earlier in enumerate(releases):
+        for later in releases[number:]:
+            came, went = difference(earlier, later)
+            assert not went
+            size, different = weakest(came)
+            assert (size >= K, different >= DIVERSITY) == (True, True)
+    if len(releases) > 1:
+        assert result_of(database, table) == sorted(releases[-1], key=str)
+    assert database.leftovers() == []
+
+
+def result_of(database: Database, table: str) -> list[Row]:
+    return sorted(database.sql(f"SELECT * FROM {table}_r"), key=str)
+
+
+def test_those_who_are_too_few_wait_for_others(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    anonymize(policy)
+    first, account = result_of(database, table), kept(database)
+    with pytest.raises(ProtectionError, match="Nobody came since"):
+        anonymize(policy)
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 32)])
+    with pytest.raises(ProtectionError) as refused:
+        anonymize(policy)
+    assert refused.value.__notes__ == [
+        "2 persons came since the last batch, and wait for the next. The release is as it was."
+    ]
+    assert (result_of(database, table), kept(database)) == (first, account)
+    database.insert(table, [person(n, 21, "b", ["flu", "rash"][n % 2]) for n in range(40, 42)])
+    result = anonymize(policy)
+    assert result.history is not None
+    assert (result.history.came, result.history.added_to, result.history.persons) == (4, 16, 20)
+    assert "larger batches lose less" in " ".join(result.notes)
+    assert not any("intersect" in one for one in result.warnings)
+    assert set(first) < set(result_of(database, table))
+
+
+def test_a_batch_waits_until_it_is_full_or_the_hold_ends(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    waits = partial(policy_of, database, table)
+    anonymize(waits())
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    for history in ({"batch": 7}, {"batch": 7, "hold": "2 days"}):
+        with pytest.raises(ProtectionError, match="A batch is of 7 persons at least"):
+            anonymize(waits(history={"mode": "increments", **history}))
+    entered = "UPDATE sqlanon.account_releases SET entered = entered {} INTERVAL '49 hours'"
+    database.sql(entered.format("+"))
+    with pytest.raises(ConflictError, match="set the clock"):
+        anonymize(waits(history={"mode": "increments", "batch": 7, "hold": "2 days"}))
+    database.sql(entered.format("-"))
+    database.sql(entered.format("-"))
+    anonymize(waits(history={"mode": "increments", "batch": 7, "hold": "2 days"}))
+    assert len(result_of(database, table)) == 22
+
+
+def test_persons_who_are_suppressed_wait_too(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table, "optimal", privacy=MODELS[:1])
+    anonymize(policy)
+    database.insert(table, [person(n, 21, "a", "flu") for n in range(30, 34)] + [person(50, 27, "b", "gout")])
+    result = anonymize(policy)
+    assert result.history is not None
+    assert (result.history.came, len(result_of(database, table)), len(kept(database)[2])) == (4, 20, 20)
+    assert "1 person came since the last batch, and wait" in " ".join(result.notes)
+
+
+def test_a_release_that_is_not_as_the_account_knows_it_gets_no_rows(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    database.sql(f"CREATE TABLE {table}_r (nr INTEGER)")
+    with pytest.raises(PolicyError, match=r"no batch of these people is in it.*--replace"):
+        anonymize(policy)
+    anonymize(policy, replace=True)
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    with pytest.raises(PolicyError, match="are added to"):
+        anonymize(policy_of(database, table, release={"table": f"{table}_other"}))
+    database.sql(f"DELETE FROM {table}_r WHERE nr = 3")
+    account = kept(database)
+    with pytest.raises(ConflictError, match=r"has 15 rows, and the account of .* knows 16"):
+        anonymize(policy, replace=True)
+    database.sql(f"DROP TABLE {table}_r")
+    with pytest.raises(ConflictError, match="has 0 rows"):
+        anonymize(policy)
+    assert kept(database) == account
+
+
+@pytest.mark.parametrize("change", ["ADD COLUMN more INTEGER", "ALTER COLUMN nr TYPE BIGINT"])
+def test_a_release_with_other_columns_gets_no_rows(database: Database, change: str) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    anonymize(policy)
+    account = kept(database)
+    database.sql(f"ALTER TABLE {table}_r {change}")
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    with pytest.raises(PolicyError, match="other columns"):
+        anonymize(policy)
+    assert kept(database) == account
+    assert len(result_of(database, table)) == 16
+    assert database.leftovers() == []
+
+
+def test_what_people_attached_to_a_release_stays(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    anonymize(policy)
+    database.sql(f"CREATE INDEX {table}_i ON {table}_r (nr)")
+    database.sql(f"CREATE VIEW {table}_v AS SELECT count(*) AS n FROM {table}_r")
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    anonymize(policy)
+    assert database.sql(f"SELECT n FROM {table}_v") == [(22,)]
+    database.sql(f"DROP INDEX {table}_i")
+
+
+def test_a_batch_that_fails_to_be_entered_is_not_added(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    anonymize(policy)
+    before = (result_of(database, table), kept(database))
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+
+    def fail(*_: Any) -> None:
+        raise EngineError("The disk is full.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Accounts, "enter_within", fail)
+        with pytest.raises(EngineError, match="disk"):
+            anonymize(policy)
+    assert (result_of(database, table), kept(database)) == before
+    anonymize(policy)
+    assert len(kept(database)[2]) == 22
+
+
+def test_persons_whom_another_run_has_released_meanwhile_are_not_released_twice(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both runs are planned while there is no release yet; the second finds the persons of its batch taken."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy, plan, others = policy_of(database, table), ClassSource.require_plan, list[RunResult]()
+
+    def interrupted(self: ClassSource, run: ClassRun) -> None:
+        plan(self, run)
+        if not others:
+            monkeypatch.setattr(ClassSource, "require_plan", plan)
+            others.append(anonymize(policy))
+
+    monkeypatch.setattr(ClassSource, "require_plan", interrupted)
+    with pytest.raises(ConflictError, match="released persons of this batch meanwhile"):
+        anonymize(policy, replace=True)
+    assert (len(result_of(database, table)), len(kept(database)[1])) == (16, 1)
+    assert database.leftovers() == []
+
+
+def test_the_commands_show_batches_and_judge_the_whole_release(tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path}/clinic.duckdb"
+    file = tmp_path / "policy.yml"
+    with open_database(url) as database:
+        table = database.create(COLUMNS, list(PEOPLE.values()))
+        file.write_text(policy_text(policy_of(database, table)), encoding="utf-8")
+    assert "run " in call("run", file).stdout
+    with open_database(url) as database:
+        database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    assert "A batch of 6 persons, added to 16 rows" in call("run", file).stdout
+    (account,) = json.loads(call("account", file, "--json").stdout)["accounts"]
+    assert [(one["kind"], one["rows"], one["came"]) for one in account["releases"]] == [
+        ("batch", 16, 16),
+        ("batch", 6, 6),
+    ]
+    verified = call("verify", file)
+    assert (verified.exit_code, "22 rows" in verified.stdout) == (0, True)
+    assert "added a batch to 16 rows of others" in verified.stdout
+    assert call("risk", file).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"release": {"table": "r", "layout": "star"}}, "leave release.layout out"),
+        ({"digest": "run"}, "leave digest out"),
+        ({"history": {"mode": "watch", "batch": 9}}, "mode: increments alone"),
+        ({"history": {"mode": "increments", "hold": "9 days"}}, "hold without batch"),
+        ({"history": {"mode": "increments", "batch": 9, "hold": "9 years"}}, "hold"),
+    ],
+)
+def test_what_can_not_grow_is_refused_before_any_work(database: Database, more: dict[str, Any], message: str) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    with pytest.raises(PolicyError, match=message):
+        anonymize(policy_of(database, table, **more))
