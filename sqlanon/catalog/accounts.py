@@ -1,7 +1,8 @@
 """Accounts: all releases about the same people, and which of these were in the same classes in each of them.
 
 A person is kept as a keyed digest, and with it the number of the group of persons who were in the same classes in all
-releases so far, or in none. The key is the account's own, drawn when the account is opened, and goes with it.
+releases so far, or in none, and whom the same answers were about. The key is the account's own, drawn when the account
+is opened, and goes with it. Releases with noise, and of streams, divide nobody, and are lines of the account alone.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from enum import StrEnum
 
 from sqlanon.catalog import locks
 from sqlanon.catalog.connection import Access, Transaction
@@ -25,7 +27,7 @@ _TABLES = "accounts", "account_releases", "account_persons"
 
 @dataclass(frozen=True)
 class ReleaseAccount:
-    """An account; `releases`: how many were entered."""
+    """An account; `releases`: how many lines were entered, of whatever kind."""
 
     name: str
     id: int
@@ -33,21 +35,33 @@ class ReleaseAccount:
     opened: datetime
 
 
+class LineKind(StrEnum):
+    """The kinds of what is entered in accounts."""
+
+    RELEASE = "release"
+    ANSWER = "answer"
+    NOISE = "noise"  # a release or an answer of differential privacy
+    STREAM = "stream"  # a release of a condensed stream
+
+
 @dataclass(frozen=True)
 class AccountRelease:
-    """A release as it was entered; see the columns of `account_releases`."""
+    """A release, or another line, as it was entered; see the columns of `account_releases`."""
 
     account: int
     number: int
+    kind: LineKind
     run: str
+    source: str
+    about: str | None
     entered: datetime
-    k: int
-    persons: int
-    groups: int
-    smallest: int
-    below_k: int
-    came: int
-    departed: int
+    k: int | None = None
+    persons: int | None = None
+    groups: int | None = None
+    smallest: int | None = None
+    below_k: int | None = None
+    came: int | None = None
+    departed: int | None = None
 
 
 class Accounts(Access):
@@ -76,8 +90,9 @@ class Accounts(Access):
         return self._records(ReleaseAccount, "accounts", None, ["name"])
 
     def account_releases(self, account: ReleaseAccount) -> list[AccountRelease]:
-        """The releases of an account, in the order in which they were entered."""
-        return self._records(AccountRelease, "account_releases", {"account": account.id}, ["number"])
+        """The lines of an account, in the order in which they were entered."""
+        of_account = {"account": account.id}
+        return self._records(AccountRelease, "account_releases", of_account, ["number"], {"kind": LineKind})
 
     def open_account(self, people: str, pads: tuple[str, str]) -> ReleaseAccount:
         """Return the account of these people; where there is none, open one with a key, given by its pads."""
@@ -109,6 +124,6 @@ class Accounts(Access):
         return {name: self.location.relation(name) for name in _TABLES}
 
     def enter_within(self, session: Engine, entered: AccountRelease) -> None:
-        """Record a release of an account in the transaction that publishes it."""
+        """Record a line of an account in the transaction of a session, which lets it out."""
         row = {one.name: getattr(entered, one.name) for one in fields(entered)}
         self._insert_within(session, "account_releases", row | {"entered": self._connection.timestamp(entered.entered)})

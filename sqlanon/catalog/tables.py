@@ -69,12 +69,15 @@ _COLUMNS = {
     # changed.
     "questions": "history text key, number bigint key, question text, adds text, asked_by text, written moment",
     # An account for the releases about the same people. id: drawn at random; inner_pad, outer_pad: the secret key of
-    # the digests of persons, padded for HMAC; releases: how many were ever entered.
+    # the digests of persons, padded for HMAC; releases: how many lines were ever entered.
     "accounts": "name text key, id bigint, inner_pad text, outer_pad text, releases bigint, opened moment",
-    # Releases of accounts. groups: of persons with the same classes in all releases so far; smallest: the persons of
-    # the smallest; below_k: the persons in groups of fewer than k.
-    "account_releases": "account bigint key, number bigint key, run text, entered moment, k bigint, persons bigint,"
-    " groups bigint, smallest bigint, below_k bigint, came bigint, departed bigint",
+    # Lines of accounts. kind: of `accounts.LineKind`; run: ask for answers; source: as a run records it; about: the
+    # question, what noise costs, or the job of a stream. groups: of persons with the same classes in all releases so
+    # far, whom the same answers are about; smallest: the persons of the smallest; below_k: the persons in groups of
+    # fewer than k. Figures are NULL where nobody is counted.
+    "account_releases": "account bigint key, number bigint key, kind text, run text, source text, about text?,"
+    " entered moment, k bigint?, persons bigint?, groups bigint?, smallest bigint?, below_k bigint?, came bigint?,"
+    " departed bigint?",
     # person: a keyed digest; signature: the number of the group, negative where the newest release lacks the person.
     "account_persons": "account bigint, person uuid, signature bigint",
     VERSION_TABLE: "version_num varchar(32) key",

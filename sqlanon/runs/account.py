@@ -10,19 +10,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog.accounts import AccountRelease, ReleaseAccount
+from sqlanon.catalog.accounts import LineKind, ReleaseAccount
 from sqlanon.encoding.pseudonymized import BLOCK, padded
 from sqlanon.engines.base import Engine
-from sqlanon.errors import ConflictError, PolicyError, ProtectionError
+from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.models import models_of
 from sqlanon.plan.history import k_of_history
 from sqlanon.releases.base import Judged
-from sqlanon.results.history import HistoryFigures
+from sqlanon.results.history import HistoryFigures, counted_lines
 from sqlanon.runs.execution import ClassRun
 from sqlanon.sql import Identifier, Relation, free_name
 from sqlanon.staging.staging import Staged
@@ -30,6 +28,7 @@ from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import shown, text_of
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import verify_table
+from sqlanon.work.held_account import HeldAccount
 
 
 @dataclass(frozen=True)
@@ -50,44 +49,25 @@ class AccountEntry:
         Raises ProtectionError where the policy refuses what all releases together tell, ConflictError where the account
         is gone.
         """
-        tables, run = self.run.catalog.account_tables, self.run
-        account = {"account": self.account.id, "accounts": tables["accounts"]}
-        session.run("runs/account/lock_account", **account)
-        (releases,) = session.query_one("runs/account/count_releases", **account)
-        if not releases:
-            raise ConflictError(f"The account of {self.account.name} was forgotten meanwhile: run again.")
-        of_persons = {"account": self.account.id, "persons": tables["account_persons"]}
-        signatures, entered = self._group(session, int(releases), of_persons)
-        violated = tuple(self._violated(session, signatures))
+        run, k = self.run, k_of_history(self.run.policy)
+        held = HeldAccount(session, run.workspace.on(session), run.catalog, self.account)
+        size, grouped = held.hold(), held.group(self.members, k)
+        violated = tuple(self._violated(session, grouped.signatures))
         run.history = HistoryFigures(
             people=self.account.name,
-            releases=entered.number,
-            persons=entered.persons,
-            groups=entered.groups,
-            smallest=entered.smallest,
-            below_k=entered.below_k,
-            came=entered.came,
-            left=entered.departed,
+            releases=size.releases + 1,
+            answers=size.answers or None,
+            persons=grouped.persons,
+            groups=grouped.count,
+            smallest=grouped.smallest,
+            below_k=grouped.below_k,
+            came=grouped.came,
+            left=grouped.departed,
         )
-        run.history_problem = _problem(run.history, entered.k, violated)
+        run.history_problem = _problem(run.history, k, violated)
         if run.history_problem is not None and run.policy.history.mode == "refresh":
             raise ProtectionError(f"{run.history_problem} {_REFUSED}")
-        session.run("runs/account/forget_signatures", **of_persons)
-        session.run("runs/account/keep_signatures", **of_persons, signatures=signatures)
-        run.catalog.enter_within(session, entered)
-        run.workspace.on(session).drop(signatures)
-
-    def _group(self, session: Engine, number: int, of_persons: dict[str, Any]) -> tuple[Relation, AccountRelease]:
-        """Group persons by their classes in all releases; returns the group of each, and the figures."""
-        workspace, k = self.run.workspace.on(session), k_of_history(self.run.policy)
-        joined, groups, signatures = (workspace.table(f"history_{part}") for part in ("joined", "groups", "signatures"))
-        session.run("runs/account/join_members", joined=joined, members=self.members, **of_persons)
-        session.run("runs/account/create_groups", groups=groups, joined=joined)
-        session.run("runs/account/create_signatures", signatures=signatures, groups=groups, joined=joined)
-        figures = map(int, session.query_one("runs/account/measure_groups", groups=groups, k=k))
-        workspace.drop(joined, groups)
-        now = datetime.now(UTC)
-        return signatures, AccountRelease(self.account.id, number, self.run.id, now, k, *figures)
+        held.keep(size.lines, grouped, k, LineKind.RELEASE, run.id, run.plan.source_name, None)
 
     def _violated(self, session: Engine, signatures: Relation) -> Iterator[str]:
         """Name the models of sensitive values that groups of the release's persons violate."""
@@ -120,9 +100,9 @@ def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...]) -> str 
     """Say what this release and the earlier ones tell together; None where nothing is violated."""
     if not figures.below_k and not violated:
         return None
-    earlier = quantity(figures.releases - 1, "earlier release")
     together = f"This first release about {figures.people}"
-    if figures.releases > 1:
+    if figures.releases > 1 or figures.answers:
+        earlier = counted_lines("earlier release", figures.releases - 1, figures.answers)
         together = f"Together with {earlier} about {figures.people}, this one"
     parts = []
     if figures.below_k:
