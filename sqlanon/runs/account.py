@@ -67,7 +67,8 @@ class AccountEntry:
         run.history_problem = _problem(run.history, k, violated)
         if run.history_problem is not None and run.policy.history.mode == "refresh":
             raise ProtectionError(f"{run.history_problem} {_REFUSED}")
-        held.keep(size.lines, grouped, k, LineKind.RELEASE, run.id, run.plan.source_name, None)
+        held.keep(grouped)
+        held.enter(size.lines, grouped, k, LineKind.RELEASE, run.id, run.plan.source_name, None)
 
     def _violated(self, session: Engine, signatures: Relation) -> Iterator[str]:
         """Name the models of sensitive values that groups of the release's persons violate."""

@@ -86,15 +86,18 @@ class HeldAccount:
         self.workspace.drop(joined)
         return AccountGroups(groups, signatures, *figures)
 
-    def keep(
-        self, number: int, grouped: AccountGroups, k: int, kind: LineKind, run: str, source: str, about: str | None
-    ) -> None:
-        """Enter a line of persons, and keep the groups that they are in from now on; see `AccountRelease`."""
-        of_line = (self.account.id, number, kind, run, source, about, datetime.now(UTC), k)
-        moved = (grouped.came, grouped.departed) if kind is LineKind.RELEASE else (None, None)
-        counted = (grouped.persons, grouped.count, grouped.smallest, grouped.below_k)
+    def keep(self, grouped: AccountGroups) -> None:
+        """Keep the groups that persons are in from now on."""
         of_persons = {"account": self.account.id, "persons": self.catalog.account_tables["account_persons"]}
         self.session.run("work/account/forget_signatures", **of_persons)
         self.session.run("work/account/keep_signatures", **of_persons, signatures=grouped.signatures)
+
+    def enter(
+        self, number: int, grouped: AccountGroups, k: int, kind: LineKind, run: str, source: str, about: str | None
+    ) -> None:
+        """Enter a line about persons; see `AccountRelease`."""
+        of_line = (self.account.id, number, kind, run, source, about, datetime.now(UTC), k)
+        moved = (grouped.came, grouped.departed) if kind is LineKind.RELEASE else (None, None)
+        counted = (grouped.persons, grouped.count, grouped.smallest, grouped.below_k)
         self.catalog.enter_within(self.session, AccountRelease(*of_line, *counted, *moved))
         self.workspace.drop(grouped.groups, grouped.signatures)
