@@ -18,6 +18,7 @@ from sqlanon.catalog import locks
 from sqlanon.catalog.connection import Access, Transaction
 from sqlanon.catalog.location import database_of
 from sqlanon.engines.base import Engine
+from sqlanon.errors import ConflictError
 from sqlanon.sql import Relation
 
 _WAIT = 60.0  # seconds, as for a release of the same source
@@ -106,6 +107,30 @@ class Accounts(Access):
 
         with self.entering(people):
             return self._connection.do("open the account", write)
+
+    def enter_alone(
+        self, people: str, pads: tuple[str, str], kind: LineKind, run: str, source: str, about: str
+    ) -> None:
+        """Enter a line that divides nobody, for good, in a transaction of its own.
+
+        pads: of the key of the account, which is opened where there is none.
+
+        Raises ConflictError where somebody else has been at it for a minute, or forgets the account.
+        """
+        account = self.open_account(people, pads)
+
+        def write(transaction: Transaction) -> None:
+            where = {"id": account.id}
+            known = transaction.select("accounts", ["releases"], where)
+            if not known:
+                raise ConflictError(f"The account of {people} was forgotten meanwhile: run again.")
+            number = known[0]["releases"] + 1
+            transaction.update("accounts", where, releases=number)
+            line = AccountRelease(account.id, number, kind, run, source, about, datetime.now(UTC))
+            transaction.insert("account_releases", [vars(line)])
+
+        with self.entering(people):
+            self._connection.do("enter the line, so that nothing is out", write)
 
     def forget_account(self, account: ReleaseAccount) -> None:
         """Drop an account with its key: what it knew can't be known again."""

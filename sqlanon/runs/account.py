@@ -10,18 +10,21 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog.accounts import LineKind, ReleaseAccount
+from sqlanon.catalog.accounts import AccountRelease, LineKind, ReleaseAccount
 from sqlanon.encoding.pseudonymized import BLOCK, padded
 from sqlanon.engines.base import Engine
+from sqlanon.engines.publishing import Record, nothing
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.models import models_of
 from sqlanon.plan.history import k_of_history
 from sqlanon.releases.base import Judged
 from sqlanon.results.history import HistoryFigures, counted_lines
-from sqlanon.runs.execution import ClassRun
+from sqlanon.runs.execution import ClassRun, RunExecution
 from sqlanon.sql import Identifier, Relation, free_name
 from sqlanon.staging.staging import Staged
 from sqlanon.support.quantities import quantity
@@ -147,3 +150,20 @@ def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry
 
 def _values(sensitive: tuple[str, ...]) -> list[dict[str, Identifier]]:
     return [{"name": Identifier(name), "column": Identifier(f"s{place}")} for place, name in enumerate(sensitive)]
+
+
+def enter_uncounted(run: RunExecution[Any], kind: LineKind, about: str) -> Record:
+    """Make the act that enters a release whose persons nobody knows, by the transaction that publishes it.
+
+    The act does nothing where no account is kept.
+    """
+    if run.way_out is None or not run.way_out.enters:
+        return nothing
+    account = run.catalog.open_account(run.way_out.accounts[0], padded(secrets.token_bytes(BLOCK)))
+
+    def enter(session: Engine) -> None:
+        number = HeldAccount(session, run.workspace.on(session), run.catalog, account).hold().lines
+        of_line = (account.id, number, kind, run.id, run.plan.source_name, about, datetime.now(UTC))
+        run.catalog.enter_within(session, AccountRelease(*of_line))
+
+    return enter
