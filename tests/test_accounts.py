@@ -18,14 +18,13 @@ from sqlanon.catalog import Catalog
 from sqlanon.catalog.accounts import Accounts
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
-from sqlanon.methods.clustering.streams import update_job
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
 from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen
 from tests.persons_support import CASES
 from tests.rules_support import apply
-from tests.run_support import OPTIONS, Database, Row, anonymize
+from tests.run_support import Database, Row, anonymize
 
 COLUMNS = {"who": "VARCHAR(9)", "age": "INTEGER", "to wn": "VARCHAR(9)", "signature": "VARCHAR(9)", "nr": "INTEGER"}
 ROLES: dict[str, Any] = {
@@ -300,14 +299,6 @@ def test_what_can_not_be_entered_is_refused_before_any_work(
         with pytest.raises(PolicyError, match=f"history: .*{message}"):
             refused(policy)
     assert not database.sql("SELECT * FROM information_schema.tables WHERE table_name = 'r'")
-
-
-def test_streams_have_no_account(database: Database) -> None:
-    table = database.create({"age": "INTEGER", "who": "INTEGER"}, [(n % 7, n) for n in range(30)])
-    roles = {"age": "quasi-identifier", "who": "identifier"}
-    policy = database.policy(table, roles, algorithm={"name": "condensation"}, history={"mode": "watch"})
-    with pytest.raises(PolicyError, match="history: a stream"):
-        update_job(policy, "ours", table, OPTIONS)
 
 
 def test_stars_and_other_layouts_are_entered(database: Database) -> None:

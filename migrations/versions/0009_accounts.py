@@ -32,13 +32,12 @@ def upgrade() -> None:
     op.create_table(
         _name("account_releases"),
         *(sa.Column(name, sa.BigInteger, primary_key=True, autoincrement=False) for name in ("account", "number")),
-        sa.Column("run", sa.Text, nullable=False),
-        sa.Column("kind", sa.Text, nullable=False),
-        sa.Column("relation", sa.Text, nullable=False),
+        *(sa.Column(name, sa.Text, nullable=False) for name in ("kind", "run", "source")),
+        sa.Column("about", sa.Text),
         sa.Column("rows", sa.BigInteger, nullable=False),
         sa.Column("loss", sa.Double),
         sa.Column("entered", moment, nullable=False),
-        *(sa.Column(name, sa.BigInteger, nullable=False) for name in counts),
+        *(sa.Column(name, sa.BigInteger) for name in counts),
     )
     op.create_table(
         _name("account_persons"),

@@ -1,9 +1,10 @@
 """Accounts: all releases about the same people, and which of these were in the same classes in each of them.
 
 A person is kept as a keyed digest, and with it the number of the group of persons who were in the same classes in all
-releases so far, or in none. The key is the account's own, drawn when the account is opened, and goes with it. The
-digest is the half of a SHA-256 of the key and the person: what is cut off keeps it from being extended (Coron, Dodis,
-Malinaud, Puniya, CRYPTO 2005, section 3).
+releases so far, or in none, and whom the same answers were about. The key is the account's own, drawn when the account
+is opened, and goes with it. The digest is the half of a SHA-256 of the key and the person: what is cut off keeps it
+from being extended (Coron, Dodis, Malinaud, Puniya, CRYPTO 2005, section 3). Releases with noise, and of streams,
+divide nobody, and are lines of the account alone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sqlanon.catalog import locks
 from sqlanon.catalog.connection import Access, Transaction, plain
 from sqlanon.catalog.location import database_of
 from sqlanon.engines.base import Engine
+from sqlanon.errors import ConflictError
 from sqlanon.sql import Relation
 
 _WAIT = 60.0  # seconds, as for a release of the same source
@@ -26,16 +28,9 @@ _BITS = 128  # of the key of an account
 _TABLES = "accounts", "account_releases", "account_persons"
 
 
-class EntryKind(StrEnum):
-    """The kind of what was entered in an account."""
-
-    RELEASE = "release"
-    BATCH = "batch"  # rows that were added to a release, or are the first of it
-
-
 @dataclass(frozen=True)
 class ReleaseAccount:
-    """An account; `releases`: how many were entered."""
+    """An account; `releases`: how many lines were entered, of whatever kind."""
 
     name: str
     id: int
@@ -43,28 +38,36 @@ class ReleaseAccount:
     opened: datetime
 
 
+class LineKind(StrEnum):
+    """The kinds of what is entered in accounts."""
+
+    RELEASE = "release"
+    BATCH = "batch"  # rows that were added to a release, or are the first of it
+    ANSWER = "answer"
+    NOISE = "noise"  # a release or an answer of differential privacy
+    STREAM = "stream"  # a release of a condensed stream
+
+
 @dataclass(frozen=True)
 class AccountRelease:
-    """A release, or a batch of one, as it was entered; see the columns of `account_releases`.
-
-    relation: the release's; rows, loss: of the release or the batch, the loss None where it was not measured.
-    """
+    """A release, or another line, as it was entered; see the columns of `account_releases`."""
 
     account: int
     number: int
+    kind: LineKind
     run: str
-    kind: EntryKind
-    relation: str
-    rows: int
-    loss: float | None
+    source: str
+    about: str | None
     entered: datetime
-    k: int
-    persons: int
-    groups: int
-    smallest: int
-    below_k: int
-    came: int
-    departed: int
+    k: int | None = None
+    persons: int | None = None
+    groups: int | None = None
+    smallest: int | None = None
+    below_k: int | None = None
+    came: int | None = None
+    departed: int | None = None
+    rows: int = 0
+    loss: float | None = None
 
 
 @dataclass(frozen=True)
@@ -106,9 +109,9 @@ class Accounts(Access):
         return self._records(ReleaseAccount, "accounts", None, ["name"])
 
     def account_releases(self, account: ReleaseAccount) -> list[AccountRelease]:
-        """The releases of an account, in the order in which they were entered."""
-        where = {"account": account.id}
-        return self._records(AccountRelease, "account_releases", where, ["number"], {"kind": EntryKind})
+        """The lines of an account, in the order in which they were entered."""
+        of_account = {"account": account.id}
+        return self._records(AccountRelease, "account_releases", of_account, ["number"], {"kind": LineKind})
 
     def entered_runs(self, people: str) -> frozenset[str]:
         """Return the runs whose releases are entered in the account of these people."""
@@ -128,6 +131,26 @@ class Accounts(Access):
         with self.entering(people):
             return self._connection.do("open the account", write)
 
+    def enter_alone(self, people: str, kind: LineKind, run: str, source: str, about: str) -> None:
+        """Enter a line that divides nobody, for good, in a transaction of its own; opens the account if there is none.
+
+        Raises ConflictError where somebody else has been at it for a minute, or forgets the account.
+        """
+        account = self.open_account(people)
+
+        def write(transaction: Transaction) -> None:
+            where = {"id": account.id}
+            known = transaction.select("accounts", ["releases"], where)
+            if not known:
+                raise ConflictError(f"The account of {people} was forgotten meanwhile: run again.")
+            number = known[0]["releases"] + 1
+            transaction.update("accounts", where, releases=number)
+            line = AccountRelease(account.id, number, kind, run, source, about, datetime.now(UTC))
+            transaction.insert("account_releases", [vars(line)])
+
+        with self.entering(people):
+            self._connection.do("enter the line, so that nothing is out", write)
+
     def forget_account(self, account: ReleaseAccount) -> None:
         """Drop an account with its key: what it knew can't be known again."""
 
@@ -145,6 +168,6 @@ class Accounts(Access):
         return {name: self.location.relation(name) for name in _TABLES}
 
     def enter_within(self, session: Engine, entered: AccountRelease) -> None:
-        """Record a release of an account in the transaction that publishes it."""
+        """Record a line of an account in the transaction of a session, which lets it out."""
         row = {one.name: plain(getattr(entered, one.name)) for one in fields(entered)}
         self._insert_within(session, "account_releases", row | {"entered": self._connection.timestamp(entered.entered)})

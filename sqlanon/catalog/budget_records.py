@@ -175,6 +175,11 @@ def amount(epsilon: Fraction) -> str:
     return decimal_text(epsilon, up=True)
 
 
+def cost_text(epsilon: Fraction, budget: str) -> str:
+    """Write what was consumed of a budget, rounded up."""
+    return f"epsilon {amount(epsilon)} of budget {budget}"
+
+
 def remainder(epsilon: Fraction) -> str:
     """Write what is left, rounded down."""
     return decimal_text(epsilon, up=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 
@@ -31,7 +31,7 @@ from sqlanon.catalog.budget_records import (
 from sqlanon.catalog.connection import Transaction
 from sqlanon.catalog.elsewhere import Elsewhere, add_sources, owners_of_sources
 from sqlanon.catalog.location import database_of
-from sqlanon.catalog.sources import source_identities
+from sqlanon.catalog.sources import identify_source, source_identities
 from sqlanon.engines.driver import Row
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
@@ -60,6 +60,16 @@ class Budgets(Elsewhere):
             PolicyError: there is none.
         """
         return self._ask(lambda transaction: _require_budget(transaction, name))
+
+    def budgets_of(self, sources: Iterable[str]) -> list[Budget]:
+        """List the budgets of tables, each as runs record it, by what the database knows them by now."""
+        identities = set[str]()
+        for source in sources:
+            table = self._engine.resolve(Relation.parse(source))
+            identities.add(f"table {identify_source(source, self._database).name} of {self._database}")
+            if table is not None:
+                identities.update(source_identities(self._engine, source, self._database, table))
+        return [one for one in self.budgets() if identities.intersection(one.sources)]
 
     def budget_entries(self, name: str) -> list[BudgetEntry]:
         """All that was consumed of a budget, an entry a mechanism, in the order in which it was written."""

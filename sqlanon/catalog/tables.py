@@ -69,16 +69,17 @@ _COLUMNS = {
     # changed.
     "questions": "history text key, number bigint key, question text, adds text, asked_by text, written moment",
     # An account for the releases about the same people. id: drawn at random; key: the secret one of the digests of
-    # persons, as hexadecimal digits; releases: how many were ever entered.
+    # persons, as hexadecimal digits; releases: how many lines were ever entered.
     "accounts": "name text key, id bigint, key text, releases bigint, opened moment",
-    # Releases of accounts, or batches of one. rows, loss: of the release, or the batch. groups: of persons with the
-    # same classes in all releases so far; smallest: the persons of the smallest; below_k: the persons in groups of
-    # fewer than k.
-    "account_releases": "account bigint key, number bigint key, run text, kind text, relation text, rows bigint,"
-    " loss float8?, entered moment, k bigint, persons bigint, groups bigint, smallest bigint, below_k bigint,"
-    " came bigint, departed bigint",
+    # Lines of accounts. kind: of `accounts.LineKind`; run: ask for answers; source: as a run records it; about: the
+    # release, the question, what noise costs, or the job of a stream. groups: of persons with the same classes in all
+    # releases so far, whom the same answers are about; smallest: the persons of the smallest; below_k: the persons in
+    # groups of fewer than k. Figures are NULL where nobody is counted. rows, loss: of a release, or a batch.
+    "account_releases": "account bigint key, number bigint key, kind text, run text, source text, about text?,"
+    " entered moment, k bigint?, persons bigint?, groups bigint?, smallest bigint?, below_k bigint?, came bigint?,"
+    " departed bigint?, rows bigint, loss float8?",
     # person: a keyed digest; signature: the number of the group, negative where the newest release lacks the person;
-    # batch: the number of the release that added the person, 0 for none.
+    # batch: the number of the line that added the person to a release, 0 for none.
     "account_persons": "account bigint, person uuid, signature bigint, batch integer",
     VERSION_TABLE: "version_num varchar(32) key",
 }

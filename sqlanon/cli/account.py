@@ -1,4 +1,4 @@
-"""account: all releases about the same people, and what they tell together; account forget drops it."""
+"""account: all that is out about the same people, and what it tells together; account forget drops it."""
 
 from __future__ import annotations
 
@@ -10,24 +10,28 @@ import typer
 from sqlanon.cli.call import Call, Panel, command, with_default
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
 from sqlanon.cli.deferred import files, loading, sql
-from sqlanon.cli.layout import table
+from sqlanon.cli.layout import WHOLE, table
 from sqlanon.errors import PolicyError
+from sqlanon.support.exact_numbers import decimal_text
 
 if TYPE_CHECKING:
+    from sqlanon.catalog import Catalog
     from sqlanon.catalog.accounts import AccountRelease, ReleaseAccount
+    from sqlanon.catalog.budget_records import Budget
     from sqlanon.engines.base import Engine
 
 _HEADINGS = [
-    *("release", "run", "entered (UTC)", "kind", "rows", "loss (GCP)"),
-    *("persons", "groups", "smallest", "below k", "came", "left"),
+    *("number", "kind", "entered (UTC)", "rows", "loss (GCP)", "persons", "groups", "smallest", "below k"),
+    *("came", "left", "of"),
 ]
+_UNCOUNTED = "  Nobody knows who is in the groups of a stream: no release or answer is held against these lines."
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(
         cls=with_default("show"),
-        help="Releases about the same people: show them, or forget them. Where neither is named, they are shown.",
+        help="All that is out about the same people: show it, or forget it. Where neither is named, it is shown.",
     )
     command(group, "show")(show_account_command)
     command(group, "forget")(forget_command)
@@ -41,21 +45,23 @@ def show_account_command(
     ] = None,
     url: UrlOption = None,
 ) -> None:
-    """Show which releases about the same people were entered, and what they tell together.
+    """Show the releases and answers about the same people that were entered, and what they tell together.
 
-    With --url, all accounts of a database's catalog. A group is the persons with the same classes in all releases.
+    With --url, all accounts of a database's catalog. A group is the persons with the same classes in all releases, whom
+    the same answers are about. Releases and answers with noise are listed with their cost, and the privacy budgets of
+    the tables follow.
     """
     with opened(call, url, policy) as (engine, catalog):
         accounts = [] if catalog.current() is None else catalog.accounts()
         if policy is not None:
             accounts = [one for one in accounts if one.name == _people_of(policy, engine)]
-        entered = [(account, catalog.account_releases(account)) for account in accounts]
+        entered = [_whole(account, catalog) for account in accounts]
     if call.json:
-        call.emit({"accounts": [_object(account, releases) for account, releases in entered]})
+        call.emit({"accounts": [_object(*one) for one in entered]})
     elif not entered:
-        call.note("No release about these people is entered here.")
+        call.note("Nothing about these people is entered here.")
     else:
-        print("\n\n".join(_text(account, releases) for account, releases in entered))
+        print("\n\n".join(_text(*one) for one in entered))
 
 
 def forget_command(
@@ -72,8 +78,8 @@ def forget_command(
             raise PolicyError(f"There is no account of {people}; `sqlanon account` names them.")
         if not yes:
             raise PolicyError(
-                f"The account of {people} knows {account.releases:,} releases, and later ones could not be held against"
-                " them any more. Nothing was forgotten; --yes forgets it for good."
+                f"The account of {people} knows {account.releases:,} releases and answers, and later ones could not be"
+                " held against them any more. Nothing was forgotten; --yes forgets it for good."
             )
         catalog.forget_account(account)
     if call.json:
@@ -93,27 +99,45 @@ def _people_of(path: Path, engine: Engine) -> str | None:
     return None if source is None else str(source)
 
 
-def _object(account: ReleaseAccount, releases: list[AccountRelease]) -> dict[str, Any]:
+def _whole(account: ReleaseAccount, catalog: Catalog) -> tuple[ReleaseAccount, list[AccountRelease], list[Budget]]:
+    """Read an account with its lines, and with the privacy budgets of the tables that these are about."""
+    lines = catalog.account_releases(account)
+    tables = dict.fromkeys(one.source for one in lines if one.source.endswith('"'))
+    return account, lines, catalog.budgets_of(tables)
+
+
+def _object(account: ReleaseAccount, releases: list[AccountRelease], budgets: list[Budget]) -> dict[str, Any]:
     """An account as programs read it."""
     listed = [{**vars(one), "kind": one.kind.value, "entered": one.entered.isoformat()} for one in releases]
     for one in listed:
         del one["account"]
         one["left"] = one.pop("departed")
-    return {"people": account.name, "opened": account.opened.isoformat(), "releases": listed}
+    whole = {"people": account.name, "opened": account.opened.isoformat(), "releases": listed}
+    return whole | {"budgets": [one.as_json() for one in budgets]}
 
 
-def _text(account: ReleaseAccount, releases: list[AccountRelease]) -> str:
-    """An account for people: a line for each release."""
+def _text(account: ReleaseAccount, releases: list[AccountRelease], budgets: list[Budget]) -> str:
+    """An account for people: a line for each release and answer, and one for each budget."""
     rows = [
         [
-            one.number,
-            one.run,
-            f"{one.entered:%Y-%m-%d %H:%M:%S}",
-            one.kind.value,
-            one.rows,
-            "" if one.loss is None else f"{one.loss * 100:.4g} %",
-            *(one.persons, one.groups, one.smallest, f"{one.below_k} (k = {one.k})", one.came, one.departed),
+            *(one.number, one.kind.value, f"{one.entered:%Y-%m-%d %H:%M:%S}", one.rows or None),
+            *(None if one.loss is None else f"{one.loss * 100:.4g} %", one.persons, one.groups, one.smallest),
+            *(None if one.below_k is None else f"{one.below_k} (k = {one.k})", one.came, one.departed, _what(one)),
         ]
         for one in releases
     ]
-    return f"People: {account.name}\n{table(_HEADINGS, rows)}"
+    parts = [f"People: {account.name}", table(_HEADINGS, rows, widest=WHOLE)]
+    if any(one.kind == "stream" for one in releases):
+        parts.append(_UNCOUNTED)
+    parts += [
+        f"  Budget {one.name}: epsilon {decimal_text(one.consumed, up=True)} of {decimal_text(one.granted, up=False)}"
+        f" consumed by releases and answers with noise, {decimal_text(one.left, up=False)} left."
+        for one in budgets
+    ]
+    return "\n".join(parts)
+
+
+def _what(line: AccountRelease) -> str:
+    """Name the run or the question of a line, with its cost or its job."""
+    run = [] if line.kind == "answer" else [line.run]
+    return ": ".join([*run, *([] if line.about is None else [line.about])])

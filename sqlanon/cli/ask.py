@@ -53,6 +53,8 @@ def ask_command(call: Call, policy: PolicyFile, question: _Text, epsilon: _Epsil
         return
     answer = ask.ask(wanted, question, call.options)
     _tell(call, answer, f"{answer.question} = {answer.value}")
+    if answer.warning is not None and not call.json:
+        call.note(f"Warning: {answer.warning}")
 
 
 def ask_script_command(

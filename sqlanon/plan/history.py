@@ -1,4 +1,4 @@
-"""The account of releases about the same people: what a policy must be, so that its release can be entered there."""
+"""The account of releases about the same people: what a policy must be, so that something can be entered there."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def history_problems(subject: PlanSubject) -> Iterator[str]:
     policy = subject.policy
     if not policy.history.is_kept:
         return
-    if policy.person is None:
-        yield f"history: it is kept of persons; name the column that tells them apart as `subject`, {_NONE}."
-    else:
-        yield from _person_problems(subject, policy.person)
+    yield from account_problems(policy)
+    if policy.person is not None and policy.person in [one.column for one in subject.repetition.columns]:
+        yield (
+            f"history: '{policy.person}' repeats, and releases are held against each other for tables of one row a"
+            f" person; release such a table or view, {_NONE}."
+        )
     if policy.algorithm.recodes not in _WITH_LABELS:
         yield f"history: {policy.algorithm.name} makes no classes with labels; choose another algorithm, {_NONE}."
     if policy.exempts_stars:
         yield f"history: rows of stars must satisfy the models; write suppressed: star, {_NONE}."
-    if k_of_history(policy) < 2:
-        yield "history: no model has a k of 2 or more; give history.k, the least number of persons of a group."
     if policy.history.adds and policy.release.layout != "flat":
         yield f"history: batches are added to one table; leave release.layout out, {_NONE}."
     if policy.history.adds and policy.digest == "run":
@@ -44,8 +44,12 @@ def history_problems(subject: PlanSubject) -> Iterator[str]:
     yield from _place_problems(policy)
 
 
-def _person_problems(subject: PlanSubject, person: str) -> Iterator[str]:
-    attribute = subject.policy.attributes.get(person)
+def account_problems(policy: Policy) -> Iterator[str]:
+    """List the reasons why nothing about a policy's persons can be entered in an account, whatever it is."""
+    person = policy.person
+    if person is None:
+        yield f"history: it is kept of persons; name the column that tells them apart as `subject`, {_NONE}."
+    attribute = None if person is None else policy.attributes.get(person)
     if attribute is not None and attribute.show.is_pseudonym:
         yield (
             f"history: the release shows '{person}' as a {attribute.show.value}, and persons are known by the source's"
@@ -53,11 +57,11 @@ def _person_problems(subject: PlanSubject, person: str) -> Iterator[str]:
         )
     if attribute is not None and attribute.nulls == "each":
         yield f"history: rows without '{person}' are of nobody who could be known again; leave them out in a view."
-    if person in [one.column for one in subject.repetition.columns]:
-        yield (
-            f"history: '{person}' repeats, and releases are held against each other for tables of one row a person;"
-            f" release such a table or view, {_NONE}."
-        )
+    if k_of_history(policy) < 2:
+        yield "history: no model has a k of 2 or more; give history.k, the least number of persons of a group."
+    database = database_url(policy)
+    if database is not None and _is_another(catalog_place(policy).url, database):
+        yield f"history: the catalog must be in the source's database; leave catalog.url out, {_NONE}."
 
 
 def _place_problems(policy: Policy) -> Iterator[str]:
@@ -67,8 +71,6 @@ def _place_problems(policy: Policy) -> Iterator[str]:
         yield f"history: a file can't be published together with its account; release a table, {_NONE}."
     elif policy.release.url not in (None, database):
         yield f"history: source and release must be in one database, with one URL; leave release.url out, {_NONE}."
-    elif database is not None and _is_another(catalog_place(policy).url, database):
-        yield f"history: the catalog must be in the release's database; leave catalog.url out, {_NONE}."
 
 
 def _is_another(one: str, other: str) -> bool:

@@ -34,10 +34,10 @@ def open_table(
 
 
 @contextlib.contextmanager
-def open_source_table(engine: Engine, policy: Policy) -> Iterator[Relation]:
-    """Find a policy's source, and keep it as it is while it is read inside; raises as `open_table` does."""
-    trusts_owner = policy.trust == "owner"
-    with open_table(engine, policy.source.table or "", trusts_owner=trusts_owner, remedy=IN_POLICY) as source:
+def open_source_table(engine: Engine, policy: Policy, *, keeps: bool = False) -> Iterator[Relation]:
+    """Find a policy's source, and keep it as it is while it is read inside; keeps, and raises, as `open_table` does."""
+    trusts, name = policy.trust == "owner", policy.source.table or ""
+    with open_table(engine, name, trusts_owner=trusts, remedy=IN_POLICY, keeps=keeps) as source:
         yield source
 
 

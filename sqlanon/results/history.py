@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlanon.results.codec import optional
 from sqlanon.support.quantities import quantity
 
 
@@ -11,7 +12,8 @@ from sqlanon.support.quantities import quantity
 class HistoryFigures:
     """A release together with all that were entered before it.
 
-    people: the name of their account. releases: how many were entered, this one among them.
+    people: the name of their account. releases: how many were entered, this one among them; answers: how many answers
+        about these people, None where there are none.
     persons: who were ever in one. groups: of persons with the same classes in all of them; smallest: the persons of the
         smallest. below_k: the persons in groups of fewer than k.
     came: persons that the release before lacked; left: those that it had, and this one lacks.
@@ -26,7 +28,8 @@ class HistoryFigures:
     below_k: int
     came: int
     left: int
-    added_to: int | None = None
+    answers: int | None = optional()
+    added_to: int | None = optional()
 
     @property
     def sentence(self) -> str:
@@ -37,8 +40,15 @@ class HistoryFigures:
                 f" {quantity(self.groups, 'group')} of {quantity(self.persons, 'person')} in all releases about"
                 f" {self.people}, the smallest of {self.smallest:,}"
             )
+        lines = counted_lines("release", self.releases, self.answers)
         return (
-            f"{quantity(self.releases, 'release')} about {self.people}: {quantity(self.groups, 'group')} of"
+            f"{lines} about {self.people}: {quantity(self.groups, 'group')} of"
             f" {quantity(self.persons, 'person')}, the smallest of {self.smallest:,}; {self.came:,} came,"
             f" {self.left:,} left"
         )
+
+
+def counted_lines(noun: str, releases: int, answers: int | None) -> str:
+    """Count releases, and answers where there are any; noun: of one release."""
+    counted = [quantity(releases, noun)] if releases or not answers else []
+    return " and ".join([*counted, *([quantity(answers, "answer")] if answers else [])])

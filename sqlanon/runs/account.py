@@ -14,20 +14,22 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog.accounts import AccountRelease, EntryKind, ReleaseAccount
+from sqlanon.catalog.accounts import AccountRelease, LineKind, ReleaseAccount
 from sqlanon.engines.base import Engine
-from sqlanon.errors import ConflictError, PolicyError, ProtectionError
+from sqlanon.engines.publishing import Record, nothing
+from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.models import models_of
 from sqlanon.plan.history import k_of_history
 from sqlanon.releases.base import Judged
-from sqlanon.results.history import HistoryFigures
-from sqlanon.runs.execution import ClassRun
+from sqlanon.results.history import HistoryFigures, counted_lines
+from sqlanon.runs.execution import ClassRun, RunExecution
 from sqlanon.sql import Identifier, Relation, free_name
 from sqlanon.staging.staging import Staged
 from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import shown, text_of
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import verify_table
+from sqlanon.work.held_account import HeldAccount, Line
 
 
 @dataclass(frozen=True)
@@ -48,89 +50,30 @@ class AccountEntry:
         Raises ProtectionError where the policy refuses what all releases together tell, ConflictError where the account
         is gone.
         """
-        tables, run = self.run.catalog.account_tables, self.run
-        account = {"account": self.account.id, "accounts": tables["accounts"]}
-        session.run("runs/account/lock_account", **account)
-        (number,) = session.query_one("runs/account/count_releases", **account)
-        if not number:
-            raise ConflictError(f"The account of {self.account.name} was forgotten meanwhile: run again.")
-        keep = self._keep_batch if run.policy.history.adds else self._keep_release
-        signatures, groups = keep(session, int(number))
-        violated = tuple(self._violated(session, signatures))
-        entered = self._entered(session, int(number), groups)
-        run.history = HistoryFigures(
-            people=self.account.name,
-            releases=entered.number,
-            persons=entered.persons,
-            groups=entered.groups,
-            smallest=entered.smallest,
-            below_k=entered.below_k,
-            came=entered.came,
-            left=entered.departed,
-            added_to=None if run.growth is None else run.growth.rows,
-        )
-        run.history_problem = _problem(run.history, entered.k, violated)
-        if run.history_problem is not None and run.policy.history.mode != "watch":
-            raise ProtectionError(f"{run.history_problem} {_REFUSED}")
-        run.catalog.enter_within(session, entered)
-        run.workspace.on(session).drop(signatures, groups)
-
-    def _keep_release(self, session: Engine, _number: int) -> tuple[Relation, Relation]:
-        """Keep persons by their classes in all releases, this one among them; returns the group of each, and groups."""
-        signatures, groups = self._group(session, "join_members", 0)
-        session.run("runs/account/forget_signatures", **self._of_persons)
-        session.run("runs/account/keep_signatures", **self._of_persons, signatures=signatures)
-        return signatures, groups
-
-    def _keep_batch(self, session: Engine, number: int) -> tuple[Relation, Relation]:
-        """Keep the persons of a batch, and all others as they are; returns the group of each, and all groups.
-
-        Raises ConflictError where another run has released some of them.
-        """
-        persons, members = self._of_persons, {"members": self.members}
-        last, taken = session.query_one("runs/account/find_last_group", **persons, **members)
-        if taken:
-            raise ConflictError("Another run has released persons of this batch meanwhile: run again.")
-        signatures, own = self._group(session, "join_batch", int(last), number=number)
-        session.run("runs/account/forget_batch", **persons, **members)
-        session.run("runs/account/keep_signatures", **persons, signatures=signatures)
-        workspace = self.run.workspace.on(session)
-        groups = workspace.table("history_kept")
-        session.run("runs/account/create_kept_groups", groups=groups, number=number, **persons)
-        workspace.drop(own)
-        return signatures, groups
-
-    def _group(self, session: Engine, join: str, first: int, **of_join: int) -> tuple[Relation, Relation]:
-        """Group persons by their classes in all releases; the group of each, numbered after `first`, and all."""
-        workspace = self.run.workspace.on(session)
-        joined, groups, signatures = (workspace.table(f"history_{part}") for part in ("joined", "groups", "signatures"))
-        session.run(f"runs/account/{join}", joined=joined, members=self.members, **self._of_persons, **of_join)
-        session.run("runs/account/create_groups", groups=groups, joined=joined)
-        session.run("runs/account/create_signatures", signatures=signatures, groups=groups, joined=joined, first=first)
-        workspace.drop(joined)
-        return signatures, groups
-
-    @property
-    def _of_persons(self) -> dict[str, Any]:
-        return {"account": self.account.id, "persons": self.run.catalog.account_tables["account_persons"]}
-
-    def _entered(self, session: Engine, number: int, groups: Relation) -> AccountRelease:
-        """Describe the release for the account, with the figures of all groups."""
         run, k = self.run, k_of_history(self.run.policy)
         assert run.outcome.verification is not None
-        figures = session.query_one("runs/account/measure_groups", groups=groups, k=k)
-        return AccountRelease(
-            self.account.id,
-            number,
-            run.id,
-            EntryKind.BATCH if run.policy.history.adds else EntryKind.RELEASE,
-            run.plan.release_name,
-            run.outcome.verification.statistics.rows,
-            run.outcome.gcp,
-            datetime.now(UTC),
-            k,
-            *map(int, figures),
+        held = HeldAccount(session, run.workspace.on(session), run.catalog, self.account)
+        size, adds = held.hold(), run.policy.history.adds
+        grouped = held.group_batch(self.members, size.lines, k) if adds else held.group(self.members, k)
+        violated = tuple(self._violated(session, grouped.signatures))
+        run.history = HistoryFigures(
+            people=self.account.name,
+            releases=size.releases + 1,
+            answers=size.answers or None,
+            persons=grouped.persons,
+            groups=grouped.count,
+            smallest=grouped.smallest,
+            below_k=grouped.below_k,
+            came=grouped.came,
+            left=grouped.departed,
+            added_to=None if run.growth is None else run.growth.rows,
         )
+        run.history_problem = _problem(run.history, k, violated)
+        if run.history_problem is not None and run.policy.history.mode != "watch":
+            raise ProtectionError(f"{run.history_problem} {_REFUSED}")
+        held.keep(grouped)
+        of = Line(LineKind.BATCH if adds else LineKind.RELEASE, run.id, run.plan.source_name, run.plan.release_name)
+        held.enter(size.lines, grouped, k, of, run.outcome.verification.statistics.rows, run.outcome.gcp)
 
     def _violated(self, session: Engine, signatures: Relation) -> Iterator[str]:
         """Name the models of sensitive values that groups of the release's persons violate."""
@@ -163,9 +106,9 @@ def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...]) -> str 
     """Say what this release and the earlier ones tell together; None where nothing is violated."""
     if not figures.below_k and not violated:
         return None
-    earlier = quantity(figures.releases - 1, "earlier release")
     together = f"This first release about {figures.people}"
-    if figures.releases > 1:
+    if figures.releases > 1 or figures.answers:
+        earlier = counted_lines("earlier release", figures.releases - 1, figures.answers)
         together = f"Together with {earlier} about {figures.people}, this one"
     parts = []
     if figures.below_k:
@@ -208,3 +151,20 @@ def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry
 
 def _values(sensitive: tuple[str, ...]) -> list[dict[str, Identifier]]:
     return [{"name": Identifier(name), "column": Identifier(f"s{place}")} for place, name in enumerate(sensitive)]
+
+
+def enter_uncounted(run: RunExecution[Any], kind: LineKind, about: str) -> Record:
+    """Make the act that enters a release whose persons nobody knows, by the transaction that publishes it.
+
+    The act does nothing where no account is kept.
+    """
+    if run.way_out is None or not run.way_out.enters:
+        return nothing
+    account = run.catalog.open_account(run.way_out.accounts[0])
+
+    def enter(session: Engine) -> None:
+        number = HeldAccount(session, run.workspace.on(session), run.catalog, account).hold().lines
+        of_line = (account.id, number, kind, run.id, run.plan.source_name, about, datetime.now(UTC))
+        run.catalog.enter_within(session, AccountRelease(*of_line))
+
+    return enter

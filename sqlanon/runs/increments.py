@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sqlanon.catalog.accounts import EntryKind, GrowingRelease
+from sqlanon.catalog.accounts import GrowingRelease, LineKind
 from sqlanon.encoding.coded_rows import copied
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import ConflictError, PolicyError, ProtectionError
@@ -32,7 +32,7 @@ def find_growth(run: ClassRun, *, replace: bool) -> GrowingRelease | None:
     assert run.way_out is not None
     account = run.catalog.account(run.way_out.accounts[0])
     entered = [] if account is None else run.catalog.account_releases(account)
-    batches = tuple(one for one in entered if one.kind is EntryKind.BATCH)
+    batches = tuple(one for one in entered if one.kind is LineKind.BATCH)
     name, exists = run.plan.release_name, publisher_of(run.session.target).exists(run.plan.release)
     if account is None or not batches:
         if exists and not replace:
@@ -42,9 +42,9 @@ def find_growth(run: ClassRun, *, replace: bool) -> GrowingRelease | None:
             )
         return None
     growth = GrowingRelease(account, batches)
-    if batches[-1].relation != name:
+    if batches[-1].about != name:
         raise PolicyError(
-            f"history: batches of {account.name} are added to {batches[-1].relation}, and this policy releases {name};"
+            f"history: batches of {account.name} are added to {batches[-1].about}, and this policy releases {name};"
             " release into that table, or name other people."
         )
     rows = run.session.target.query_one("count_rows", table=run.plan.release)[0] if exists else 0

@@ -13,16 +13,15 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog import Catalog
 from sqlanon.catalog.histories import History
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import dialect_of_url
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError, ProtectionError, QuestionError
 from sqlanon.inquiries.questions.axes import TypedCondition, key_of, spans_of
 from sqlanon.inquiries.questions.dependence import related_columns
+from sqlanon.inquiries.questions.entered_answer import AnswerEntries, entering_answers
 from sqlanon.inquiries.questions.question import Aggregate, Question, parse_question
 from sqlanon.inquiries.questions.question_audit import AskedTable, audit
 from sqlanon.inquiries.questions.row_space import SumVerdict
@@ -31,6 +30,7 @@ from sqlanon.models.k_anonymity import largest_k
 from sqlanon.plan.beneath import table_beneath
 from sqlanon.plan.opening import open_source_table
 from sqlanon.policy import Policy, Role
+from sqlanon.results.codec import optional
 from sqlanon.sql import Expression, Identifier, Relation, macro
 from sqlanon.values.expressions import comparable, double_of, hashable
 from sqlanon.work.session import catalog_place, open_catalog
@@ -50,17 +50,22 @@ _MEASURED = (Role.SENSITIVE, Role.INSENSITIVE)
 
 @dataclass(frozen=True)
 class Answer:
-    """An answered question, with its number in the history of the table; `value` is written in full."""
+    """An answered question, with its number in the history of the table; `value` is written in full.
+
+    warning: what the answer and all that is out about the same people could tell; None where nothing is to be said.
+    """
 
     question: str
     value: str
     number: int
+    warning: str | None = optional()
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """The table as it is: its persons, those that are asked about, a digest of all rows, rows without a number."""
+    """The table as it is: rows, persons, those that are asked about, a digest of all rows, rows without a number."""
 
+    rows: int
     persons: int
     asked: int
     unknown: int
@@ -71,12 +76,15 @@ class _Measured:
 def ask(policy: Policy, text: str, options: EngineOptions | None = None) -> Answer:
     """Answer a question about the source of a policy, or deny it.
 
+    The question is in its table's history before the answer is worked out, and the answer in the account of its people,
+    where one is kept, before the answer leaves.
+
     Raises:
         QuestionError: the question can't be read or is about columns of other roles.
         PolicyError: the policy has no k; the column lacks numbers, or a person's rows differ in quasi-identifiers; the
             engine answers no questions.
         ProtectionError: the question is denied, or the table is no longer what earlier questions were answered of.
-        AccessError, EngineError, ConflictError: the history can't be read or written.
+        AccessError, EngineError, ConflictError: the history, or the account, can't be read or written.
     """
     question = parse_question(text)
     k = require_auditable(policy)
@@ -85,10 +93,11 @@ def ask(policy: Policy, text: str, options: EngineOptions | None = None) -> Answ
         connect(policy.source.url or "", options) as engine,
         open_catalog(policy, engine) as catalog,
         catalog.asking(),
-        open_source_table(engine, policy) as source,
+        entering_answers(policy, engine, catalog) as entries,
+        open_source_table(engine, policy, keeps=entries.is_kept) as source,
         engine.transaction(),
     ):
-        return _Asking(engine, catalog, policy, source, question, k).answer()
+        return _Asking(entries, source, question, k).answer()
 
 
 def require_auditable(policy: Policy) -> int:
@@ -126,9 +135,8 @@ class _Asking:
     The question is put in the words of the table beneath the source, which the history belongs to.
     """
 
-    def __init__(
-        self, engine: Engine, catalog: Catalog, policy: Policy, source: Relation, question: Question, k: int
-    ) -> None:
+    def __init__(self, entries: AnswerEntries, source: Relation, question: Question, k: int) -> None:
+        engine, catalog, policy = entries.engine, entries.catalog, entries.policy
         self._engine = engine
         self._catalog = catalog
         self._shown = question
@@ -144,10 +152,11 @@ class _Asking:
         self._table = AskedTable(engine, self._rows, self._person(policy), k)
         self._spans = self._spans_of(self._question)
         self._measured_column = self._measured()
+        self._source, self._entries = source, entries
 
     def answer(self) -> Answer:
         """Measure the table, decide, write the question down, answer it."""
-        table = self._beneath.table
+        table, policy = self._beneath.table, self._entries.policy
         sources = self._catalog.identities(str(table), table)
         self._require_no_other_history(sources)
         history = self._catalog.history(sources)
@@ -161,8 +170,11 @@ class _Asking:
                 " about tables that don't change, such as a copy a year."
             )
         adds = self._decide(measured, history, watched)
+        person = None if policy.person is None else self._columns[self._beneath.columns[policy.person]]
+        repeats = measured.rows != measured.persons
+        warning = self._entries.enter(self._source, self._table, self._spans, self._shown, person, repeats)
         written = self._catalog.write_question(sources, measured.digest, str(self._question), adds)
-        return Answer(str(self._shown), self._value(), written.number)
+        return Answer(str(self._shown), self._value(), written.number, warning)
 
     def _read(self, source: Relation) -> tuple[Relation | Expression, set[str]]:
         """The rows, with the table's names of columns, and those that can be read: of the table, else of its view."""
@@ -276,7 +288,7 @@ class _Asking:
         )
         named = [[one.name, one.type] for one in self._all_columns]
         some = "" if len(watched) == len(named) else f"{json.dumps([one.name for one in watched])} "
-        return _Measured(persons, asked, unknown, f"{some}{rows} {digest} {named}", unusable)
+        return _Measured(rows, persons, asked, unknown, f"{some}{rows} {digest} {named}", unusable)
 
     def _require_usable(self, measured: _Measured) -> None:
         """Refuse a column or persons by which an answer would tell more than sums do."""

@@ -14,7 +14,8 @@ from fractions import Fraction
 from markupsafe import Markup
 
 from sqlanon.catalog import Catalog
-from sqlanon.catalog.budget_records import ASKED, Budget, MechanismUse, Spending, amount, remainder
+from sqlanon.catalog.accounts import LineKind
+from sqlanon.catalog.budget_records import ASKED, Budget, MechanismUse, Spending, amount, cost_text, remainder
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
@@ -110,6 +111,9 @@ def ask_with_noise(
                 f"The noise of '{question.column}' would be too large for so small an epsilon; ask for more."
             )
         after = _spend(catalog, source, budget, asked.persons, question, share, sensitivity)
+        if policy.history.is_kept:
+            people, cost = policy.people or str(source), cost_text(share, budget.ledger)
+            catalog.enter_alone(people, LineKind.NOISE, ASKED, str(source), cost)
         with open_source_table(engine, policy) as source:
             value = _value(engine, source, person, spans, summed)
     (noisy,) = drawing.add_noise([value], share, sensitivity)

@@ -41,8 +41,7 @@ def stream_problems(policy: Policy, job: str) -> Iterator[str]:
 
 
 def _attribute_problems(policy: Policy) -> Iterator[str]:
-    if policy.history.is_kept:
-        yield "history: a stream makes no classes, and its releases are entered in no account; leave history out."
+    yield from _history_problems(policy)
     if policy.person is not None:
         yield f"subject: a stream counts rows, and not the persons of '{policy.person}'; write subject: none."
     for name in pseudonymous(policy):
@@ -59,6 +58,21 @@ def _attribute_problems(policy: Policy) -> Iterator[str]:
             )
         elif one.role is Role.QUASI_IDENTIFIER and len(name.encode()) > _LONGEST:
             yield f"{place}: names of a stream's numbers have at most {_LONGEST} bytes; rename it in a view."
+
+
+def _history_problems(policy: Policy) -> Iterator[str]:
+    """Say why releases of a stream can't be entered in an account of their people."""
+    if not policy.history.is_kept:
+        return
+    if policy.history.mode != "watch":
+        yield (
+            "history: nobody knows who is in the groups of a stream, so that no release of it can be held against"
+            " others; write mode: watch, which enters it as such a release, or leave history out."
+        )
+    if policy.history.k is not None:
+        yield "history.k: the persons of a stream are not counted; leave it out."
+    if policy.people is None:
+        yield "people: rows of a stream may come from several tables; name the people whose account is kept."
 
 
 def table_problems(policy: Policy, table: str, columns: Sequence[Column]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.catalog import ReleaseKind, Status
+from sqlanon.catalog.accounts import LineKind
 from sqlanon.catalog.sources import JOINED_TABLES
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column
@@ -31,6 +32,7 @@ from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.document import path_text
 from sqlanon.results.measures import Check
+from sqlanon.runs.account import enter_uncounted
 from sqlanon.runs.execution import RunExecution
 from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.recording import record_without_rules
@@ -45,6 +47,10 @@ from sqlanon.work.publish import guard_staging
 from sqlanon.work.session import Session, open_session
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace, release_lock
 
+_UNCOUNTED = (
+    "Nobody knows who is in the groups of a stream: the release is a line of the account of {people}, and no release or"
+    " answer is held against it. docs/several-releases.md says more."
+)
 SEVERAL_DATABASES = "A stream is condensed in one database: that of its rows, the catalog and the release."
 
 
@@ -300,10 +306,18 @@ class StreamRelease(ReleaseSource[RunExecution[_StreamPlan], ReleasedJob]):
         record = record_without_rules(
             plan.release_name, ReleaseKind.REGIONS, rows=sizes.rows, classes=sizes.groups, recoding=recoding
         )
-        return DescribedRelease(record, rules_digest=record.digest, before_commit=self._drop_statistics)
+        enter = enter_uncounted(run, LineKind.STREAM, f"job {plan.job}")
+
+        def end(session: Engine) -> None:
+            session.run("engines/drop_table", table=self.statistics.table)
+            enter(session)
+
+        return DescribedRelease(record, rules_digest=record.digest, before_commit=end)
 
     def conclude(self, run: RunExecution[_StreamPlan]) -> ReleasedJob:
         notes = run.notes if run.linked is None else (run.linked, *run.notes)
+        if run.way_out is not None and run.way_out.enters:
+            notes += (_UNCOUNTED.format(people=run.way_out.accounts[0]),)
         return ReleasedJob(run.plan.job, run.id, str(run.plan.release), self._drawn.sizes, dict(self._checks), notes)
 
     def record(self, result: ReleasedJob) -> None:
@@ -319,9 +333,6 @@ class StreamRelease(ReleaseSource[RunExecution[_StreamPlan], ReleasedJob]):
             for one in since
             if one.release.endswith(joining) and (one.status is Status.JOINED or one.error_class is None)
         ]
-
-    def _drop_statistics(self, session: Engine) -> None:
-        session.run("engines/drop_table", table=self.statistics.table)
 
 
 def _columns(engine: Engine, policy: Policy, source: Relation, names: Sequence[str]) -> list[Column]:

@@ -53,6 +53,8 @@ def private_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[s
     for key in _UNUSED:
         if key in policy.model_fields_set:
             yield f"{place((key,))}: differential privacy does not use it; leave it out."
+    if policy.history.k is not None:
+        yield f"{place(('history', 'k'))}: noise divides nobody into groups; leave it out."
     if policy.digest == "run":
         yield f"{place(('digest',))}: a release of differential privacy has no digest of the run; leave it out."
     if policy.release.layout != "flat":

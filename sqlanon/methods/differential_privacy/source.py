@@ -6,9 +6,12 @@ Nothing of the source is read before its budget was charged, and no number of it
 from __future__ import annotations
 
 import contextlib
+from fractions import Fraction
 from typing import ClassVar
 
 from sqlanon.catalog import ReleaseKind
+from sqlanon.catalog.accounts import LineKind
+from sqlanon.catalog.budget_records import cost_text
 from sqlanon.errors import PolicyError
 from sqlanon.mechanisms.mechanisms import Mechanisms, OpenDP
 from sqlanon.methods.differential_privacy.charging import NO_BUDGET, Account, LedgerAccount, consumed_note
@@ -61,7 +64,11 @@ class PrivateDraw(ReleaseSource[RunExecution[PrivatePlan], PrivateResult]):
         return plan
 
     def charge(self, run: RunExecution[PrivatePlan]) -> None:
-        self.charged = self.account.spend(run.session, run.plan, run.id, self._schedule.charges)
+        """Charge the budget, and enter the cost in the account of the people, where one is kept."""
+        charged = self.charged = self.account.spend(run.session, run.plan, run.id, self._schedule.charges)
+        if run.way_out is not None and run.way_out.enters:
+            people, cost = run.way_out.accounts[0], cost_text(Fraction(charged.consumed), charged.ledger)
+            run.catalog.enter_alone(people, LineKind.NOISE, run.id, run.plan.source_name, cost)
 
     def make(self, run: RunExecution[PrivatePlan], *, publishes: bool) -> None:  # noqa: ARG002
         """Draw what is released, in one snapshot of the source."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sqlanon.engines.base import Engine
-from sqlanon.errors import PolicyError, ProtectionError, SqlanonError
+from sqlanon.errors import EngineError, PolicyError, ProtectionError, SqlanonError
 from sqlanon.methods.clustering.streams import release_job, update_job
 from sqlanon.policy import Policy
 from sqlanon.work.workspace import Workspace
@@ -62,6 +62,32 @@ def test_a_stream_is_kept_as_statistics_and_released_once(database: Database) ->
     assert tables(database) == database.leftovers() == []
     with pytest.raises(PolicyError, match="no job 'nightly'"):
         release_job(policy, "nightly", options=OPTIONS)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_release_is_a_line_of_the_account_of_its_people(
+    database: Database, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """Nobody is counted; the line is entered with the release, or neither is there."""
+    table = database.create(COLUMNS, rows_of(60, 1))
+    policy = policy_of(database, table, people="ours", history={"mode": "watch"})
+    update_job(policy, "listed", table, OPTIONS)
+    if fails:
+        monkeypatch.setattr("sqlanon.catalog.accounts.Accounts.enter_within", cut_off)
+        with pytest.raises(EngineError, match="cut off"):
+            release_job(policy, "listed", options=OPTIONS)
+        assert tables(database) == ["condensed_listed"]
+        assert database.sql("SELECT count(*) FROM sqlanon.account_releases") == [(0,)]
+        return
+    released = release_job(policy, "listed", options=OPTIONS)
+    assert "a line of the account of ours" in released.notes[-1]
+    listed = database.sql("SELECT number, kind, run, about, persons, k FROM sqlanon.account_releases")
+    assert listed == [(1, "stream", released.run, "job listed", None, None)]
+    assert database.sql("SELECT count(*) FROM sqlanon.account_persons") == [(0,)]
+
+
+def cut_off(*_: object) -> None:
+    raise EngineError("The session was cut off.")
 
 
 @pytest.mark.either_engine
