@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from sqlanon.catalog.budget_records import Budget
     from sqlanon.engines.base import Engine
 
-_HEADINGS = ["number", "kind", "entered (UTC)", "persons", "groups", "smallest", "below k", "came", "left", "of"]
+_HEADINGS = ["number", "kind", "entered (UTC)", "persons", "groups", "smallest", "below k", "came", "left"]
+_HEADINGS += ["run or question"]
 _UNCOUNTED = "  Nobody knows who is in the groups of a stream: no release or answer is held against these lines."
 
 
