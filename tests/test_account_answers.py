@@ -53,7 +53,7 @@ def policy_of(database: Database, table: str, mode: str, **more: Any) -> Policy:
 
 
 def kept(database: Database) -> list[list[Row]]:
-    """What accounts and histories of questions hold."""
+    """Read all accounts and histories of questions."""
     tables = ("account_releases", "account_persons", "accounts", "questions")
     return [sorted(database.sql(f"SELECT * FROM sqlanon.{table}"), key=str) for table in tables]
 
@@ -99,7 +99,8 @@ def days(draw: st.DrawFn) -> list[tuple[State, list[Any]]]:
     for day in range(draw(st.integers(1, 3))):
         for number in range(draw(st.sampled_from([0, 1, 4])) if day else 0):
             state[100 * day + number] = person(100 * day + number, *draw(row))
-        done.append((dict(state), draw(st.lists(st.none() | question, min_size=1, max_size=4))))
+        first = [] if day else draw(st.sampled_from([[], [None]]))
+        done.append((dict(state), first + draw(st.lists(st.none() | question | question, min_size=2, max_size=5))))
     return done
 
 
@@ -212,13 +213,18 @@ def check_account(database: Database, people: str, lines: list[Line], kinds: lis
 PEOPLE = {n: person(n, 20 + n, "ab"[n // 8], n % 2 + 1) for n in range(16)}
 
 
-def a_class(database: Database, policy: Policy) -> tuple[set[int], int]:
-    """The persons of a released class, and one of another class."""
+def classes_of(database: Database, policy: Policy) -> list[list[int]]:
+    """The persons of each released class."""
     released = database.sql(f"SELECT * FROM {policy.release.table}")
     classes: dict[Row, set[int]] = defaultdict(set)
     for row in released:
         classes[row[:2]].add(row[-1])
-    first, second = sorted(map(sorted, classes.values()))[:2]
+    return sorted(map(sorted, classes.values()))
+
+
+def a_class(database: Database, policy: Policy) -> tuple[set[int], int]:
+    """The persons of a released class, and one of another class."""
+    first, second = classes_of(database, policy)[:2]
     return set(first), second[0]
 
 
@@ -248,6 +254,35 @@ def test_a_question_about_a_class_and_one_more_person(database: Database) -> Non
     assert learnt == {"none": other}
 
 
+def test_a_question_about_all_but_one_of_a_class(database: Database) -> None:
+    """Without an account the class, which is released, without the answer is the value of that person."""
+    for mode in ("none", "refresh"):
+        policy = policy_of(database, database.create(COLUMNS, list(PEOPLE.values())), mode, privacy=[ANONYMOUS])
+        wide = policy_of(database, policy.source.table or "", mode, privacy=[ANONYMOUS | {"k": 5}])
+        anonymize(wide)
+        members, _ = a_class(database, wide)
+        left_out = max(members)
+        text = f"sum(nr) where {among(ages_of(members - {left_out}))}"
+        if mode == "none":
+            assert sum(members) - int(ask(policy, text, OPTIONS).value) == left_out
+            continue
+        with pytest.raises(ProtectionError, match=r"together with 1 earlier release, its .* 3 persons of ours"):
+            ask(policy, text, OPTIONS)
+
+
+def test_whole_groups_are_free_whatever_else_is_out(database: Database) -> None:
+    """Others whom an earlier answer told apart are told no more of."""
+    policy = policy_of(database, database.create(COLUMNS, list(PEOPLE.values())), "watch")
+    anonymize(policy)
+    first, second, *others = classes_of(database, policy)
+    told = ask(policy, f"sum(nr) where {among(ages_of({*first, second[0]}))}", OPTIONS)
+    assert "could tell of fewer than 3 persons" in (told.warning or "")
+    free = ask(policy, f"sum(nr) where {among(ages_of(set(others[0])))}", OPTIONS)
+    assert (free.value, free.warning) == (str(sum(others[0])), None)
+    again = ask(policy, f"sum(nr) where {among(ages_of({*first, second[0]}))}", OPTIONS)
+    assert "could tell of fewer than 3 persons" in (again.warning or "")
+
+
 def test_a_release_after_an_answer(database: Database) -> None:
     """Without an account the answer without the class that is released later is the value of one person."""
     seen = policy_of(database, database.create(COLUMNS, list(PEOPLE.values())), "none")
@@ -270,7 +305,7 @@ def test_a_release_after_an_answer(database: Database) -> None:
 
 
 def test_parts_of_groups_are_told_of_no_column_that_a_model_protects(database: Database) -> None:
-    """Whether a part is diverse can't be decided without a look at the values, and a denial would tell of them."""
+    """The diversity of a part can't be decided without a look at the values, and a denial would tell of them."""
     many = {n: person(n, 20 + n, "a", n % 3) for n in range(24)}
     far = [{"model": "k-anonymity", "k": 3}, {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}]
     table = database.create(COLUMNS, list(many.values()))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HEADINGS = [
     *("number", "kind", "entered (UTC)", "rows", "loss (GCP)", "persons", "groups", "smallest", "below k"),
-    *("came", "left", "of"),
+    *("came", "left", "run or question"),
 ]
 _UNCOUNTED = "  Nobody knows who is in the groups of a stream: no release or answer is held against these lines."
 

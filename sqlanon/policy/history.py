@@ -16,11 +16,11 @@ class HistorySection(Part):
     """The account of the releases about the same people; see docs/several-releases.md."""
 
     mode: Literal["none", "watch", "refresh", "increments"] = "none"
-    """The use of the account. `none`: no account is kept. `watch`: the release is entered, and the run warns where
-    releases together tell too few persons from all others. `refresh`: the release is entered, and such a release is
-    refused. `increments`: each run adds the persons who came as a batch that satisfies the models by itself; rows that
-    are released stay as they are. All but `none` need a `subject` that the release does not show, with one row a
-    person."""
+    """The use of the account. `none`: no account is kept. `watch`: releases and answers are entered, with a warning
+    where together they tell too few persons from all others. `refresh`: they are entered, and such a release or answer
+    is refused. `increments`: as `refresh`, and each run adds the persons who came, as a batch that satisfies the models
+    by itself; rows that are released stay as they are. All but `none` need a `subject` that the release does not show,
+    with one row a person."""
     k: Whole | None = Field(None, ge=2)
     """The least number of persons of each group that is in the same classes in all releases. If not given: the largest
     k of the models."""
