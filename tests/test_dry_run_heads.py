@@ -11,6 +11,7 @@ import pytest
 from jinja2 import Environment, meta, nodes
 
 from sqlanon.engines.duckdb.dialect import DuckDB
+from sqlanon.engines.spark.dialect import SparkSQL
 from sqlanon.errors import EngineError
 from sqlanon.runs import dry_run
 from sqlanon.runs.dry_run.answers import FakeAnswers, Head, head_of
@@ -170,3 +171,4 @@ def test_columns_are_read_off_definitions() -> None:
     text = 'CREATE TABLE "t" ("cost"\n    DECIMAL(9,2), "a, ""b""" TEXT, n INT, pairs DECIMAL(9,2)[], last BIGINT)'
     assert [column.name for column in columns_defined(text, DuckDB)] == ["cost", 'a, "b"', "n", "pairs", "last"]
     assert columns_defined("CREATE TABLE t AS SELECT (1) AS n", DuckDB) == []
+    assert columns_defined("CREATE TEMPORARY VIEW t USING parquet OPTIONS ('path' 'p')", SparkSQL) == []

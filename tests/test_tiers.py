@@ -1,4 +1,4 @@
-"""The two tiers of tests: the fast one by default, whole modules without those marked as slow, and all of them."""
+"""The two tiers of tests: the fast one by default, whole modules without those marked as slow, and all, as in CI."""
 
 from __future__ import annotations
 
@@ -46,6 +46,11 @@ def test_only_whole_modules_are_slow() -> None:
         if line.startswith("@pytest.mark.slow")
     ]
     assert marking == []
+
+
+def test_what_a_change_must_pass_is_every_test() -> None:
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert lines.index("export SQLANON_TEST_ALL=1") < lines.index("make test")
 
 
 @pytest.mark.parametrize("number", ["7", "123456"])

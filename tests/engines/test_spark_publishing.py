@@ -7,6 +7,7 @@ import itertools
 import stat
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,26 +39,24 @@ _names = (f"visits_{number}" for number in itertools.count())
 
 
 @pytest.fixture(scope="module")
-def module_spark(spark_tables: SparkTables) -> SparkTables:
-    """The shared session, with a schema for releases and a catalog that can't hold any."""
-    for name, value in {
-        "": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
-        ".url": "jdbc:derby:memory:elsewhere;create=true",
-        ".driver": "org.apache.derby.jdbc.EmbeddedDriver",
-    }.items():
-        spark_tables.engine.driver_connection.conf.set(f"spark.sql.catalog.elsewhere{name}", value)
+def url(spark_tables: SparkTables) -> str:
+    """The URL of the shared Spark, which has a schema for releases."""
     sql(spark_tables.engine, "CREATE SCHEMA clinic")
-    return spark_tables
+    return spark_tables.url
 
 
 @pytest.fixture
-def url(module_spark: SparkTables) -> str:
-    return module_spark.url
-
-
-@pytest.fixture
-def spark(module_spark: SparkTables) -> SparkEngine:
-    return module_spark.engine
+def spark(url: str) -> Iterator[SparkEngine]:
+    """A session of the test's own, as some end without their workspace, and a catalog that can't hold releases."""
+    with connect(url) as session:
+        assert isinstance(session, SparkEngine)
+        for name, value in {
+            "": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+            ".url": "jdbc:derby:memory:elsewhere;create=true",
+            ".driver": "org.apache.derby.jdbc.EmbeddedDriver",
+        }.items():
+            session.driver_connection.conf.set(f"spark.sql.catalog.elsewhere{name}", value)
+        yield session
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ import pytest
 def mutated(place: str, old: str, new: str) -> Iterator[None]:
     """Exchange a text that occurs once in a function, method, property or class variable, as long as the block lasts.
 
-    place: `package.module:function` or `package.module:Class.member`, where the program looks the function up; of a
-    class variable `old` and `new` are literals.
+    place: `package.module:function` or `package.module:Class.member`; of a class variable `old` and `new` are literals.
+    A function of a module is changed itself, as modules that are loaded, or are loaded meanwhile, keep it by its name.
     A text that does not occur just once is an error: the list of mutants must follow the code.
     """
     module_name, path = place.split(":")
@@ -29,7 +29,11 @@ def mutated(place: str, old: str, new: str) -> Iterator[None]:
         owner = getattr(owner, part)
     member = inspect.getattr_static(owner, name)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(owner, name, _rewritten(owner, member, name, old, new))
+        made = _rewritten(owner, member, name, old, new)
+        if owner is module and inspect.isfunction(member):
+            patch.setattr(member, "__code__", made.__code__)
+        else:
+            patch.setattr(owner, name, made)
         yield
 
 

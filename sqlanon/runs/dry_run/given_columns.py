@@ -102,9 +102,9 @@ def columns_of(
 
 
 def columns_defined(made_by: str, dialect: type[Dialect]) -> list[Column]:
-    """List the columns that a statement defines by their types."""
+    """List the columns that a statement defines by their types; a view defines none, and its options are no columns."""
     tokens = _tokens(made_by)
-    if "(" not in tokens or "AS" in tokens:
+    if "(" not in tokens or "AS" in tokens or "TABLE" not in tokens[: tokens.index("(")]:
         return []
     kinds = {
         dialect.types["text"]: Kind.TEXT,

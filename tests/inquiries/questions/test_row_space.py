@@ -102,7 +102,7 @@ def test_blocks_that_promise_more_are_caught(old: str, new: str) -> None:
     def check() -> None:
         require_no_lighter([{0, 1}, {0, 1}], [1] * PERSONS)  # independent in no block
         require_no_lighter([set(range(PERSONS))], [1] * PERSONS)
-        require_no_lighter([{7}], [3, 2, 2, 2, 1, 1, 1, 1])  # about the smallest group alone
+        require_no_lighter([{0, 1, 2, 3}, {4, 5, 6, 7}], [3, 2, 2, 2, 1, 1, 1, 1])  # each block has one of either
 
     check()
     with mutated("sqlanon.inquiries.questions.row_space:reaches", old, new), pytest.raises(AssertionError):
