@@ -79,6 +79,10 @@ class Accounts(Access):
         """The releases of an account, in the order in which they were entered."""
         return self._records(AccountRelease, "account_releases", {"account": account.id}, ["number"])
 
+    def account_release(self, run: str) -> AccountRelease | None:
+        """The release of a run as it was entered; None where it was not."""
+        return next(iter(self._records(AccountRelease, "account_releases", {"run": run})), None)
+
     def open_account(self, people: str, pads: tuple[str, str]) -> ReleaseAccount:
         """Return the account of these people; where there is none, open one with a key, given by its pads."""
 

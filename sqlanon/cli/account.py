@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sqlanon.cli.account_adopt import adopt_command, unentered, unentered_lines
 from sqlanon.cli.call import Call, Panel, command, with_default
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
 from sqlanon.cli.deferred import files, loading, sql
@@ -24,9 +25,10 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(
         cls=with_default("show"),
-        help="Releases about the same people: show them, or forget them. Where neither is named, they are shown.",
+        help="Releases about the same people: show, adopt or forget them; shown where no command is named.",
     )
     command(group, "show")(show_account_command)
+    command(group, "adopt", limits=True)(adopt_command)
     command(group, "forget")(forget_command)
     app.add_typer(group, name="account", rich_help_panel=Panel.HISTORY)
 
@@ -44,15 +46,17 @@ def show_account_command(
     """
     with opened(call, url, policy) as (engine, catalog):
         accounts = [] if catalog.current() is None else catalog.accounts()
+        people = None if policy is None else _people_of(policy, engine)
         if policy is not None:
-            accounts = [one for one in accounts if one.name == _people_of(policy, engine)]
-        entered = [(account, catalog.account_releases(account)) for account in accounts]
+            accounts = [one for one in accounts if one.name == people]
+        entered = [(one, catalog.account_releases(one), unentered(catalog, one.name)) for one in accounts]
+        others = [] if people is None or entered or catalog.current() is None else unentered(catalog, people)
     if call.json:
-        call.emit({"accounts": [_object(account, releases) for account, releases in entered]})
+        call.emit({"accounts": [_object(*one) for one in entered]})
     elif not entered:
-        call.note("No release about these people is entered here.")
+        call.note("\n".join(["No release about these people is entered here.", *unentered_lines(others)]))
     else:
-        print("\n\n".join(_text(account, releases) for account, releases in entered))
+        print("\n\n".join(_text(*one) for one in entered))
 
 
 def forget_command(
@@ -90,16 +94,21 @@ def _people_of(path: Path, engine: Engine) -> str | None:
     return None if source is None else str(source)
 
 
-def _object(account: ReleaseAccount, releases: list[AccountRelease]) -> dict[str, Any]:
+def _object(account: ReleaseAccount, releases: list[AccountRelease], others: list[str]) -> dict[str, Any]:
     """An account as programs read it."""
     listed = [{**vars(one), "entered": one.entered.isoformat()} for one in releases]
     for one in listed:
         del one["account"]
         one["left"] = one.pop("departed")
-    return {"people": account.name, "opened": account.opened.isoformat(), "releases": listed}
+    return {
+        "people": account.name,
+        "opened": account.opened.isoformat(),
+        "releases": listed,
+        "unentered": others,
+    }
 
 
-def _text(account: ReleaseAccount, releases: list[AccountRelease]) -> str:
+def _text(account: ReleaseAccount, releases: list[AccountRelease], others: list[str]) -> str:
     """An account for people: a line for each release."""
     rows = [
         [
@@ -110,4 +119,4 @@ def _text(account: ReleaseAccount, releases: list[AccountRelease]) -> str:
         ]
         for one in releases
     ]
-    return f"People: {account.name}\n{table(_HEADINGS, rows)}"
+    return "\n".join([f"People: {account.name}", table(_HEADINGS, rows), *unentered_lines(others)])

@@ -71,6 +71,7 @@ COMMANDS: list[tuple[str, ...]] = [
     ("budget", "show", "--policy", "POLICY"),
     ("budget", "close", "people", "--policy", "POLICY"),
     ("account", "show", "POLICY"),
+    ("account", "adopt", "latest", "POLICY"),
     ("account", "forget", "people", "--yes", "--policy", "POLICY"),
     ("explore", "POLICY"),
     ("db", "current", "--policy", "POLICY"),
