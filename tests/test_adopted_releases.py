@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from sqlanon.catalog import Catalog
-from sqlanon.catalog.location import CatalogAddress
+from sqlanon.catalog.location import CatalogAddress, database_of
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy import Policy
@@ -48,8 +48,8 @@ LEVELS = {
 
 def adopt(database: Database, run: str, known: Policy | None = None) -> Adoption:
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
-        recorded = catalog.run(run)
-    return adopt_run(recorded, CatalogAddress(database.url, "sqlanon"), known, options=OPTIONS)
+        recorded, where = catalog.run(run), database_of(engine)
+    return adopt_run(recorded, CatalogAddress(database.url, "sqlanon"), where, known, options=OPTIONS)
 
 
 def groups_kept(database: Database, people: str) -> list[int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sqlanon.cli.account_adopt import adopt_command, unentered, unentered_lines
+from sqlanon.cli.account_check import check_command
 from sqlanon.cli.call import Call, Panel, command, with_default
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
 from sqlanon.cli.deferred import files, loading, sql
@@ -25,10 +26,11 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(
         cls=with_default("show"),
-        help="Releases about the same people: show, adopt or forget them; shown where no command is named.",
+        help="Releases about the same people: show, adopt, check or forget them; shown where no command is named.",
     )
     command(group, "show")(show_account_command)
     command(group, "adopt", limits=True)(adopt_command)
+    command(group, "check", limits=True)(check_command)
     command(group, "forget")(forget_command)
     app.add_typer(group, name="account", rich_help_panel=Panel.HISTORY)
 

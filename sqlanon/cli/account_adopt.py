@@ -10,7 +10,7 @@ import typer
 
 from sqlanon.cli.call import Call, Follow, Quiet
 from sqlanon.cli.catalog import UrlOption, opened, place_of
-from sqlanon.cli.deferred import adopting, loading
+from sqlanon.cli.deferred import adopting, loading, location
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.rules import RunName
 from sqlanon.support.quantities import quantity
@@ -41,11 +41,11 @@ def adopt_command(
     release that leaves too few persons is entered with a warning, as it is out already.
     """
     known = None if policy is None else loading.load_policy(policy)
-    with opened(call, url, policy) as (_, catalog):
-        recorded = catalog.run(run)
+    with opened(call, url, policy) as (engine, catalog):
+        recorded, database = catalog.run(run), location.database_of(engine)
         place = place_of(url, policy)._replace(schema=catalog.location.schema)
     with progressing.observer(call, progress, quiet) as watching:
-        adopted = adopting.adopt_run(recorded, place, known, options=call.options, observer=watching)
+        adopted = adopting.adopt_run(recorded, place, database, known, options=call.options, observer=watching)
     if call.json:
         call.emit(adopted.as_json())
     else:

@@ -16,12 +16,10 @@ from sqlanon.catalog import NO_RELEASE, Catalog, Run, Status
 from sqlanon.catalog.location import CatalogAddress
 from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError
 from sqlanon.plan.history import k_of_history
 from sqlanon.policy import CatalogSection, Policy
 from sqlanon.policy.history import HistorySection
-from sqlanon.policy.loading import parse_stored
 from sqlanon.releases.base import Release
 from sqlanon.results.history import HistoryFigures
 from sqlanon.results.measures import Check
@@ -37,6 +35,7 @@ from sqlanon.runs.recoded_again import (
     require_rules,
     require_same_release,
     require_same_source,
+    stored_policy,
 )
 from sqlanon.runs.sink import Publish
 from sqlanon.runs.source import DescribedRelease
@@ -71,6 +70,7 @@ SUBJECT_NOTE = (
 def adopt_run(
     recorded: Run,
     place: CatalogAddress,
+    database: str,
     known: Policy | None = None,
     *,
     options: EngineOptions | None = None,
@@ -78,12 +78,12 @@ def adopt_run(
 ) -> Adoption:
     """Enter the release of a run that published it without an account; nothing is published.
 
-    place: the catalog that the run is in. known: a policy whose `subject`, `people` and `history.k` hold in place of
-    those of the run's policy.
+    place, database: the catalog that the run is in, and its database. known: a policy whose `subject`, `people` and
+    `history.k` hold in place of those of the run's policy.
 
     Raises what `run` raises; PolicyError where the release is entered, can't be, or its source has changed.
     """
-    policy = _policy(recorded, place, known)
+    policy = _policy(recorded, place, database, known)
     with interruptible(), open_session(policy, options or EngineOptions(), replace_release=True) as session:
         source = Adopted(session.catalog, recorded)
         carry_out(session, policy, source, EnterOnly(), observer)
@@ -92,22 +92,17 @@ def adopt_run(
     return Adoption(recorded.id, source.entered.history, source.entered.history_problem)
 
 
-def _policy(recorded: Run, place: CatalogAddress, known: Policy | None) -> Policy:
+def _policy(recorded: Run, place: CatalogAddress, database: str, known: Policy | None) -> Policy:
     """The policy of the run, with an account, and with the database that the catalog is in."""
-    stored = parse_stored(recorded.policy)
+    stored = stored_policy(recorded, place.url, database, known)
     asking = stored if known is None else known
     k = asking.history.k or k_of_history(asking)
     changes: dict[str, Any] = {
         "catalog": CatalogSection(url=place.url, schema=place.schema),
         "republish": ALLOW,  # the release is out already
         "history": HistorySection(mode="watch", k=k if k > 1 else None),
-        "subject": asking.subject or stored.subject,
         "people": asking.people or stored.people,
     }
-    for name in ("source", "release"):
-        part = getattr(stored, name)
-        if part.url == redacted(place.url):  # catalogs keep no passwords
-            changes[name] = part.model_copy(update={"url": place.url})
     return stored.model_copy(update=changes)
 
 

@@ -10,7 +10,7 @@ from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.catalog import Catalog, Run, Status
 from sqlanon.errors import PolicyError
 from sqlanon.plan.plan import Plan
-from sqlanon.policy import Show
+from sqlanon.policy import Policy, Show
 from sqlanon.policy.loading import parse_stored
 from sqlanon.releases.rules.store_rules import StoredRules, read_rules
 from sqlanon.results.run_result import RunResult
@@ -21,8 +21,26 @@ from sqlanon.runs.execution import ClassRun, Encoded
 from sqlanon.runs.resuming import divide_again
 from sqlanon.runs.search_source import Search
 from sqlanon.runs.stored import Application, Stored
+from sqlanon.work.session import database_url
 
-_REMEDY = "Nothing was entered. An account that begins with the next release does not know this one."
+
+def stored_policy(recorded: Run, url: str | None, database: str, known: Policy | None) -> Policy:
+    """Read the policy of a run, with the URL of the database that it worked in, whose password catalogs do not keep.
+
+    url, database: of the session that reads the source now. known: a policy whose `subject` holds, if it has one.
+
+    Raises PolicyError where the run read a table of another database.
+    """
+    stored = parse_stored(recorded.policy)
+    home = database_url(stored)
+    if stored.source.table is not None and recorded.database != database:
+        raise PolicyError(f"Run {recorded.id} read {recorded.source} in another database, whose URL is not known here.")
+    changes: dict[str, Any] = {"subject": known.subject} if known is not None and known.subject is not None else {}
+    for name in ("source", "release"):
+        part = getattr(stored, name)
+        if part.url is not None and part.url == home and recorded.database == database:
+            changes[name] = part.model_copy(update={"url": url})
+    return stored.model_copy(update=changes)
 
 
 def recoded_again(catalog: Catalog, recorded: Run, rules: StoredRules) -> ClassSource:
@@ -104,8 +122,8 @@ def require_same_release(recorded: Run, made: RunResult, digest: str | None, rel
         differing.append("the digest of its rows")
     if differing:
         raise PolicyError(
-            f"Run {recorded.id} can't be entered: its rules make another release now ({', '.join(differing)} differ),"
-            f" so that its persons can't be known. {_REMEDY}"
+            f"The persons of run {recorded.id} can't be known: its rules make another release now"
+            f" ({', '.join(differing)} differ)."
         )
 
 
@@ -119,13 +137,13 @@ def _differences(recorded: Run, made: RunResult) -> Iterator[str]:
 
 def _changed(recorded: Run, how: str) -> str:
     return (
-        f"Run {recorded.id} can't be entered: {recorded.source} has changed since ({how}), so that nobody knows who was"
-        f" in which class. Put the rows of then in their place, out of a backup, and adopt the run again. {_REMEDY}"
+        f"The persons of run {recorded.id} can't be known: {recorded.source} has changed since ({how}). Put the rows of"
+        " then in their place, out of a backup, and try again."
     )
 
 
 def _unknown(recorded: Run, how: str) -> str:
     return (
-        f"Run {recorded.id} can't be entered: whether {recorded.source} is as it was can't be known, as {how}."
-        f" {_REMEDY}"
+        f"The persons of run {recorded.id} can't be known: nothing says whether {recorded.source} is as it was, as"
+        f" {how}."
     )
