@@ -56,9 +56,9 @@ def _text(checked: Together) -> str:
         f" {quantity(whole.below_k, 'person')} in groups of fewer than {checked.k}.",
     ]
     for model in checked.models:
-        said = plans.spec_text({"model": model.model, **model.parameters})
+        spec = plans.spec_text({"model": model.model, **model.parameters})
         lines.append(
-            f"  {said}: " + ("holds in all groups" if model.satisfied else f"NO ({model.violations:,} groups)")
+            f"  {spec}: " + ("holds in all groups" if model.satisfied else f"NO ({model.violations:,} groups)")
         )
     lines.append(_table(checked.each, checked.k))
     if len(checked.releases) > 2:

@@ -1,4 +1,4 @@
-"""Who could be told from whom by several releases together: groups of persons with the same classes in all of them."""
+"""Groups of persons with the same classes in several releases: nobody can tell them apart who holds all of these."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TogetherGroups:
 
 @dataclass(frozen=True)
 class Together:
-    """What several releases tell of the same persons.
+    """Groups of persons by several releases, and how they stand to k and to models.
 
     k: the least persons of a group. releases: their persons. all_groups: by all of them together; each: by one alone;
     pairs: by each two, the worst first. models: how models of sensitive values stand in the groups by all.
@@ -159,10 +159,10 @@ class _Checking:
             groups(every),
             tuple(groups([place]) for place in every),
             tuple(sorted(pairs, key=lambda one: (-one.below_k, one.smallest))),
-            self._judge(together, source, len(releases), judged),
+            self._verify_models(together, source, len(releases), judged),
         )
 
-    def _judge(
+    def _verify_models(
         self, together: Relation, source: SourcePersons, count: int, judged: Relation
     ) -> tuple[ModelResult, ...]:
         """Hold the models of sensitive values to the groups by all releases."""

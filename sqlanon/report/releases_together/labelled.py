@@ -146,7 +146,7 @@ def _place(
     )
     count = count_persons(engine, members, persons.name)
     (wrong,) = engine.query_one(
-        "report/releases_together/count_ill_fitting", classes=classes, pairs=pairs, witness=coded.witness, words=words
+        "report/releases_together/count_mismatched", classes=classes, pairs=pairs, witness=coded.witness, words=words
     )
     (rows,) = engine.query_one("count_rows", table=release)
     if wrong or rows != count:
