@@ -113,6 +113,14 @@ class Accounts(Access):
         of_account = {"account": account.id}
         return self._records(AccountRelease, "account_releases", of_account, ["number"], {"kind": LineKind})
 
+    def batches(self, account: ReleaseAccount) -> tuple[AccountRelease, ...]:
+        """The batches of an account's release, in the order in which they were added to it."""
+        return tuple(one for one in self.account_releases(account) if one.kind is LineKind.BATCH)
+
+    def account_release(self, run: str) -> AccountRelease | None:
+        """The release of a run as it was entered; None where it was not."""
+        return next(iter(self._records(AccountRelease, "account_releases", {"run": run}, [], {"kind": LineKind})), None)
+
     def entered_runs(self, people: str) -> frozenset[str]:
         """Return the runs whose releases are entered in the account of these people."""
         account = self.account(people)

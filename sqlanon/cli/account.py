@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sqlanon.cli.account_adopt import adopt_command, unentered, unentered_lines
+from sqlanon.cli.account_check import check_command
 from sqlanon.cli.call import Call, Panel, command, with_default
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
 from sqlanon.cli.deferred import files, loading, sql
@@ -31,9 +34,11 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(
         cls=with_default("show"),
-        help="All that is out about the same people: show it, or forget it. Where neither is named, it is shown.",
+        help="All that is out about the same people: show, adopt, check or forget it; shown where no command is named.",
     )
     command(group, "show")(show_account_command)
+    command(group, "adopt", limits=True)(adopt_command)
+    command(group, "check", limits=True)(check_command)
     command(group, "forget")(forget_command)
     app.add_typer(group, name="account", rich_help_panel=Panel.HISTORY)
 
@@ -53,15 +58,17 @@ def show_account_command(
     """
     with opened(call, url, policy) as (engine, catalog):
         accounts = [] if catalog.current() is None else catalog.accounts()
+        people = None if policy is None else _people_of(policy, engine)
         if policy is not None:
-            accounts = [one for one in accounts if one.name == _people_of(policy, engine)]
+            accounts = [one for one in accounts if one.name == people]
         entered = [_whole(account, catalog) for account in accounts]
+        others = [] if people is None or entered or catalog.current() is None else unentered(catalog, people)
     if call.json:
-        call.emit({"accounts": [_object(*one) for one in entered]})
+        call.emit({"accounts": [_object(one) for one in entered]})
     elif not entered:
-        call.note("Nothing about these people is entered here.")
+        call.note("\n".join(["Nothing about these people is entered here.", *unentered_lines(others)]))
     else:
-        print("\n\n".join(_text(*one) for one in entered))
+        print("\n\n".join(_text(one) for one in entered))
 
 
 def forget_command(
@@ -99,42 +106,56 @@ def _people_of(path: Path, engine: Engine) -> str | None:
     return None if source is None else str(source)
 
 
-def _whole(account: ReleaseAccount, catalog: Catalog) -> tuple[ReleaseAccount, list[AccountRelease], list[Budget]]:
-    """Read an account with its lines, and with the privacy budgets of the tables that these are about."""
+@dataclass(frozen=True)
+class _Whole:
+    """An account with its lines, the privacy budgets of the tables that these are about, and runs that it lacks."""
+
+    account: ReleaseAccount
+    lines: list[AccountRelease]
+    budgets: list[Budget]
+    others: list[str]
+
+
+def _whole(account: ReleaseAccount, catalog: Catalog) -> _Whole:
     lines = catalog.account_releases(account)
     tables = dict.fromkeys(one.source for one in lines if one.source.endswith('"'))
-    return account, lines, catalog.budgets_of(tables)
+    return _Whole(account, lines, catalog.budgets_of(tables), unentered(catalog, account.name))
 
 
-def _object(account: ReleaseAccount, releases: list[AccountRelease], budgets: list[Budget]) -> dict[str, Any]:
+def _object(whole: _Whole) -> dict[str, Any]:
     """An account as programs read it."""
-    listed = [{**vars(one), "kind": one.kind.value, "entered": one.entered.isoformat()} for one in releases]
+    listed = [{**vars(one), "kind": one.kind.value, "entered": one.entered.isoformat()} for one in whole.lines]
     for one in listed:
         del one["account"]
         one["left"] = one.pop("departed")
-    whole = {"people": account.name, "opened": account.opened.isoformat(), "releases": listed}
-    return whole | {"budgets": [one.as_json() for one in budgets]}
+    return {
+        "people": whole.account.name,
+        "opened": whole.account.opened.isoformat(),
+        "releases": listed,
+        "budgets": [one.as_json() for one in whole.budgets],
+        "unentered": whole.others,
+    }
 
 
-def _text(account: ReleaseAccount, releases: list[AccountRelease], budgets: list[Budget]) -> str:
-    """An account for people: a line for each release and answer, and one for each budget."""
+def _text(whole: _Whole) -> str:
+    """An account for people: a line for each release and answer, one for each budget, and runs that it lacks."""
     rows = [
         [
             *(one.number, one.kind.value, f"{one.entered:%Y-%m-%d %H:%M:%S}", one.rows or None),
             *(None if one.loss is None else f"{one.loss * 100:.4g} %", one.persons, one.groups, one.smallest),
             *(None if one.below_k is None else f"{one.below_k} (k = {one.k})", one.came, one.departed, _what(one)),
         ]
-        for one in releases
+        for one in whole.lines
     ]
-    parts = [f"People: {account.name}", table(_HEADINGS, rows, widest=WHOLE)]
-    if any(one.kind == "stream" for one in releases):
+    parts = [f"People: {whole.account.name}", table(_HEADINGS, rows, widest=WHOLE)]
+    if any(one.kind == "stream" for one in whole.lines):
         parts.append(_UNCOUNTED)
     parts += [
         f"  Budget {one.name}: epsilon {decimal_text(one.consumed, up=True)} of {decimal_text(one.granted, up=False)}"
         f" consumed by releases and answers with noise, {decimal_text(one.left, up=False)} left."
-        for one in budgets
+        for one in whole.budgets
     ]
-    return "\n".join(parts)
+    return "\n".join([*parts, *unentered_lines(whole.others)])
 
 
 def _what(line: AccountRelease) -> str:

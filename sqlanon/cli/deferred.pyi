@@ -44,8 +44,10 @@ from sqlanon.report import risk_page as risk_page
 from sqlanon.report import sample as sample
 from sqlanon.report.drawing import tradeoff as tradeoff
 from sqlanon.report.release_audit import auditing as auditing
+from sqlanon.report.releases_together import checking as checking
 from sqlanon.report.run_record import check as check
 from sqlanon.results import codec as codec
+from sqlanon.runs import adopting as adopting
 from sqlanon.runs import applying as applying
 from sqlanon.runs import dry_run as dry_run
 from sqlanon.runs import linking as linking

@@ -37,12 +37,14 @@ class AccountEntry:
     """A release that is about to be entered.
 
     members: a work table `(person, class, s0, s1, …)` of its persons; sensitive: the names of `s0, s1, …`.
+    adds: whether the persons are a batch, beside those of earlier ones.
     """
 
     run: ClassRun
     account: ReleaseAccount
     members: Relation
     sensitive: tuple[str, ...]
+    adds: bool
 
     def enter(self, session: Engine) -> None:
         """Enter the release in the transaction that publishes it; the session's.
@@ -53,8 +55,8 @@ class AccountEntry:
         run, k = self.run, k_of_history(self.run.policy)
         assert run.outcome.verification is not None
         held = HeldAccount(session, run.workspace.on(session), run.catalog, self.account)
-        size, adds = held.hold(), run.policy.history.adds
-        grouped = held.group_batch(self.members, size.lines, k) if adds else held.group(self.members, k)
+        size = held.hold()
+        grouped = held.group_batch(self.members, size.lines, k) if self.adds else held.group(self.members, k)
         violated = tuple(self._violated(session, grouped.signatures))
         run.history = HistoryFigures(
             people=self.account.name,
@@ -72,7 +74,9 @@ class AccountEntry:
         if run.history_problem is not None and run.policy.history.mode != "watch":
             raise ProtectionError(f"{run.history_problem} {_REFUSED}")
         held.keep(grouped)
-        of = Line(LineKind.BATCH if adds else LineKind.RELEASE, run.id, run.plan.source_name, run.plan.release_name)
+        of = Line(
+            LineKind.BATCH if self.adds else LineKind.RELEASE, run.id, run.plan.source_name, run.plan.release_name
+        )
         held.enter(size.lines, grouped, k, of, run.outcome.verification.statistics.rows, run.outcome.gcp)
 
     def _violated(self, session: Engine, signatures: Relation) -> Iterator[str]:
@@ -146,7 +150,7 @@ def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry
     rows, persons = engine.query_one("runs/account/count_members", members=members)
     if {rows, persons} != set(staged.engine.query_one("count_rows", table=staged.final)):
         raise PolicyError("history: a person has several rows, and releases are entered of one row a person.")
-    return AccountEntry(run, account, members, sensitive)
+    return AccountEntry(run, account, members, sensitive, run.policy.history.adds)
 
 
 def _values(sensitive: tuple[str, ...]) -> list[dict[str, Identifier]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sqlanon.catalog.accounts import GrowingRelease, LineKind
+from sqlanon.catalog.accounts import GrowingRelease
 from sqlanon.encoding.coded_rows import copied
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import ConflictError, PolicyError, ProtectionError
@@ -31,8 +31,7 @@ def find_growth(run: ClassRun, *, replace: bool) -> GrowingRelease | None:
     """
     assert run.way_out is not None
     account = run.catalog.account(run.way_out.accounts[0])
-    entered = [] if account is None else run.catalog.account_releases(account)
-    batches = tuple(one for one in entered if one.kind is LineKind.BATCH)
+    batches = () if account is None else run.catalog.batches(account)
     name, exists = run.plan.release_name, publisher_of(run.session.target).exists(run.plan.release)
     if account is None or not batches:
         if exists and not replace:

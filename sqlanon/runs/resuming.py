@@ -105,7 +105,7 @@ class Left(Search):
         checkpoint, rules = self.remains.checkpoint, self.remains.rules
         if checkpoint is None or rules is None:
             return super()._search(run, request, encoded)
-        divided = _divide(run, request, rules)
+        divided = divide_again(run, request, rules)
         return divided.as_searched(checkpoint.rounds, checkpoint.facts, checkpoint.chart)
 
     def _compare(self, basis: CheckpointBasis | None) -> None:
@@ -129,7 +129,7 @@ class Left(Search):
         outcome.resumed = Resumed(name, reused=reason is None, reason=reason)
 
 
-def _divide(run: ClassRun, request: SearchRequest, rules: StoredRules) -> Partition:
+def divide_again(run: ClassRun, request: SearchRequest, rules: StoredRules) -> Partition:
     """Divide the rows as the search did that made the rules."""
     if rules.tables is None:
         divided: Partition = algorithm_of(request.policy.algorithm).by_rules(rules).search(request)

@@ -71,6 +71,8 @@ COMMANDS: list[tuple[str, ...]] = [
     ("budget", "show", "--policy", "POLICY"),
     ("budget", "close", "people", "--policy", "POLICY"),
     ("account", "show", "POLICY"),
+    ("account", "adopt", "latest", "POLICY"),
+    ("account", "check", "1", "2", "--policy", "POLICY"),
     ("account", "forget", "people", "--yes", "--policy", "POLICY"),
     ("explore", "POLICY"),
     ("db", "current", "--policy", "POLICY"),

@@ -110,8 +110,8 @@ class _Holding:
             reason = algorithm.hides_classes or _UNPLACED.get(algorithm.recodes, overlaps)
             held.unchecked |= dict.fromkeys(LINKED, f"{reason}; the run checked it before it published")
             return
-        shown = self._shown()
-        classes = self._create_classes(shown)
+        shown = shown_fields(self.plan.policy, self.coded, self.released)
+        classes = create_classes(self.engine, self.workspace, shown, self.release)
         suppressed_leaf = self._suppressed_leaf(shown, classes)
         if boxed is None:
             boxed = any(open_ends(self.engine, classes, one) for one in shown)
@@ -152,32 +152,6 @@ class _Holding:
         (rows,) = self.engine.query_one("count_rows", table=self.coded.witness)
         expected = omitted * self.coded.witness_share
         return max(0, int(rows) - int(seen) - math.ceil(expected + _DEVIATIONS * math.sqrt(expected)))
-
-    def _shown(self) -> list[ShownField]:
-        shown, first = [], 0
-        for number, one in enumerate(self.coded.quasi_identifiers):
-            specified = self.plan.policy.attributes[one.attribute.name]
-            columns = tuple(self.released[name] for name in released_names(one.attribute.name, specified))
-            cells = tuple(cell_name(first + place) for place in range(len(columns)))
-            shown.append(ShownField(number, one, columns, cells))
-            first += len(columns)
-        return shown
-
-    def _published(self, column: Column) -> Expression:
-        return comparable(self.engine, Markup(Identifier(column.name)), column.kind)
-
-    def _create_classes(self, shown: list[ShownField]) -> Relation:
-        classes = self.workspace.table("classes")
-        pairs = [pair for one in shown for pair in zip(one.cells, one.released, strict=True)]
-        self.engine.run(
-            "report/release_audit/create_classes",
-            classes=classes,
-            release=self.release,
-            cells=[{"name": name, "value": self._published(column)} for name, column in pairs],
-            keys=[one.cells for one in shown],
-        )
-        self.engine.analyze(classes)
-        return classes
 
     def _suppressed_leaf(self, shown: list[ShownField], classes: Relation) -> int | None:
         """The class of suppressed rows, where the policy shows them."""
@@ -243,7 +217,7 @@ class _Holding:
         Of a sample the rows that the classes lack.
         """
         keys: list[tuple[Expression, Expression]] = [
-            (self._published(column), Markup(cell))
+            (_published(self.engine, column), Markup(cell))
             for one in shown
             for cell, column in zip(one.cells, one.released, strict=True)
         ]
@@ -255,6 +229,41 @@ class _Holding:
             "report/release_audit/count_lacking", witness=claims.witness, release=self.release, keys=keys, names=names
         )
         return int(lacking)
+
+
+def shown_fields(policy: Policy, coded: CodedTable, released: Mapping[str, Column]) -> list[ShownField]:
+    """Pair quasi-identifiers with the columns of a release, of which `released` has all that stand for one, or none.
+
+    Those without a column are left out.
+    """
+    shown, first = [], 0
+    for number, one in enumerate(coded.quasi_identifiers):
+        names = released_names(one.attribute.name, policy.attributes[one.attribute.name])
+        columns = tuple(released[name] for name in names if name in released)
+        cells = tuple(cell_name(first + place) for place in range(len(columns)))
+        if columns:
+            shown.append(ShownField(number, one, columns, cells))
+        first += len(columns)
+    return shown
+
+
+def _published(engine: Engine, column: Column) -> Expression:
+    return comparable(engine, Markup(Identifier(column.name)), column.kind)
+
+
+def create_classes(engine: Engine, workspace: Workspace, shown: list[ShownField], release: Relation) -> Relation:
+    """Write down the classes of a release by what they show, with the numbers of their cells."""
+    classes = workspace.table("classes")
+    pairs = [pair for one in shown for pair in zip(one.cells, one.released, strict=True)]
+    engine.run(
+        "report/release_audit/create_classes",
+        classes=classes,
+        release=release,
+        cells=[{"name": name, "value": _published(engine, column)} for name, column in pairs],
+        keys=[one.cells for one in shown],
+    )
+    engine.analyze(classes)
+    return classes
 
 
 _UNPLACED = {

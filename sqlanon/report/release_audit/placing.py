@@ -98,9 +98,19 @@ class Reaches:
 
 
 def create_reaches(
-    engine: Engine, workspace: Workspace, coded: CodedTable, shown: list[ShownField], classes: Relation, boxed: bool
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    shown: list[ShownField],
+    classes: Relation,
+    boxed: bool,
+    *,
+    each: bool = False,
 ) -> Reaches:
-    """Read the cells of `classes`; `boxed` bounds are open where they are NULL."""
+    """Read the cells of `classes`; `boxed` bounds are open where they are NULL.
+
+    each: whether a cell reaches to no value but its own: members of a set, and NULL beside values, reach apart.
+    """
     tables, vague = [], []
     for one in shown:
         reach = workspace.table("reach", one.number)
@@ -109,7 +119,7 @@ def create_reaches(
             vague.append(one.column.name)
             engine.run("report/release_audit/reach_all", reach=reach, key=one.key, last=one.last, classes=classes)
         else:
-            _create_reach(engine, workspace, coded, one, classes, reach, boxed)
+            _create_reach(engine, workspace, coded, one, classes, reach, boxed, each)
             vague += [one.column.name] if one.reads_oddly(engine) else []
         engine.analyze(reach)
         tables.append(reach)
@@ -124,6 +134,7 @@ def _create_reach(
     classes: Relation,
     reach: Relation,
     boxed: bool,
+    each: bool,
 ) -> None:
     hierarchy = shown.field.coding.hierarchy
     if hierarchy is not None:
@@ -149,6 +160,7 @@ def _create_reach(
             member=grammar["member"],
             reach=reach,
             classes=classes,
+            each=each,
             **_named(shown),
         )
         return
@@ -169,7 +181,7 @@ def _create_reach(
         engine.run(
             "report/release_audit/read_intervals", spans=spans, classes=classes, **grammar, **_named(shown, last=False)
         )
-    engine.run("report/release_audit/reach_spans", reach=reach, spans=spans, values=values, last=shown.last)
+    engine.run("report/release_audit/reach_spans", reach=reach, spans=spans, values=values, last=shown.last, each=each)
     workspace.drop(spans)
 
 
@@ -220,8 +232,12 @@ def place_rows(
     shown: list[ShownField],
     classes: Relation,
     reaches: Reaches,
+    placing: type[Placing] | None = None,
 ) -> Placed:
-    """Find the class of every tuple of quasi-identifiers; one that no class holds has none."""
+    """Find the class of every tuple of quasi-identifiers; one that no class holds has none.
+
+    placing: another way of placing tuples among boxes.
+    """
     axes = tuple(_axis(one, reach) for one, reach in zip(shown, reaches.tables, strict=True))
     boxes, tuples = workspace.table("boxes"), workspace.table("tuples")
     tasks = engine.tasks_for(coded.source_rows)
@@ -232,7 +248,7 @@ def place_rows(
         "report/release_audit/create_tuples", tuples=tuples, rows=coded.rows, codes=codes, words=words, tasks=tasks
     )
     works = [
-        Placing(axes, words, boxes, tuples, bool(reaches.vague), workspace.prefix, number)
+        (placing or Placing)(axes, words, boxes, tuples, bool(reaches.vague), workspace.prefix, number)
         for number in range(max(tasks, 1))
     ]
     if tasks:
@@ -263,10 +279,11 @@ class Placing:
     def __call__(self, engine: Engine) -> tuple[Relation, int]:
         """Return the table of tuples with their classes, and the number of those that are undecided."""
         workspace = TemporaryWorkspace(engine, self.prefix)
-        return carry_out_keeping(workspace, lambda: self._place(engine, workspace))
+        return carry_out_keeping(workspace, lambda: self.place(engine, workspace))
 
-    def _place(self, engine: Engine, workspace: Workspace) -> tuple[Relation, int]:
-        boxes, cuts = self._divide(engine, workspace)
+    def place(self, engine: Engine, workspace: Workspace) -> tuple[Relation, int]:
+        """Give each tuple its class; returns what the call does."""
+        boxes, cuts = self.divide(engine, workspace)
         marked, placed = workspace.table("contested", self.number), workspace.table("placed", self.number)
         engine.run("report/release_audit/mark_contested", marked=marked, boxes=boxes, axes=self.axes)
         engine.analyze(marked, self.tuples)
@@ -285,7 +302,7 @@ class Placing:
         (undecided,) = engine.query_one("report/release_audit/count_undecided", placed=placed, vague=self.vague)
         return placed, int(undecided)
 
-    def _divide(self, engine: Engine, workspace: Workspace) -> tuple[Relation, list[Relation]]:
+    def divide(self, engine: Engine, workspace: Workspace) -> tuple[Relation, list[Relation]]:
         """Boxes in nodes of few boxes each, as far as cuts divide them, and a table of cuts for each round."""
         axes, boxes = self.axes, self.boxes
         rounds: list[Relation] = []

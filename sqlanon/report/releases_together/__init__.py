@@ -1,0 +1,1 @@
+"""Releases that exist, held against each other: who could be told from whom by all of them together."""
