@@ -247,6 +247,17 @@ def statements_of_runs(database: Database) -> Rendered:
 
         return run
 
+    def adding() -> None:
+        """Release a table, and those who came as a batch."""
+        whole = [(n, *row) for n, row in enumerate(rows(60))]
+        grown = database.create({"nr": "INTEGER", **COLUMNS}, whole[:30])
+        attributes = {"nr": "identifier", **dict.fromkeys(COLUMNS, "insensitive"), "age": "quasi-identifier"}
+        more = {"subject": "nr", "history": {"mode": "increments"}, "privacy": [{"model": "k-anonymity", "k": 2}]}
+        policy = database.policy(grown, attributes, **more)
+        anonymize(policy, replace=True)
+        database.insert(grown, whole[30:])
+        anonymize(policy)
+
     shared: dict[str, Any] = {
         "attributes": _HIDDEN | _PUBLIC,
         "privacy": [{"model": "differential-privacy", "epsilon": 1}],
@@ -257,6 +268,7 @@ def statements_of_runs(database: Database) -> Rendered:
         *(search(policy, small) for policy in (*CLUSTERED, SURROGATES, CELLS, CLIMBING)),
         *(search(policy) for policy in PERSONS),  # zip codes are of several rows there
         search(HIDDEN_PERSONS | {"history": {"mode": "watch"}}, small),
+        adding,
         *(functools.partial(draw, policy) for policy in private),
     ]
     return [_rendered_by(run) for run in runs]

@@ -29,7 +29,7 @@ from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import shown, text_of
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import verify_table
-from sqlanon.work.held_account import HeldAccount, Line
+from sqlanon.work.held_account import AccountLine, HeldAccount
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,9 @@ class AccountEntry:
         if run.history_problem is not None and run.policy.history.mode != "watch":
             raise ProtectionError(f"{run.history_problem} {_REFUSED}")
         held.keep(grouped)
-        of = Line(
-            LineKind.BATCH if self.adds else LineKind.RELEASE, run.id, run.plan.source_name, run.plan.release_name
-        )
-        held.enter(size.lines, grouped, k, of, run.outcome.verification.statistics.rows, run.outcome.gcp)
+        kind = LineKind.BATCH if self.adds else LineKind.RELEASE
+        line = AccountLine(kind, run.id, run.plan.source_name, run.plan.release_name)
+        held.enter(size.lines, grouped, k, line, run.outcome.verification.statistics.rows, run.outcome.gcp)
 
     def _violated(self, session: Engine, signatures: Relation) -> Iterator[str]:
         """Name the models of sensitive values that groups of the release's persons violate."""

@@ -100,10 +100,10 @@ def note_of_batch(run: ClassRun, growth: GrowingRelease) -> str:
     assert outcome.verification is not None
     rows = outcome.verification.statistics.rows
     wait = "" if run.arrived is None or rows == run.arrived else f" {waiting(run.arrived - rows)}"
-    lost = ""
+    compared = ""
     if outcome.gcp is not None and largest.loss is not None and largest.rows > rows and largest.loss < outcome.gcp:
-        lost = (
+        compared = (
             f" It loses {outcome.gcp * 100:.3g} % (GCP), and the batch of {quantity(largest.rows, 'row')}"
             f" {largest.loss * 100:.3g} %: larger batches lose less, and history.batch lets persons wait for one."
         )
-    return f"This batch has {quantity(rows, 'row')}.{lost}{wait}"
+    return f"This batch has {quantity(rows, 'row')}.{compared}{wait}"

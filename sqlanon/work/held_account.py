@@ -48,8 +48,8 @@ class AccountSize:
 
 
 @dataclass(frozen=True)
-class Line:
-    """What a line of an account is about; see `AccountRelease`."""
+class AccountLine:
+    """The kind of a line of an account, and its meaning; see `AccountRelease`."""
 
     kind: LineKind
     run: str
@@ -129,7 +129,7 @@ class HeldAccount:
         number: int,
         grouped: AccountGroups,
         k: int,
-        line: Line,
+        line: AccountLine,
         rows: int = 0,
         loss: float | None = None,
     ) -> None:

@@ -29,7 +29,7 @@ from sqlanon.results.history import counted_lines
 from sqlanon.sql import Identifier, Relation
 from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import text_of
-from sqlanon.work.held_account import AccountSize, HeldAccount, Line
+from sqlanon.work.held_account import AccountLine, AccountSize, HeldAccount
 from sqlanon.work.workspace import TemporaryWorkspace
 
 _REMEDY = "Ask of all persons of classes that were released, or of more persons."
@@ -119,7 +119,7 @@ class AnswerEntries:
             raise ProtectionError(f"The question was denied: {problem} {_REMEDY}")
         if divided or new:  # else it is about whole groups, and tells nobody from anybody
             held.keep(grouped)
-        held.enter(size.lines, grouped, k, Line(LineKind.ANSWER, ASKED, str(source), str(question)))
+        held.enter(size.lines, grouped, k, AccountLine(LineKind.ANSWER, ASKED, str(source), str(question)))
         held.workspace.drop(members)
         return None if problem is None else f"The question was answered all the same: {problem}"
 
