@@ -248,15 +248,17 @@ def statements_of_runs(database: Database) -> Rendered:
         return run
 
     def adding() -> None:
-        """Release a table, and those who came as a batch."""
-        whole = [(n, *row) for n, row in enumerate(rows(60))]
+        """Release a table, and those who came as batches, by a search and by rules."""
+        whole = [(n, *row) for n, row in enumerate(rows(90))]
         grown = database.create({"nr": "INTEGER", **COLUMNS}, whole[:30])
         attributes = {"nr": "identifier", **dict.fromkeys(COLUMNS, "insensitive"), "age": "quasi-identifier"}
         more = {"subject": "nr", "history": {"mode": "increments"}, "privacy": [{"model": "k-anonymity", "k": 2}]}
         policy = database.policy(grown, attributes, **more)
-        anonymize(policy, replace=True)
-        database.insert(grown, whole[30:])
+        first = anonymize(policy, replace=True).run
+        database.insert(grown, whole[30:60])
         anonymize(policy)
+        database.insert(grown, whole[60:])
+        apply(database, first, grown, f"{grown}_r")
 
     shared: dict[str, Any] = {
         "attributes": _HIDDEN | _PUBLIC,

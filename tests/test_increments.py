@@ -20,7 +20,9 @@ from sqlanon.results.run_result import RunResult
 from sqlanon.runs.class_source import ClassSource
 from sqlanon.runs.execution import ClassRun
 from tests.cli.support import call
+from tests.jobs_support import carry_out, frozen
 from tests.persons_support import CASES
+from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize, open_database
 from tests.test_accounts import COLUMNS, MODELS, PEOPLE, ROLES, State, fill, kept, person
 
@@ -76,25 +78,30 @@ def nights(draw: st.DrawFn) -> list[State]:
     return states
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    ("algorithm", "applies"), [("mondrian", False), ("mondrian", True), ("optimal", False), ("optimal", True)]
+)
 @settings(max_examples=6, **CASES)
 @given(states=nights())
 def test_each_difference_of_two_nights_satisfies_the_models(
-    database: Database, algorithm: str, states: list[State]
+    database: Database, algorithm: str, applies: bool, states: list[State]
 ) -> None:
+    """Batches are searched for, or classified by the rules of the first."""
     table = database.create(COLUMNS, [])
     policy = policy_of(database, table, algorithm)
-    releases: list[list[Row]] = [[]]
+    releases, first = [list[Row]()], None
     for state in states:
         if len(state) < K:  # which no table can be released of
             continue
         fill(database, table, state)
         before = kept(database) if len(releases) > 1 else None
         try:
-            result = anonymize(policy)
+            by_rules = first is not None and applies
+            result = apply(database, first, table, f"{table}_r") if by_rules else anonymize(policy)
         except ProtectionError:
             assert before is None or kept(database) == before
             continue
+        first = first or result.run
         now = database.sql(f"SELECT * FROM {table}_r")
         came, went = difference(releases[-1], now)
         assert not went
@@ -168,6 +175,38 @@ def test_persons_who_are_suppressed_wait_too(database: Database) -> None:
     assert result.history is not None
     assert (result.history.came, len(result_of(database, table)), len(kept(database)[2])) == (4, 20, 20)
     assert "1 person came since the last batch, and wait" in " ".join(result.notes)
+
+
+def test_a_batch_by_stored_rules_is_cut_by_their_tree_as_far_down_as_it_allows(database: Database) -> None:
+    """Eight persons of one leaf have its label; three who are spread over the table have the root's."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table, ranges="cuts")
+    first = anonymize(policy).run
+    labels = {row[:2] for row in result_of(database, table)}
+    assert len(labels) > 2
+    database.insert(table, [person(n, 23, "b", ["flu", "rash"][n % 2]) for n in range(30, 38)])
+    apply(database, first, table, f"{table}_r")
+    batch = {row[:2] for row in result_of(database, table) if row[-1] >= 30}
+    assert len(batch) == 1
+    assert batch < labels
+    spread = [person(50, 20, "a", "flu"), person(51, 23, "b", "rash"), person(52, 22, "a", "gout")]
+    database.insert(table, spread)
+    result = apply(database, first, table, f"{table}_r")
+    assert result.history is not None
+    assert (result.history.came, result.history.added_to) == (3, 24)
+    (whole,) = {row[:2] for row in result_of(database, table) if row[-1] >= 50}
+    assert whole not in labels
+    assert {row[-1] for row in result_of(database, table)} == {*PEOPLE, *range(30, 38), 50, 51, 52}
+
+
+def test_a_job_adds_batches(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    run = anonymize(policy_of(database, table)).run
+    frozen(database, run, procedure=False)
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    carry_out(database)
+    assert [row[2] for row in kept(database)[1]] == ["batch", "batch"]
+    assert len(result_of(database, table)) == 22
 
 
 def test_a_release_that_is_not_as_the_account_knows_it_gets_no_rows(database: Database) -> None:

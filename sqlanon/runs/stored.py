@@ -8,7 +8,7 @@ from fractions import Fraction
 from sqlanon.algorithms import algorithm_of
 from sqlanon.algorithms.placement import search_with_rows
 from sqlanon.algorithms.search_options import SearchOptions
-from sqlanon.catalog import Catalog, Run
+from sqlanon.catalog import Catalog, RulesKind, Run
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import PolicyError, ProtectionError
@@ -20,6 +20,7 @@ from sqlanon.policy import Policy
 from sqlanon.releases.base import Release
 from sqlanon.releases.generalized import Reapplied
 from sqlanon.releases.rules.classify_rows import Applied, Suppression, classify_rows, complete
+from sqlanon.releases.rules.coarsen_rules import coarsen_rules
 from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, find_row_filter
 from sqlanon.releases.rules.store_rules import StoredRules, fetch_tables
 from sqlanon.results.search_facts import AppliedFacts
@@ -149,7 +150,10 @@ class Stored(ClassSource):
         """Classify these rows by the rules of a tree or of cuts."""
         assert self.stored.tables is not None
         tables = fetch_tables(run.engine, run.catalog, run.workspace, self.stored.tables)
-        return classify_rows(run.engine, run.workspace, coded, replace(self.stored, tables=tables))
+        rules = replace(self.stored, tables=tables)
+        if run.policy.history.adds and rules.record.kind is RulesKind.TREE:
+            rules = coarsen_rules(run.engine, run.workspace, coded, models_by_rows(run.policy), rules)
+        return classify_rows(run.engine, run.workspace, coded, rules)
 
     def _facts(self) -> AppliedFacts:
         """Say what the application was, as the policy is that of the other run."""

@@ -193,10 +193,14 @@ class Suppression:
         """`(class, n)`: what is suppressed."""
         return self.workspace.table("suppressed")
 
+    def find(self) -> int:
+        """The rows of classes that fail while all are there."""
+        self.engine.run("releases/rules/create_suppressed", suppressed=self.table)
+        return self._failing(0)
+
     def run(self) -> int:
         """The rows of all classes that fail."""
-        self.engine.run("releases/rules/create_suppressed", suppressed=self.table)
-        suppressed, failing = 0, self._failing(0)
+        suppressed, failing = 0, self.find()
         while failing and (suppressed := suppressed + failing) < self.rows:
             failing = self._failing(suppressed) if self.models_compare else 0
         return suppressed
