@@ -249,7 +249,7 @@ def statements_of_runs(database: Database) -> Rendered:
 
     def adding() -> None:
         """Release a table, and those who came as batches, by a search and by rules."""
-        whole = [(n, *row) for n, row in enumerate(rows(90))]
+        whole = [(n, *row) for n, row in enumerate(rows(63))]
         grown = database.create({"nr": "INTEGER", **COLUMNS}, whole[:30])
         attributes = {"nr": "identifier", **dict.fromkeys(COLUMNS, "insensitive"), "age": "quasi-identifier"}
         more = {"subject": "nr", "history": {"mode": "increments"}, "privacy": [{"model": "k-anonymity", "k": 2}]}
@@ -257,7 +257,7 @@ def statements_of_runs(database: Database) -> Rendered:
         first = anonymize(policy, replace=True).run
         database.insert(grown, whole[30:60])
         anonymize(policy)
-        database.insert(grown, whole[60:])
+        database.insert(grown, whole[60:63])
         apply(database, first, grown, f"{grown}_r")
 
     shared: dict[str, Any] = {
