@@ -19,6 +19,7 @@ from sqlanon.policy.writer import policy_text
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.class_source import ClassSource
 from sqlanon.runs.execution import ClassRun
+from sqlanon.runs.linking import check_run
 from tests.cli.support import call
 from tests.persons_support import CASES
 from tests.run_support import Database, Row, anonymize, open_database
@@ -176,18 +177,39 @@ def test_a_release_that_is_not_as_the_account_knows_it_gets_no_rows(database: Da
     database.sql(f"CREATE TABLE {table}_r (nr INTEGER)")
     with pytest.raises(PolicyError, match=r"no batch of these people is in it.*--replace"):
         anonymize(policy)
+    assert "no batch of these people" in str(check_run(policy)[1])
+    assert check_run(policy, replace=True)[1] is None
     anonymize(policy, replace=True)
     database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    assert check_run(policy)[1] is None
+    assert "--replace" not in " ".join(check_run(policy)[0].warnings)
+    other = policy_of(database, table, release={"table": f"{table}_other"})
+    assert "are added to" in str(check_run(other)[1])
     with pytest.raises(PolicyError, match="are added to"):
-        anonymize(policy_of(database, table, release={"table": f"{table}_other"}))
+        anonymize(other)
     database.sql(f"DELETE FROM {table}_r WHERE nr = 3")
     account = kept(database)
+    assert "has 15 rows" in str(check_run(policy)[1])
     with pytest.raises(ConflictError, match=r"has 15 rows, and the account of .* knows 16"):
         anonymize(policy, replace=True)
     database.sql(f"DROP TABLE {table}_r")
     with pytest.raises(ConflictError, match="has 0 rows"):
         anonymize(policy)
     assert kept(database) == account
+
+
+def test_a_release_of_a_renamed_table_is_not_replaced(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    result = anonymize(policy_of(database, table))
+    assert result.history is not None
+    database.sql(f"ALTER TABLE {table} RENAME TO {table}_n")
+    renamed = partial(policy_of, database, f"{table}_n", release={"table": f"{table}_r"})
+    with pytest.raises(PolicyError, match=rf"has batches of .*write people: '{result.history.people}'"):
+        anonymize(renamed(), replace=True)
+    assert "has batches of" in str(check_run(renamed(), replace=True)[1])
+    with pytest.raises(ProtectionError, match="Nobody came"):
+        anonymize(renamed(people=result.history.people))
+    assert len(result_of(database, table)) == 16
 
 
 @pytest.mark.parametrize("change", ["ADD COLUMN more INTEGER", "ALTER COLUMN nr TYPE BIGINT"])
@@ -256,6 +278,25 @@ def test_persons_whom_another_run_has_released_meanwhile_are_not_released_twice(
     assert database.leftovers() == []
 
 
+def test_a_first_batch_does_not_replace_another_one(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second run, planned while there is no release yet, has other persons, and may replace a release."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy, plan, others = policy_of(database, table), ClassSource.require_plan, list[RunResult]()
+
+    def interrupted(self: ClassSource, run: ClassRun) -> None:
+        plan(self, run)
+        if not others:
+            monkeypatch.setattr(ClassSource, "require_plan", plan)
+            others.append(anonymize(policy))
+            database.sql(f"DELETE FROM {table}")
+            database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+
+    monkeypatch.setattr(ClassSource, "require_plan", interrupted)
+    with pytest.raises(ConflictError, match=r"first batch of .* meanwhile"):
+        anonymize(policy, replace=True)
+    assert (len(result_of(database, table)), len(kept(database)[1])) == (16, 1)
+
+
 def test_the_commands_show_batches_and_judge_the_whole_release(tmp_path: Path) -> None:
     url = f"duckdb:///{tmp_path}/clinic.duckdb"
     file = tmp_path / "policy.yml"
@@ -275,6 +316,33 @@ def test_the_commands_show_batches_and_judge_the_whole_release(tmp_path: Path) -
     assert (verified.exit_code, "22 rows" in verified.stdout) == (0, True)
     assert "added a batch to 16 rows of others" in verified.stdout
     assert call("risk", file).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("INTEGER", "DECIMAL(9, 2)"),
+        ("DECIMAL(9, 1)", "DECIMAL(12, 3)"),
+        ("DECIMAL(9, 2)", "VARCHAR(12)"),
+        ("DOUBLE PRECISION", "DECIMAL(9, 2)"),
+        ("DATE", "TIMESTAMP"),
+    ],
+)
+def test_persons_are_known_whatever_type_their_column_has(database: Database, first: str, then: str) -> None:
+    columns = {**COLUMNS, "who": first}
+    known = [f"1980-01-0{n % 7 + 1}" if first == "DATE" else f"{n}.5" for n in range(7)]
+    if first == "INTEGER":
+        known = [str(10 * n) for n in range(7)]
+    table = database.create(columns, [(who, 21, "a", ["flu", "rash"][n % 2], n) for n, who in enumerate(known)])
+    policy = policy_of(database, table)
+    anonymize(policy)
+    before = kept(database)
+    database.sql(f"ALTER TABLE {table} ALTER COLUMN who TYPE {then} USING CAST(who AS {then})")
+    if then == "VARCHAR(12)":
+        database.sql(f"UPDATE {table} SET who = replace(who, '.50', '.5')")
+    with pytest.raises(ProtectionError, match="Nobody came"):
+        anonymize(policy)
+    assert kept(database) == before
 
 
 @pytest.mark.parametrize(
