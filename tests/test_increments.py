@@ -115,6 +115,43 @@ def test_each_difference_of_two_nights_satisfies_the_models(
     assert database.leftovers() == []
 
 
+@settings(max_examples=5, **CASES)
+@given(states=nights(), kinds=st.lists(st.sampled_from(["watch", "refresh", "increments"]), min_size=5, max_size=5))
+def test_batches_and_releases_by_other_rules_are_judged_together(
+    database: Database, states: list[State], kinds: list[str]
+) -> None:
+    """Persons by their batch and class there, and by their class in each other release, by brute force."""
+    table, told, vectors = database.create(COLUMNS, []), list[Row](), dict[int, dict[int, Any]]()
+    for number, (state, kind) in enumerate(zip([one for one in states if len(one) >= K], kinds, strict=False)):
+        fill(database, table, state)
+        to = f"{table}_{'r' if kind == 'increments' else 'o'}"
+        policy = policy_of(database, table, history={"mode": kind}, release={"table": to}, suppression=0.5)
+        before = kept(database) if told else None
+        try:
+            result = anonymize(policy, replace=kind != "increments")
+        except ProtectionError:
+            assert before is None or kept(database) == before
+            continue
+        rows = database.sql(f"SELECT * FROM {to}")
+        came = difference(told if kind == "increments" else [], rows)[0]
+        told = rows if kind == "increments" else told
+        for row in came:
+            vectors.setdefault(row[-1], {})[-1 if kind == "increments" else number] = (number, row[:2])
+        groups: dict[Any, set[int]] = defaultdict(set)
+        for who, vector in vectors.items():
+            groups[tuple(sorted(vector.items()))].add(who)
+        assert result.history is not None
+        sizes = [len(one) for one in groups.values()]
+        assert (result.history.persons, result.history.groups) == (len(vectors), len(groups))
+        assert result.history.below_k == sum(size for size in sizes if size < K)
+        if kind == "watch":
+            continue
+        assert min(sizes) >= K
+        inside = {row[-1] for row in came}
+        values = [{row[2] for row in came if row[-1] in one} for one in groups.values() if one <= inside]
+        assert all(len(one) >= DIVERSITY for one in values)
+
+
 def result_of(database: Database, table: str) -> list[Row]:
     return sorted(database.sql(f"SELECT * FROM {table}_r"), key=str)
 
