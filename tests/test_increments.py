@@ -152,6 +152,46 @@ def test_batches_and_releases_by_other_rules_are_judged_together(
         assert all(len(one) >= DIVERSITY for one in values)
 
 
+BY_AGE = ROLES | {"to wn": "omit"}
+BY_TOWN = ROLES | {"age": "omit"}
+NEWCOMERS = [person(n, [21, 28][n // 34], "ab"[n % 2], ["flu", "rash"][n // 2 % 2]) for n in range(30, 38)]
+
+
+def test_a_batch_of_persons_who_are_in_another_release(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    other = partial(policy_of, database, table, release={"table": f"{table}_o"})
+    anonymize(policy)
+    database.insert(table, NEWCOMERS)
+    together = anonymize(other(history={"mode": "refresh"})).history
+    assert together is not None
+    assert together.came == 8
+    batch = anonymize(policy).history
+    assert batch is not None
+    assert (batch.came, batch.added_to, batch.persons, batch.below_k) == (8, 16, 24, 0)
+    persons = kept(database)[2]
+    assert len(persons) == len({row[1] for row in persons}) == len(result_of(database, table)) == 24
+    assert len({abs(row[2]) for row in persons}) == batch.groups
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(50, 56)])
+    again = anonymize(policy).history
+    assert again is not None
+    assert (again.came, again.added_to, again.persons, again.groups) == (6, 24, 30, batch.groups + 1)
+
+
+def test_a_batch_that_divides_groups_of_another_release_is_refused(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table, attributes=BY_TOWN)
+    by_age = {"attributes": BY_AGE, "history": {"mode": "refresh"}, "release": {"table": f"{table}_o"}}
+    anonymize(policy)
+    database.insert(table, NEWCOMERS)
+    anonymize(policy_of(database, table, **by_age))
+    before = (result_of(database, table), kept(database))
+    with pytest.raises(ProtectionError, match="leaves 8 persons among fewer than 3") as refused:
+        anonymize(policy)
+    assert "8 persons came since the last batch, and wait" in " ".join(refused.value.__notes__)
+    assert (result_of(database, table), kept(database)) == before
+
+
 def result_of(database: Database, table: str) -> list[Row]:
     return sorted(database.sql(f"SELECT * FROM {table}_r"), key=str)
 
