@@ -157,6 +157,33 @@ BY_TOWN = ROLES | {"age": "omit"}
 NEWCOMERS = [person(n, [21, 28][n // 34], "ab"[n % 2], ["flu", "rash"][n // 2 % 2]) for n in range(30, 38)]
 
 
+def test_a_source_of_strangers_is_warned_of(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    anonymize(policy)
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    assert not any("released twice" in one for one in anonymize(policy).warnings)
+    database.sql(f"UPDATE {table} SET who = upper(who)")
+    warned = [one for one in anonymize(policy).warnings if "released twice" in one]
+    assert [one.split(" is in ")[0] for one in warned] == ["Nobody of the 22 persons who were released before"]
+
+
+def test_a_trigger_could_alter_a_batch(postgres_database: Database) -> None:
+    database = postgres_database
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    anonymize(policy)
+    database.sql(f"CREATE RULE silent AS ON INSERT TO {table}_r DO INSTEAD NOTHING")
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    account = kept(database)
+    with pytest.raises(PolicyError, match="disable them"):
+        anonymize(policy)
+    assert kept(database) == account
+    database.sql(f"ALTER TABLE {table}_r DISABLE RULE silent")
+    anonymize(policy)
+    assert len(result_of(database, table)) == 22
+
+
 def test_a_batch_of_persons_who_are_in_another_release(database: Database) -> None:
     table = database.create(COLUMNS, list(PEOPLE.values()))
     policy = policy_of(database, table)

@@ -35,7 +35,7 @@ from sqlanon.runs.column_changes import columns_of
 from sqlanon.runs.execution import ClassRun, Encoded
 from sqlanon.runs.fingerprint import FilesRead, digest_rows, fingerprint, fingerprint_of, shown_columns
 from sqlanon.runs.growth import find_growth
-from sqlanon.runs.increments import arrivals, note_of_batch, require_enough, waiting
+from sqlanon.runs.increments import arrivals, note_of_batch, require_enough, strangers_warning, waiting
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.source import DescribedRelease, ReleaseSource
@@ -180,7 +180,7 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
         outcome.statements = run.journal.count("search")
         outcome.warnings = (
             *run.plan.warnings,
-            *filter(None, (run.linked, run.history_problem)),
+            *filter(None, (run.linked, run.history_problem, strangers_warning(run))),
             *self.warnings(run),
         )
         outcome.notes += tuple(_notes(run))

@@ -58,6 +58,16 @@ def waiting(persons: int) -> str:
     return f"{quantity(persons, 'person')} came since the last batch, and wait for the next."
 
 
+def strangers_warning(run: ClassRun) -> str | None:
+    """Warn where nobody who was released is in the source any more; None where somebody is, or nobody was released."""
+    if run.growth is None or run.arrived is None or run.arrived < run.plan.rows:
+        return None
+    return (
+        f"Nobody of the {quantity(run.growth.rows, 'person')} who were released before is in {run.plan.source_name} any"
+        f" more. If '{run.policy.person}' is written otherwise than then, the same people are released twice."
+    )
+
+
 def note_of_batch(run: ClassRun, growth: GrowingRelease) -> str:
     """Say how a batch compares with the largest one, as larger batches lose less."""
     outcome, largest = run.outcome, max(growth.batches, key=lambda batch: batch.rows)
