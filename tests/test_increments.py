@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sqlanon.catalog.accounts import Accounts
 from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
+from sqlanon.inquiries.questions.ask import ask
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
 from sqlanon.results.run_result import RunResult
@@ -22,7 +23,7 @@ from sqlanon.runs.execution import ClassRun
 from sqlanon.runs.linking import check_run
 from tests.cli.support import call
 from tests.persons_support import CASES
-from tests.run_support import Database, Row, anonymize, open_database
+from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
 from tests.test_accounts import COLUMNS, MODELS, PEOPLE, ROLES, State, fill, kept, person
 
 K, DIVERSITY = 3, 2
@@ -203,6 +204,28 @@ def test_a_batch_of_persons_who_are_in_another_release(database: Database) -> No
     again = anonymize(policy).history
     assert again is not None
     assert (again.came, again.added_to, again.persons, again.groups) == (6, 24, 30, batch.groups + 1)
+    assert len({abs(row[2]) for row in kept(database)[2]}) == again.groups
+
+
+def test_answers_are_held_against_batches_and_batches_against_answers(database: Database) -> None:
+    """After an answer about those who wait, neither another nor a batch tells one more person from them."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    anonymize(policy)
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    question = "sum(nr) where age between 21 and 21"
+    assert ask(policy, question, OPTIONS).value == str(sum([*range(4, 8), *range(30, 36)]))
+    database.insert(table, [person(40, 21, "a", "gout")])
+    before = (result_of(database, table), kept(database))
+    with pytest.raises(ProtectionError, match="no longer what earlier questions"):
+        ask(policy, question, OPTIONS)
+    with pytest.raises(ProtectionError, match=r"1 earlier release and 1 answer .*leaves 1 person among fewer"):
+        anonymize(policy)
+    assert (result_of(database, table), kept(database)) == before
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(41, 43)])
+    batch = anonymize(policy).history
+    assert batch is not None
+    assert (batch.came, batch.below_k, len(result_of(database, table))) == (9, 0, 25)
 
 
 def test_a_batch_that_divides_groups_of_another_release_is_refused(database: Database) -> None:
