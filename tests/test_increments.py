@@ -14,16 +14,18 @@ from hypothesis import strategies as st
 
 from sqlanon.catalog.accounts import Accounts
 from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
+from sqlanon.inquiries.questions.ask import ask
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.class_source import ClassSource
 from sqlanon.runs.execution import ClassRun
+from sqlanon.runs.linking import check_run
 from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen
 from tests.persons_support import CASES
 from tests.rules_support import apply
-from tests.run_support import Database, Row, anonymize, open_database
+from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
 from tests.test_accounts import COLUMNS, MODELS, PEOPLE, ROLES, State, fill, kept, person
 
 K, DIVERSITY = 3, 2
@@ -121,6 +123,132 @@ def test_each_difference_of_two_nights_satisfies_the_models(
     assert database.leftovers() == []
 
 
+@settings(max_examples=5, **CASES)
+@given(states=nights(), kinds=st.lists(st.sampled_from(["watch", "refresh", "increments"]), min_size=5, max_size=5))
+def test_batches_and_releases_by_other_rules_are_judged_together(
+    database: Database, states: list[State], kinds: list[str]
+) -> None:
+    """Persons by their batch and class there, and by their class in each other release, by brute force."""
+    table, told, vectors = database.create(COLUMNS, []), list[Row](), dict[int, dict[int, Any]]()
+    for number, (state, kind) in enumerate(zip([one for one in states if len(one) >= K], kinds, strict=False)):
+        fill(database, table, state)
+        to = f"{table}_{'r' if kind == 'increments' else 'o'}"
+        policy = policy_of(database, table, history={"mode": kind}, release={"table": to}, suppression=0.5)
+        before = kept(database) if told else None
+        try:
+            result = anonymize(policy, replace=kind != "increments")
+        except ProtectionError:
+            assert before is None or kept(database) == before
+            continue
+        rows = database.sql(f"SELECT * FROM {to}")
+        came = difference(told if kind == "increments" else [], rows)[0]
+        told = rows if kind == "increments" else told
+        for row in came:
+            vectors.setdefault(row[-1], {})[-1 if kind == "increments" else number] = (number, row[:2])
+        groups: dict[Any, set[int]] = defaultdict(set)
+        for who, vector in vectors.items():
+            groups[tuple(sorted(vector.items()))].add(who)
+        assert result.history is not None
+        sizes = [len(one) for one in groups.values()]
+        assert (result.history.persons, result.history.groups) == (len(vectors), len(groups))
+        assert result.history.below_k == sum(size for size in sizes if size < K)
+        if kind == "watch":
+            continue
+        assert min(sizes) >= K
+        inside = {row[-1] for row in came}
+        values = [{row[2] for row in came if row[-1] in one} for one in groups.values() if one <= inside]
+        assert all(len(one) >= DIVERSITY for one in values)
+
+
+BY_AGE = ROLES | {"to wn": "omit"}
+BY_TOWN = ROLES | {"age": "omit"}
+NEWCOMERS = [person(n, [21, 28][n // 34], "ab"[n % 2], ["flu", "rash"][n // 2 % 2]) for n in range(30, 38)]
+
+
+def test_a_source_of_strangers_is_warned_of(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    anonymize(policy)
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    assert not any("released twice" in one for one in anonymize(policy).warnings)
+    database.sql(f"UPDATE {table} SET who = upper(who)")
+    warned = [one for one in anonymize(policy).warnings if "released twice" in one]
+    assert [one.split(" is in ")[0] for one in warned] == ["Nobody of the 22 persons who were released before"]
+
+
+def test_a_trigger_could_alter_a_batch(postgres_database: Database) -> None:
+    database = postgres_database
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    anonymize(policy)
+    database.sql(f"CREATE RULE silent AS ON INSERT TO {table}_r DO INSTEAD NOTHING")
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    account = kept(database)
+    with pytest.raises(PolicyError, match="disable them"):
+        anonymize(policy)
+    assert kept(database) == account
+    database.sql(f"ALTER TABLE {table}_r DISABLE RULE silent")
+    anonymize(policy)
+    assert len(result_of(database, table)) == 22
+
+
+def test_a_batch_of_persons_who_are_in_another_release(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    other = partial(policy_of, database, table, release={"table": f"{table}_o"})
+    anonymize(policy)
+    database.insert(table, NEWCOMERS)
+    together = anonymize(other(history={"mode": "refresh"})).history
+    assert together is not None
+    assert together.came == 8
+    batch = anonymize(policy).history
+    assert batch is not None
+    assert (batch.came, batch.added_to, batch.persons, batch.below_k) == (8, 16, 24, 0)
+    persons = kept(database)[2]
+    assert len(persons) == len({row[1] for row in persons}) == len(result_of(database, table)) == 24
+    assert len({abs(row[2]) for row in persons}) == batch.groups
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(50, 56)])
+    again = anonymize(policy).history
+    assert again is not None
+    assert (again.came, again.added_to, again.persons, again.groups) == (6, 24, 30, batch.groups + 1)
+    assert len({abs(row[2]) for row in kept(database)[2]}) == again.groups
+
+
+def test_answers_are_held_against_batches_and_batches_against_answers(database: Database) -> None:
+    """After an answer about those who wait, neither another nor a batch tells one more person from them."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    anonymize(policy)
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    question = "sum(nr) where age between 21 and 21"
+    assert ask(policy, question, OPTIONS).value == str(sum([*range(4, 8), *range(30, 36)]))
+    database.insert(table, [person(40, 21, "a", "gout")])
+    before = (result_of(database, table), kept(database))
+    with pytest.raises(ProtectionError, match="no longer what earlier questions"):
+        ask(policy, question, OPTIONS)
+    with pytest.raises(ProtectionError, match=r"1 earlier release and 1 answer .*leaves 1 person among fewer"):
+        anonymize(policy)
+    assert (result_of(database, table), kept(database)) == before
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(41, 43)])
+    batch = anonymize(policy).history
+    assert batch is not None
+    assert (batch.came, batch.below_k, len(result_of(database, table))) == (9, 0, 25)
+
+
+def test_a_batch_that_divides_groups_of_another_release_is_refused(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table, attributes=BY_TOWN)
+    by_age = {"attributes": BY_AGE, "history": {"mode": "refresh"}, "release": {"table": f"{table}_o"}}
+    anonymize(policy)
+    database.insert(table, NEWCOMERS)
+    anonymize(policy_of(database, table, **by_age))
+    before = (result_of(database, table), kept(database))
+    with pytest.raises(ProtectionError, match="leaves 8 persons among fewer than 3") as refused:
+        anonymize(policy)
+    assert "8 persons came since the last batch, and wait" in " ".join(refused.value.__notes__)
+    assert (result_of(database, table), kept(database)) == before
+
+
 def result_of(database: Database, table: str) -> list[Row]:
     return sorted(database.sql(f"SELECT * FROM {table}_r"), key=str)
 
@@ -215,18 +343,39 @@ def test_a_release_that_is_not_as_the_account_knows_it_gets_no_rows(database: Da
     database.sql(f"CREATE TABLE {table}_r (nr INTEGER)")
     with pytest.raises(PolicyError, match=r"no batch of these people is in it.*--replace"):
         anonymize(policy)
+    assert "no batch of these people" in str(check_run(policy)[1])
+    assert check_run(policy, replace=True)[1] is None
     anonymize(policy, replace=True)
     database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    assert check_run(policy)[1] is None
+    assert "--replace" not in " ".join(check_run(policy)[0].warnings)
+    other = policy_of(database, table, release={"table": f"{table}_other"})
+    assert "are added to" in str(check_run(other)[1])
     with pytest.raises(PolicyError, match="are added to"):
-        anonymize(policy_of(database, table, release={"table": f"{table}_other"}))
+        anonymize(other)
     database.sql(f"DELETE FROM {table}_r WHERE nr = 3")
     account = kept(database)
+    assert "has 15 rows" in str(check_run(policy)[1])
     with pytest.raises(ConflictError, match=r"has 15 rows, and the account of .* knows 16"):
         anonymize(policy, replace=True)
     database.sql(f"DROP TABLE {table}_r")
     with pytest.raises(ConflictError, match="has 0 rows"):
         anonymize(policy)
     assert kept(database) == account
+
+
+def test_a_release_of_a_renamed_table_is_not_replaced(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    result = anonymize(policy_of(database, table))
+    assert result.history is not None
+    database.sql(f"ALTER TABLE {table} RENAME TO {table}_n")
+    renamed = partial(policy_of, database, f"{table}_n", release={"table": f"{table}_r"})
+    with pytest.raises(PolicyError, match=rf"has batches of .*write people: '{result.history.people}'"):
+        anonymize(renamed(), replace=True)
+    assert "has batches of" in str(check_run(renamed(), replace=True)[1])
+    with pytest.raises(ProtectionError, match="Nobody came"):
+        anonymize(renamed(people=result.history.people))
+    assert len(result_of(database, table)) == 16
 
 
 @pytest.mark.parametrize("change", ["ADD COLUMN more INTEGER", "ALTER COLUMN nr TYPE BIGINT"])
@@ -295,6 +444,25 @@ def test_persons_whom_another_run_has_released_meanwhile_are_not_released_twice(
     assert database.leftovers() == []
 
 
+def test_a_first_batch_does_not_replace_another_one(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second run, planned while there is no release yet, has other persons, and may replace a release."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy, plan, others = policy_of(database, table), ClassSource.require_plan, list[RunResult]()
+
+    def interrupted(self: ClassSource, run: ClassRun) -> None:
+        plan(self, run)
+        if not others:
+            monkeypatch.setattr(ClassSource, "require_plan", plan)
+            others.append(anonymize(policy))
+            database.sql(f"DELETE FROM {table}")
+            database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+
+    monkeypatch.setattr(ClassSource, "require_plan", interrupted)
+    with pytest.raises(ConflictError, match=r"first batch of .* meanwhile"):
+        anonymize(policy, replace=True)
+    assert (len(result_of(database, table)), len(kept(database)[1])) == (16, 1)
+
+
 def test_the_commands_show_batches_and_judge_the_whole_release(tmp_path: Path) -> None:
     url = f"duckdb:///{tmp_path}/clinic.duckdb"
     file = tmp_path / "policy.yml"
@@ -314,6 +482,33 @@ def test_the_commands_show_batches_and_judge_the_whole_release(tmp_path: Path) -
     assert (verified.exit_code, "22 rows" in verified.stdout) == (0, True)
     assert "added a batch to 16 rows of others" in verified.stdout
     assert call("risk", file).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("INTEGER", "DECIMAL(9, 2)"),
+        ("DECIMAL(9, 1)", "DECIMAL(12, 3)"),
+        ("DECIMAL(9, 2)", "VARCHAR(12)"),
+        ("DOUBLE PRECISION", "DECIMAL(9, 2)"),
+        ("DATE", "TIMESTAMP"),
+    ],
+)
+def test_persons_are_known_whatever_type_their_column_has(database: Database, first: str, then: str) -> None:
+    columns = {**COLUMNS, "who": first}
+    known = [f"1980-01-0{n % 7 + 1}" if first == "DATE" else f"{n}.5" for n in range(7)]
+    if first == "INTEGER":
+        known = [str(10 * n) for n in range(7)]
+    table = database.create(columns, [(who, 21, "a", ["flu", "rash"][n % 2], n) for n, who in enumerate(known)])
+    policy = policy_of(database, table)
+    anonymize(policy)
+    before = kept(database)
+    database.sql(f"ALTER TABLE {table} ALTER COLUMN who TYPE {then} USING CAST(who AS {then})")
+    if then == "VARCHAR(12)":
+        database.sql(f"UPDATE {table} SET who = replace(who, '.50', '.5')")
+    with pytest.raises(ProtectionError, match="Nobody came"):
+        anonymize(policy)
+    assert kept(database) == before
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,10 @@ def upgrade() -> None:
         *(sa.Column(name, sa.BigInteger, primary_key=True, autoincrement=False) for name in ("account", "number")),
         *(sa.Column(name, sa.Text, nullable=False) for name in ("kind", "run", "source")),
         sa.Column("about", sa.Text),
-        sa.Column("rows", sa.BigInteger, nullable=False),
-        sa.Column("loss", sa.Double),
         sa.Column("entered", moment, nullable=False),
         *(sa.Column(name, sa.BigInteger) for name in counts),
+        sa.Column("rows", sa.BigInteger, nullable=False),
+        sa.Column("loss", sa.Double),
     )
     op.create_table(
         _name("account_persons"),

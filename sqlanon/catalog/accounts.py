@@ -117,6 +117,10 @@ class Accounts(Access):
         """The batches of an account's release, in the order in which they were added to it."""
         return tuple(one for one in self.account_releases(account) if one.kind is LineKind.BATCH)
 
+    def grown_by(self, release: str) -> ReleaseAccount | None:
+        """Find the account whose batches are in a release; None where there is none."""
+        return next((one for one in self.accounts() if any(b.about == release for b in self.batches(one))), None)
+
     def account_release(self, run: str) -> AccountRelease | None:
         """The release of a run as it was entered; None where it was not."""
         return next(iter(self._records(AccountRelease, "account_releases", {"run": run}, [], {"kind": LineKind})), None)

@@ -146,8 +146,8 @@ def driver_error(error: SqlanonError) -> BaseException | None:
 def other_columns(release: Relation) -> PolicyError:
     """The error of rows that can't be added to a release."""
     return PolicyError(
-        f"{release} has other columns than the rows that are to be added to it; nothing was published. Release them"
-        " under another name."
+        f"{release} has other columns than the rows that are to be added to it; nothing was published. Give it"
+        " the columns that it had."
     )
 
 

@@ -228,7 +228,9 @@ def check(
 
 
 def with_word_of_release(plan: Plan, engine: Engine, release_engine: Engine | None) -> Plan:
-    """The plan, with a warning where the release exists, which a run replaces only if it is told to."""
+    """The plan, with a warning where the release exists, which a run replaces only if it is told to, or adds to."""
+    if plan.policy.history.adds:
+        return plan
     file = plan.policy.release.file
     if file is not None:
         exists = Path(file).exists()

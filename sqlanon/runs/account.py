@@ -17,7 +17,7 @@ from markupsafe import Markup
 from sqlanon.catalog.accounts import AccountRelease, LineKind, ReleaseAccount
 from sqlanon.engines.base import Engine
 from sqlanon.engines.publishing import Record, nothing
-from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.errors import ConflictError, PolicyError, ProtectionError
 from sqlanon.models import models_of
 from sqlanon.plan.history import k_of_history
 from sqlanon.releases.base import Judged
@@ -26,7 +26,7 @@ from sqlanon.runs.execution import ClassRun, RunExecution
 from sqlanon.sql import Identifier, Relation, free_name
 from sqlanon.staging.staging import Staged
 from sqlanon.support.quantities import quantity
-from sqlanon.values.expressions import shown, text_of
+from sqlanon.values.expressions import shown, text_of_person
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import verify_table
 from sqlanon.work.held_account import AccountLine, HeldAccount
@@ -57,6 +57,10 @@ class AccountEntry:
         held = HeldAccount(session, run.workspace.on(session), run.catalog, self.account)
         size = held.hold()
         grouped = held.group_batch(self.members, size.lines, k) if self.adds else held.group(self.members, k)
+        if self.adds and run.growth is None and run.catalog.batches(self.account):
+            raise ConflictError(
+                f"Another run has released the first batch of {self.account.name} meanwhile: run again."
+            )
         violated = tuple(self._violated(session, grouped.signatures))
         run.history = HistoryFigures(
             people=self.account.name,
@@ -141,7 +145,7 @@ def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry
         judged=judged.relation,
         accounts=run.catalog.account_tables["accounts"],
         account=account.id,
-        person=text_of(engine.render, Markup(Identifier(person.name)), person.kind, person.type),
+        person=text_of_person(engine.render, Markup(Identifier(person.name)), person),
         keys=[key for name in judged.columns for key in shown(engine, columns[name], Markup(Identifier(name)))],
         values=_values(sensitive),
     )

@@ -34,7 +34,8 @@ from sqlanon.runs.checkpoints import basis_of, checkpoint_of, looked_at
 from sqlanon.runs.column_changes import columns_of
 from sqlanon.runs.execution import ClassRun, Encoded
 from sqlanon.runs.fingerprint import FilesRead, digest_rows, fingerprint, fingerprint_of, shown_columns
-from sqlanon.runs.increments import arrivals, find_growth, note_of_batch, require_enough, waiting
+from sqlanon.runs.growth import find_growth
+from sqlanon.runs.increments import arrivals, note_of_batch, require_enough, strangers_warning, waiting
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.source import DescribedRelease, ReleaseSource
@@ -75,7 +76,7 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
 
     def require_plan(self, run: ClassRun) -> None:
         if run.way_out is not None and run.policy.history.adds:
-            run.growth = find_growth(run, replace=self._replace)
+            run.growth = find_growth(run.catalog, run.session.target, run.plan, replace=self._replace)
 
     def warnings(self, run: ClassRun) -> tuple[str, ...]:  # noqa: ARG002
         """Say what may not have been meant, beside what the plan says."""
@@ -179,7 +180,7 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
         outcome.statements = run.journal.count("search")
         outcome.warnings = (
             *run.plan.warnings,
-            *filter(None, (run.linked, run.history_problem)),
+            *filter(None, (run.linked, run.history_problem, strangers_warning(run))),
             *self.warnings(run),
         )
         outcome.notes += tuple(_notes(run))

@@ -6,64 +6,39 @@ these is protected. Persons of a batch who are suppressed are in no account, and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from sqlanon.catalog.accounts import GrowingRelease
-from sqlanon.encoding.coded_rows import copied
-from sqlanon.engines.publishing import publisher_of
-from sqlanon.errors import ConflictError, PolicyError, ProtectionError
+from sqlanon.errors import ConflictError, ProtectionError
 from sqlanon.plan.plan import Plan
 from sqlanon.runs.execution import ClassRun
 from sqlanon.sql import Identifier, macro
 from sqlanon.support.quantities import quantity
-from sqlanon.values.expressions import text_of
+from sqlanon.values.expressions import text_of_person
 
 ARRIVED = "arrived"  # what the name of the work table of a batch ends in
-
-
-def find_growth(run: ClassRun, *, replace: bool) -> GrowingRelease | None:
-    """Find the batches of a run's release; None where the run makes the first one.
-
-    replace: whether a release that no batch is in may be replaced.
-
-    Raises PolicyError where it may not, and where the account's batches are in another release; ConflictError where the
-    release does not have the rows that the account knows of it.
-    """
-    assert run.way_out is not None
-    account = run.catalog.account(run.way_out.accounts[0])
-    batches = () if account is None else run.catalog.batches(account)
-    name, exists = run.plan.release_name, publisher_of(run.session.target).exists(run.plan.release)
-    if account is None or not batches:
-        if exists and not replace:
-            raise PolicyError(
-                f"{name} exists, and no batch of these people is in it; allow it to be replaced (--replace), choose"
-                " another name, or enter the run that released it (`sqlanon account adopt`)."
-            )
-        return None
-    growth = GrowingRelease(account, batches)
-    if batches[-1].about != name:
-        raise PolicyError(
-            f"history: batches of {account.name} are added to {batches[-1].about}, and this policy releases {name};"
-            " release into that table, or name other people."
-        )
-    rows = run.session.target.query_one("count_rows", table=run.plan.release)[0] if exists else 0
-    if rows != growth.rows:
-        raise ConflictError(
-            f"{name} has {quantity(int(rows), 'row')}, and the account of {account.name} knows {growth.rows:,} that"
-            " were released there: the release was changed, or the catalog is an older one. Nothing was published."
-            " Restore the release, or begin anew: `sqlanon account forget`, and then `run --replace`."
-        )
-    return growth
 
 
 def arrivals(run: ClassRun, plan: Plan, growth: GrowingRelease) -> Plan:
     """Plan for the rows of the source whose persons no batch has, as a copy; in the transaction that reads it."""
     engine, person = run.engine, run.policy.person
     (column,) = [one for one in engine.columns(plan.source) if one.name == person]
-    text = text_of(engine.render, macro("codes.in_source", Identifier(column.name)), column.kind, column.type)
-    tables = run.catalog.account_tables
-    is_new = macro("accounts.is_new", text, tables["accounts"], tables["account_persons"], growth.account.id)
-    return copied(engine, plan, run.workspace, ARRIVED, is_new)
+    text = text_of_person(engine.render, macro("codes.in_source", Identifier(column.name)), column)
+    tables, copy = run.catalog.account_tables, run.workspace.table(ARRIVED)
+    names = [attribute.name for attribute in plan.coded]
+    engine.run(
+        "runs/account/create_arrivals",
+        copy=copy,
+        source=plan.source,
+        columns=[{"name": Identifier(name), "stored": Identifier(f"c{n}")} for n, name in enumerate(names)],
+        person=text,
+        account=growth.account.id,
+        accounts=tables["accounts"],
+        persons=tables["account_persons"],
+    )
+    engine.analyze(copy)
+    return replace(plan, source=copy)
 
 
 def require_enough(run: ClassRun, growth: GrowingRelease, persons: int) -> None:
@@ -92,6 +67,16 @@ def require_enough(run: ClassRun, growth: GrowingRelease, persons: int) -> None:
 def waiting(persons: int) -> str:
     """Say that persons wait for the next batch."""
     return f"{quantity(persons, 'person')} came since the last batch, and wait for the next."
+
+
+def strangers_warning(run: ClassRun) -> str | None:
+    """Warn where nobody who was released is in the source any more; None where somebody is, or nobody was released."""
+    if run.growth is None or run.arrived is None or run.arrived < run.plan.rows:
+        return None
+    return (
+        f"Nobody of the {quantity(run.growth.rows, 'person')} who were released before is in {run.plan.source_name} any"
+        f" more. If '{run.policy.person}' is written otherwise than then, the same people are released twice."
+    )
 
 
 def note_of_batch(run: ClassRun, growth: GrowingRelease) -> str:

@@ -12,10 +12,11 @@ from typing import TypeVar
 from sqlanon.catalog import Catalog, Released
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.errors import AccessError, PolicyError
+from sqlanon.errors import AccessError, ConflictError, PolicyError
 from sqlanon.plan.drawn_plan import DrawnPlan
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
+from sqlanon.runs.growth import find_growth
 from sqlanon.runs.value_checks import TellMissing, check_values
 from sqlanon.work.session import open_existing_catalog, open_for_planning
 
@@ -101,12 +102,16 @@ def check_run(
 ) -> tuple[Plan, str | None]:
     """Check a policy against its table and the values there, and find why a run would be refused all the same.
 
-    The second is None where no earlier release of the source refuses a run. Nothing is changed.
+    The second is None where no earlier release of the source, or of its people, refuses a run. Nothing is changed.
     `tell_missing` gets the values that hierarchies lack. Raises PolicyError with every problem found.
     """
-    return plan_and_refusal(
-        policy, options, lambda engine, target: check_values(policy, engine, target, replace, tell_missing)
-    )
+    with open_for_planning(policy, options) as (engine, target):
+        plan = check_values(policy, engine, target, replace, tell_missing)
+        with open_existing_catalog(policy, engine, options, makes=True) as catalog:
+            refusal = None if catalog is None else refusal_by_earlier(policy, plan, catalog)
+            if refusal is None and policy.history.adds:
+                refusal = _refusal_to_grow(catalog, engine, plan, replace=replace)
+    return plan, refusal
 
 
 def plan_and_refusal(
@@ -127,6 +132,15 @@ def refusal_by_earlier(policy: Policy, plan: Plan | DrawnPlan, catalog: Catalog)
     try:
         check_with_catalogs(catalog, plan, policy.republish)
     except PolicyError as refusal:
+        return str(refusal)
+    return None
+
+
+def _refusal_to_grow(catalog: Catalog | None, engine: Engine, plan: Plan, *, replace: bool) -> str | None:
+    """Find why the release can't get a batch; None where it can."""
+    try:
+        find_growth(catalog, engine, plan, replace=replace)
+    except (ConflictError, PolicyError) as refusal:
         return str(refusal)
     return None
 

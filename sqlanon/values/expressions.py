@@ -30,6 +30,17 @@ def text_of(render: Renderer, value: Expression, kind: Kind, type_name: str = ""
     return render.macro("text_as", value, text_form(kind, type_name))
 
 
+def text_of_person(render: Renderer, value: Expression, column: Column) -> Expression:
+    """The SQL expression for the text of `value` that a person is known by, alike for equal values of several types.
+
+    Integers, decimals of any scale, and floats of one number have one text, as have dates and moments of midnight.
+    """
+    text = text_of(render, value, column.kind, column.type)
+    if column.kind is Kind.DECIMAL:
+        return macro("values.without_scale", text)
+    return macro("values.without_midnight", text) if column.kind.has_day else text
+
+
 def is_single(type_name: str) -> bool:
     """Tell whether this is the type of floats of four bytes."""
     return type_name.lower() in _SINGLE

@@ -28,7 +28,7 @@ from sqlanon.policy import Policy
 from sqlanon.results.history import counted_lines
 from sqlanon.sql import Identifier, Relation
 from sqlanon.support.quantities import quantity
-from sqlanon.values.expressions import text_of
+from sqlanon.values.expressions import text_of_person
 from sqlanon.work.held_account import AccountLine, AccountSize, HeldAccount
 from sqlanon.work.workspace import TemporaryWorkspace
 
@@ -106,7 +106,7 @@ class AnswerEntries:
             "inquiries/questions/create_asked_members",
             members=members,
             source=asked.source,
-            person=text_of(self.engine.render, Markup(Identifier(person.name)), person.kind, person.type),
+            person=text_of_person(self.engine.render, Markup(Identifier(person.name)), person),
             spans=asked.span_values(spans),
             account=self.account.id,
             accounts=self.catalog.account_tables["accounts"],
