@@ -254,8 +254,38 @@ def test_a_release_that_is_not_entered_is_warned_of(database: Database) -> None:
     table = database.create(COLUMNS, list(PEOPLE.values()))
     plain = policy_of(database, table, "none")
     assert not any("account" in one for one in anonymize(plain).warnings)
-    assert not any("not entered" in one for one in anonymize(policy_of(database, table, "watch")).warnings)
-    assert any("not entered" in one for one in anonymize(plain, replace=True).warnings)
+    assert not any("has no `history`" in one for one in anonymize(policy_of(database, table, "watch")).warnings)
+    assert any("has no `history`" in one for one in anonymize(plain, replace=True).warnings)
+
+
+def test_an_earlier_release_that_is_not_entered_is_warned_of_whatever_its_rules(database: Database) -> None:
+    """The account begins after the first release, and by the same rules; who came since then is told by both."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    plain = anonymize(policy_of(database, table, "none"))
+    database.insert(table, [NEWCOMER])
+    refresh = policy_of(database, table, "refresh")
+    for _ in range(2):
+        warnings = anonymize(refresh, replace=True).warnings
+        assert [one for one in warnings if f"1 published run about these people is not entered ({plain.run})" in one]
+        assert len([one for one in warnings if plain.run in one]) == 1
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM {0} WHERE nr = 3", "UPDATE {0} SET signature = 'none' WHERE nr = 3"])
+def test_a_release_that_others_changed_is_warned_of(database: Database, tmp_path: Path, change: str) -> None:
+    """A catalog that was restored lacks what was released since; as many other rows are told by the digest."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table, "refresh", digest="run")
+    results = [anonymize(policy, replace=True) for _ in range(2)]
+    assert not [one for result in results for one in result.warnings if "is not the release" in one]
+    database.sql(change.format(f"{table}_r"))
+    file = tmp_path / "policy.yml"
+    file.write_text(policy_text(policy), encoding="utf-8")
+    (account,) = json.loads(call("account", file, "--json").stdout)["accounts"]
+    (said,) = account["changed"]
+    assert f"is not the release of run {results[-1].run}" in said
+    assert said in call("account", file).stdout
+    assert said in anonymize(policy, replace=True).warnings
+    assert json.loads(call("account", file, "--json").stdout)["accounts"][0]["changed"] == []
 
 
 def test_a_job_enters_its_releases(database: Database) -> None:

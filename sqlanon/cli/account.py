@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.account_adopt import adopt_command, unentered, unentered_lines
+from sqlanon.cli.account_adopt import adopt_command, unentered
 from sqlanon.cli.account_check import check_command
 from sqlanon.cli.call import Call, Panel, command, with_default
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
-from sqlanon.cli.deferred import files, loading, sql
+from sqlanon.cli.deferred import files, known_release, linking, loading, sql
 from sqlanon.cli.layout import WHOLE, table
 from sqlanon.errors import PolicyError
 from sqlanon.support.exact_numbers import decimal_text
@@ -61,12 +61,12 @@ def show_account_command(
         people = None if policy is None else _people_of(policy, engine)
         if policy is not None:
             accounts = [one for one in accounts if one.name == people]
-        entered = [_whole(account, catalog) for account in accounts]
+        entered = [_whole(account, catalog, engine) for account in accounts]
         others = [] if people is None or entered or catalog.current() is None else unentered(catalog, people)
     if call.json:
         call.emit({"accounts": [_object(one) for one in entered]})
     elif not entered:
-        call.note("\n".join(["Nothing about these people is entered here.", *unentered_lines(others)]))
+        call.note("\n".join(["Nothing about these people is entered here.", *_unknown(others)]))
     else:
         print("\n\n".join(_text(one) for one in entered))
 
@@ -108,18 +108,27 @@ def _people_of(path: Path, engine: Engine) -> str | None:
 
 @dataclass(frozen=True)
 class _Whole:
-    """An account with its lines, the privacy budgets of the tables that these are about, and runs that it lacks."""
+    """An account with its lines, the privacy budgets of the tables that these are about, and what it does not know.
+
+    others: runs whose releases it lacks; changed: the releases that are not as it knows them, each as a sentence.
+    """
 
     account: ReleaseAccount
     lines: list[AccountRelease]
     budgets: list[Budget]
     others: list[str]
+    changed: list[str]
 
 
-def _whole(account: ReleaseAccount, catalog: Catalog) -> _Whole:
+def _whole(account: ReleaseAccount, catalog: Catalog, engine: Engine) -> _Whole:
     lines = catalog.account_releases(account)
     tables = dict.fromkeys(one.source for one in lines if one.source.endswith('"'))
-    return _Whole(account, lines, catalog.budgets_of(tables), unentered(catalog, account.name))
+    releases = dict.fromkeys(one.about for one in lines if one.kind == "release" and one.about is not None)
+    changed = [
+        known_release.changed_release(catalog, engine, account, name, sql.Relation.parse(name)) for name in releases
+    ]
+    others = unentered(catalog, account.name)
+    return _Whole(account, lines, catalog.budgets_of(tables), others, list(filter(None, changed)))
 
 
 def _object(whole: _Whole) -> dict[str, Any]:
@@ -134,6 +143,7 @@ def _object(whole: _Whole) -> dict[str, Any]:
         "releases": listed,
         "budgets": [one.as_json() for one in whole.budgets],
         "unentered": whole.others,
+        "changed": whole.changed,
     }
 
 
@@ -155,7 +165,12 @@ def _text(whole: _Whole) -> str:
         f" consumed by releases and answers with noise, {decimal_text(one.left, up=False)} left."
         for one in whole.budgets
     ]
-    return "\n".join([*parts, *unentered_lines(whole.others)])
+    return "\n".join([*parts, *whole.changed, *_unknown(whole.others)])
+
+
+def _unknown(runs: list[str]) -> list[str]:
+    """Say which published runs an account does not know, and what can be done."""
+    return [linking.unknown_warning(runs)] if runs else []
 
 
 def _what(line: AccountRelease) -> str:

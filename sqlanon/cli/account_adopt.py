@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,13 +12,10 @@ from sqlanon.cli.catalog import UrlOption, opened, place_of
 from sqlanon.cli.deferred import adopting, loading, location
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.rules import RunName
-from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog
     from sqlanon.runs.adopting import Adoption
-
-_LISTED = 5  # of the runs that an account does not know
 
 
 def adopt_command(
@@ -55,18 +51,6 @@ def adopt_command(
 def unentered(catalog: Catalog, people: str) -> list[str]:
     """List the ids of published runs about people that are in no account, the newest first."""
     return [run.id for run in adopting.unentered_runs(catalog, people)]
-
-
-def unentered_lines(runs: Sequence[str]) -> list[str]:
-    """Say which published runs an account does not know, and what can be done."""
-    if not runs:
-        return []
-    named = f"{', '.join(runs[:_LISTED])}{', …' if len(runs) > _LISTED else ''}"
-    are = "is" if len(runs) == 1 else "are"
-    return [
-        f"{quantity(len(runs), 'published run')} about these people {are} not entered ({named}): later releases are not"
-        " held against what was told there. `sqlanon account adopt RUN` enters one whose source is as it was."
-    ]
 
 
 def _text(adopted: Adoption) -> str:

@@ -50,6 +50,7 @@ from sqlanon.results import codec as codec
 from sqlanon.runs import adopting as adopting
 from sqlanon.runs import applying as applying
 from sqlanon.runs import dry_run as dry_run
+from sqlanon.runs import known_release as known_release
 from sqlanon.runs import linking as linking
 from sqlanon.runs import resuming as resuming
 from sqlanon.runs import sources as sources

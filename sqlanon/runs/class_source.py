@@ -36,6 +36,7 @@ from sqlanon.runs.execution import ClassRun, Encoded
 from sqlanon.runs.fingerprint import FilesRead, digest_rows, fingerprint, fingerprint_of, shown_columns
 from sqlanon.runs.growth import find_growth
 from sqlanon.runs.increments import arrivals, note_of_batch, require_enough, strangers_warning, waiting
+from sqlanon.runs.known_release import changed_release
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.source import DescribedRelease, ReleaseSource
@@ -77,6 +78,8 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
     def require_plan(self, run: ClassRun) -> None:
         if run.way_out is not None and run.policy.history.adds:
             run.growth = find_growth(run.catalog, run.session.target, run.plan, replace=self._replace)
+        elif run.way_out is not None and run.way_out.enters:
+            run.changed = _changed(run)
 
     def warnings(self, run: ClassRun) -> tuple[str, ...]:  # noqa: ARG002
         """Say what may not have been meant, beside what the plan says."""
@@ -180,7 +183,7 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
         outcome.statements = run.journal.count("search")
         outcome.warnings = (
             *run.plan.warnings,
-            *filter(None, (run.linked, run.history_problem, strangers_warning(run))),
+            *filter(None, (run.linked, run.changed, run.history_problem, strangers_warning(run))),
             *self.warnings(run),
         )
         outcome.notes += tuple(_notes(run))
@@ -193,6 +196,15 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
 
     def add_notes(self, outcome: ResultBuilder) -> None:
         """Add to the outcome what the source has to say of itself."""
+
+
+def _changed(run: ClassRun) -> str | None:
+    """Say that the release in whose place a run's is put is not as the account knows it; None where it is."""
+    assert run.way_out is not None
+    account = run.catalog.account(run.way_out.accounts[0])
+    if account is None:
+        return None
+    return changed_release(run.catalog, run.session.target, account, run.plan.release_name, run.plan.release)
 
 
 def _notes(run: ClassRun) -> Iterator[str]:

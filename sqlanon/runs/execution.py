@@ -115,6 +115,8 @@ class ClassRun(RunExecution[Plan]):
 
     growth: the release that the run adds rows to; None where it makes one.
     arrived: how many persons no batch of that release has.
+    changed: how the release in whose place this one is put differs from the one that was entered; None where it does
+        not.
     history: the figures of all releases about the same people, where this one is entered; history_problem: what they
         tell together that they should not.
     snapshot: the plan for a source that stays as it is while it is coded: a copy, where the engine has no snapshots.
@@ -131,6 +133,7 @@ class ClassRun(RunExecution[Plan]):
         self.models: tuple[PrivacyModel, ...] = models_of(policy)
         self.growth: GrowingRelease | None = None
         self.arrived: int | None = None
+        self.changed: str | None = None
         self.history: HistoryFigures | None = None
         self.history_problem: str | None = None
 

@@ -15,7 +15,7 @@ from sqlanon.catalog import Catalog, Released
 from sqlanon.engines.base import Engine
 from sqlanon.engines.publishing import Record, nothing
 from sqlanon.policy import Policy
-from sqlanon.runs.linking import check_earlier_releases, unentered_warning
+from sqlanon.runs.linking import check_earlier_releases, unentered_warning, unknown_warning
 from sqlanon.runs.recording import PublishedRecord
 from sqlanon.staging.staging import Staged
 from sqlanon.work.control import Control
@@ -76,12 +76,15 @@ class WayOut:
         this policy does, and not all catalogs can be read.
         """
         newest: Released | None = None
-        warnings = []
+        warnings, unknown = list[str | None](), list[Released]()
         entered = self.catalog.entered_runs(self.accounts[0]) if self.enters else frozenset[str]()
         for place, name in self.sources:
             released, unread = self.catalog.released(place), self.catalog.unread(place)
             warnings.append(check_earlier_releases(released, name, self.republish, rules, digest, unread, entered))
             newest = newest or next(iter(released), None)
+            unknown += [one for one in released if not one.is_private and one.run not in entered]
+        if self.enters and unknown:
+            warnings = [unknown_warning([one.shown for one in unknown])]
         unentered = () if self.enters else filter(self.catalog.account, self.accounts)
         linked = [*list(filter(None, warnings))[:1], *map(unentered_warning, unentered)]
         self.linked = "\n".join(linked) or None

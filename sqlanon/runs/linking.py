@@ -18,9 +18,11 @@ from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.runs.growth import find_growth
 from sqlanon.runs.value_checks import TellMissing, check_values
+from sqlanon.support.quantities import quantity
 from sqlanon.work.session import open_existing_catalog, open_for_planning
 
 AnyPlan = TypeVar("AnyPlan", bound=Plan | DrawnPlan)
+LISTED = 5  # of the runs that an account does not know
 SAME_RECODING = "same-recoding"
 ALLOW = "allow"
 
@@ -163,6 +165,16 @@ def unentered_warning(people: str) -> str:
     return (
         f"There is an account of releases about {people}, and this one is not entered: the policy has no `history`."
         " Later releases are not held against it. docs/several-releases.md says more."
+    )
+
+
+def unknown_warning(runs: Sequence[str]) -> str:
+    """Warn that the account of a release doesn't know those of earlier runs, the newest first."""
+    named = f"{', '.join(runs[:LISTED])}{', …' if len(runs) > LISTED else ''}"
+    are = "is" if len(runs) == 1 else "are"
+    return (
+        f"{quantity(len(runs), 'published run')} about these people {are} not entered ({named}): later releases are not"
+        " held against what was told there. `sqlanon account adopt RUN` enters one whose source is as it was."
     )
 
 
