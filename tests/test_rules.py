@@ -226,3 +226,23 @@ def test_rules_take_as_many_statements_as_there_are_levels(database: Database) -
         counts.append((len(steps), rounds[0]))
     per_level = [(statements - 20) / rounds for statements, rounds in counts]
     assert max(per_level) <= 12
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"), [("INTEGER", [1, 2, 3, 4]), ("DATE", ["2026-01-01", "2026-03-01"]), ("VARCHAR(3)", ["a", "b"])]
+)
+def test_rows_may_have_no_value_at_all_where_rules_divide(database: Database, kind: str, values: list[Any]) -> None:
+    """Codes of a column of NULL alone take no bits; its rows go where the rules send NULL."""
+    columns = {"x": kind, "y": "INTEGER", "s": "VARCHAR(1)"}
+    rows = [(value, n, "a") for value in [*values, None] for n in range(6)]
+    table = database.create(columns, rows)
+    roles = {"x": "quasi-identifier", "y": "quasi-identifier", "s": "sensitive"}
+    policy = database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 3}])
+    run = anonymize(policy).run
+    of_null: list[set[Row]] = []
+    for others in ([], values):
+        newer = database.create(columns, [(value, n, "a") for value in [*others, None] for n in range(6)])
+        apply(database, run, newer, f"{newer}_r", "suppress")
+        shown = {row[:2] for row in database.sql(f"SELECT * FROM {newer}_r")}
+        of_null.append({row for row in shown if row[0] is None or "NULL" in row[0]})
+    assert of_null[0] == of_null[1] != set()

@@ -221,11 +221,12 @@ def place_of_row(engine: Engine, routes: Relation, axes: Sequence[Axis], rules: 
     rows = engine.query("releases/rules/read_routes", routes=routes, masks=[word["mask"] for word in words])
     drawn = secrets.randbelow(2**61)
     number_of = {(axis.field.word, axis.mask): axis.number for axis in axes}
+    constant = next((axis.number for axis in axes if not axis.mask), None)  # where all values are NULL, and codes 0
     nodes = []
     for place, first, threshold, *masks in rows:
-        split = next(((word, mask) for word, mask in enumerate(masks) if mask and first != place), None)
+        split = next((number_of[word, mask] for word, mask in enumerate(masks) if mask), constant)
         cut = None if threshold is None else threshold + drawn
-        nodes.append(RuleNode(place, first, split and number_of[split], cut))
+        nodes.append(RuleNode(place, first, None if first == place else split, cut))
     attributes = {axis.number: _compared(axis) for axis in axes}
     case = rule_case(engine.render, NodeLayout(nodes, [], {}), attributes)
     return PlaceCase(case, RedactedValue(drawn))
