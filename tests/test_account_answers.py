@@ -129,7 +129,7 @@ def test_releases_and_answers_together_are_judged_as_by_brute_force(
             if question is None:
                 came_out = release(database, plain, policy, mode, lines, state)
             else:
-                came_out = answer(plain, policy, mode, lines, state, question)
+                came_out = answer(database, plain, policy, mode, lines, state, question)
             if came_out is not None:
                 lines.append(came_out)
                 kinds.append("release" if question is None else "answer")
@@ -169,9 +169,15 @@ def release(
 
 
 def answer(
-    plain: Policy, policy: Policy, mode: str, lines: list[Line], state: State, question: tuple[Any, set[int], Any]
+    database: Database,
+    plain: Policy,
+    policy: Policy,
+    mode: str,
+    lines: list[Line],
+    state: State,
+    question: tuple[Any, set[int], Any],
 ) -> Line | None:
-    """Ask, first of the twin without an account, whose audit is the same."""
+    """Ask, first of the twin without an account, whose audit is the same, as it knows the same answers."""
     column, ages, town = question
     text = f"{'count(*)' if column is None else f'sum({column})'} where {among(ages, town)}"
     asked = {one for one, row in state.items() if row[1] in ages and town in (None, row[2])}
@@ -183,11 +189,19 @@ def answer(
     if got is None:
         assert mode == "refresh"
         assert told
+        forget(database, audited)
         return None
     assert mode == "watch" or not told
     assert got.value == audited.value
     assert (got.warning is not None) is told
     return dict.fromkeys(asked, True)
+
+
+def forget(database: Database, answer: Answer) -> None:
+    """Take the newest answer out of the history of its table."""
+    newest = f"(SELECT history FROM sqlanon.questions WHERE number = {answer.number} ORDER BY written DESC LIMIT 1)"
+    database.sql(f"UPDATE sqlanon.histories SET questions = questions - 1 WHERE name = {newest}")
+    database.sql(f"DELETE FROM sqlanon.questions WHERE history = {newest} AND number = {answer.number}")
 
 
 def check_account(database: Database, people: str, lines: list[Line], kinds: list[str]) -> None:

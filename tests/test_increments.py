@@ -370,9 +370,13 @@ def test_a_release_of_a_renamed_table_is_not_replaced(database: Database) -> Non
     assert result.history is not None
     database.sql(f"ALTER TABLE {table} RENAME TO {table}_n")
     renamed = partial(policy_of, database, f"{table}_n", release={"table": f"{table}_r"})
-    with pytest.raises(PolicyError, match=rf"has batches of .*write people: '{result.history.people}'"):
-        anonymize(renamed(), replace=True)
-    assert "has batches of" in str(check_run(renamed(), replace=True)[1])
+    if database.engine == "duckdb":  # where a table is known by its name alone
+        with pytest.raises(PolicyError, match=rf"has batches of .*write people: '{result.history.people}'"):
+            anonymize(renamed(), replace=True)
+        assert "has batches of" in str(check_run(renamed(), replace=True)[1])
+    else:
+        with pytest.raises(ProtectionError, match="Nobody came"):
+            anonymize(renamed(), replace=True)
     with pytest.raises(ProtectionError, match="Nobody came"):
         anonymize(renamed(people=result.history.people))
     assert len(result_of(database, table)) == 16

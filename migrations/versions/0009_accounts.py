@@ -28,6 +28,12 @@ def upgrade() -> None:
         sa.Column("releases", sa.BigInteger, nullable=False),
         sa.Column("opened", moment, nullable=False),
     )
+    op.create_table(
+        _name("account_sources"),
+        sa.Column("account", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("identity", sa.Text, primary_key=True),
+        sa.Column("subject", sa.Text),
+    )
     counts = ("k", "persons", "groups", "smallest", "below_k", "came", "departed")
     op.create_table(
         _name("account_releases"),
@@ -57,5 +63,5 @@ def downgrade() -> None:
             f"The catalog was left as it is: it keeps {count} accounts of releases about the same people, which later"
             " releases are held against. `sqlanon account forget NAME` drops one, with its key."
         )
-    for table in ("account_persons", "account_releases", "accounts"):
+    for table in ("account_persons", "account_releases", "account_sources", "accounts"):
         op.drop_table(_name(table))

@@ -42,14 +42,13 @@ from sqlanon.policy.differential_privacy import COUNT
 from sqlanon.policy.loading import parse_policy
 from sqlanon.results.masking import Masking
 from sqlanon.results.method_result import MethodCheck
+from sqlanon.runs.linking import check_run
 from sqlanon.runs.sources import check_without_classes
-from sqlanon.runs.value_checks import check_values
 from sqlanon.sql import Relation
 from sqlanon.support import environment
 from sqlanon.verification.release import attributes_of
 from sqlanon.verification.verdict import Verification
 from sqlanon.verification.verify import verify_table
-from sqlanon.work.session import open_for_planning
 
 
 def profile_table(
@@ -165,8 +164,7 @@ def check_policy(policy: Policy, *, replace: bool = False, options: EngineOption
     """
     if not policy.algorithm.recodes.makes_classes:
         return check_without_classes(policy, options)
-    with open_for_planning(policy, options) as (engine, target):
-        return check_values(policy, engine, target, replace)
+    return check_run(policy, replace=replace, options=options)[0]
 
 
 def check_table(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -19,6 +19,7 @@ from enum import StrEnum
 from sqlanon.catalog import locks
 from sqlanon.catalog.connection import Access, Transaction, plain
 from sqlanon.catalog.location import database_of
+from sqlanon.catalog.sources import source_identities
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError
 from sqlanon.sql import Relation
@@ -36,6 +37,19 @@ class ReleaseAccount:
     id: int
     releases: int
     opened: datetime
+
+
+@dataclass(frozen=True)
+class People:
+    """The people whom releases are about: the name of their account, and what it knows them by.
+
+    identities: of the table that has their rows, see `catalog.sources`; none where the name alone says who they are.
+    subject: its column that tells them apart; None where it is not known.
+    """
+
+    name: str
+    identities: tuple[str, ...] = ()
+    subject: str | None = None
 
 
 class LineKind(StrEnum):
@@ -130,20 +144,37 @@ class Accounts(Access):
         account = self.account(people)
         return frozenset() if account is None else frozenset(one.run for one in self.account_releases(account))
 
-    def open_account(self, people: str) -> ReleaseAccount:
+    def accounts_of(self, identities: Collection[str]) -> dict[str, str | None]:
+        """Name the accounts that know people by a table of one of these identities, and the column that tells them."""
+        columns = ["account", "identity", "subject"]
+        known = self._ask(lambda transaction: transaction.select("account_sources", columns))
+        known = [one for one in known if one["identity"] in identities]
+        named = {one.id: one.name for one in self.accounts()} if known else {}
+        return {named[one["account"]]: one["subject"] for one in known}
+
+    def table_identities(self, table: Relation) -> tuple[str, ...]:
+        """List the identities of a resolved table of the engine's database; see `source_identities`."""
+        return source_identities(self._engine, str(table), self._database, table)
+
+    def open_account(self, people: People) -> ReleaseAccount:
         """Return the account of these people; where there is none, open one with a key of its own."""
 
         def write(transaction: Transaction) -> ReleaseAccount:
-            where = {"name": people}
+            where = {"name": people.name}
             if not transaction.select("accounts", ["id"], where):
                 drawn = {"id": secrets.randbits(62), "key": secrets.token_hex(_BITS // 8)}
                 transaction.insert("accounts", [where | drawn | {"releases": 0, "opened": datetime.now(UTC)}])
-            return transaction.records(ReleaseAccount, "accounts", where)[0]
+            account = transaction.records(ReleaseAccount, "accounts", where)[0]
+            sources = transaction.select("account_sources", ["identity"], {"account": account.id})
+            new = [one for one in people.identities if {"identity": one} not in sources]
+            known_by = {"account": account.id, "subject": people.subject}
+            transaction.insert("account_sources", [known_by | {"identity": one} for one in new])
+            return account
 
-        with self.entering(people):
+        with self.entering(people.name):
             return self._connection.do("open the account", write)
 
-    def enter_alone(self, people: str, kind: LineKind, run: str, source: str, about: str) -> None:
+    def enter_alone(self, people: People, kind: LineKind, run: str, source: str, about: str) -> None:
         """Enter a line that divides nobody, for good, in a transaction of its own; opens the account if there is none.
 
         Raises ConflictError where somebody else has been at it for a minute, or forgets the account.
@@ -154,13 +185,13 @@ class Accounts(Access):
             where = {"id": account.id}
             known = transaction.select("accounts", ["releases"], where)
             if not known:
-                raise ConflictError(f"The account of {people} was forgotten meanwhile: run again.")
+                raise ConflictError(f"The account of {people.name} was forgotten meanwhile: run again.")
             number = known[0]["releases"] + 1
             transaction.update("accounts", where, releases=number)
             line = AccountRelease(account.id, number, kind, run, source, about, datetime.now(UTC))
             transaction.insert("account_releases", [vars(line)])
 
-        with self.entering(people):
+        with self.entering(people.name):
             self._connection.do("enter the line, so that nothing is out", write)
 
     def forget_account(self, account: ReleaseAccount) -> None:
@@ -169,6 +200,7 @@ class Accounts(Access):
         def write(transaction: Transaction) -> None:
             transaction.delete("account_persons", {"account": account.id})
             transaction.delete("account_releases", {"account": account.id})
+            transaction.delete("account_sources", {"account": account.id})
             transaction.delete("accounts", {"name": account.name})
 
         with self.entering(account.name):

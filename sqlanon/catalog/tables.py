@@ -71,6 +71,9 @@ _COLUMNS = {
     # An account for the releases about the same people. id: drawn at random; key: the secret one of the digests of
     # persons, as hexadecimal digits; releases: how many lines were ever entered.
     "accounts": "name text key, id bigint, key text, releases bigint, opened moment",
+    # What accounts know their people by. identity: a table of these, by its name or by what the database calls it, see
+    # `catalog.sources`; subject: its column that tells them apart, NULL where it is not known.
+    "account_sources": "account bigint key, identity text key, subject text?",
     # Lines of accounts. kind: of `accounts.LineKind`; run: ask for answers; source: as a run records it; about: the
     # release, the question, what noise costs, or the job of a stream. groups: of persons with the same classes in all
     # releases so far, whom the same answers are about; smallest: the persons of the smallest; below_k: the persons in

@@ -12,7 +12,7 @@ from sqlanon.cli.account_adopt import adopt_command, unentered
 from sqlanon.cli.account_check import check_command
 from sqlanon.cli.call import Call, Panel, command, with_default
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
-from sqlanon.cli.deferred import files, known_release, linking, loading, sql
+from sqlanon.cli.deferred import files, known_release, linking, loading, people_of_source, sql
 from sqlanon.cli.layout import WHOLE, table
 from sqlanon.errors import PolicyError
 from sqlanon.support.exact_numbers import decimal_text
@@ -58,7 +58,7 @@ def show_account_command(
     """
     with opened(call, url, policy) as (engine, catalog):
         accounts = [] if catalog.current() is None else catalog.accounts()
-        people = None if policy is None else _people_of(policy, engine)
+        people = None if policy is None else _people_of(policy, engine, catalog)
         if policy is not None:
             accounts = [one for one in accounts if one.name == people]
         entered = [_whole(account, catalog, engine) for account in accounts]
@@ -95,7 +95,7 @@ def forget_command(
         print(f"The account of {people} is forgotten, with its key.")
 
 
-def _people_of(path: Path, engine: Engine) -> str | None:
+def _people_of(path: Path, engine: Engine, catalog: Catalog) -> str | None:
     """Name the people of a policy, as its runs enter releases; None where its source is not there."""
     policy = loading.load_policy(path)
     if policy.people is not None:
@@ -103,7 +103,8 @@ def _people_of(path: Path, engine: Engine) -> str | None:
     if policy.source.file is not None:
         return files.whole_path(policy.source.file)
     source = engine.resolve(sql.Relation.parse(policy.source.table or ""))
-    return None if source is None else str(source)
+    known = None if catalog.current() is None else catalog
+    return None if source is None else people_of_source.find_people(policy, engine, known, source).name
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,8 @@ def _whole(account: ReleaseAccount, catalog: Catalog, engine: Engine) -> _Whole:
     tables = dict.fromkeys(one.source for one in lines if one.source.endswith('"'))
     releases = dict.fromkeys(one.about for one in lines if one.kind == "release" and one.about is not None)
     changed = [
-        known_release.changed_release(catalog, engine, account, name, sql.Relation.parse(name)) for name in releases
+        known_release.changed_release(catalog, engine, account.name, name, sql.Relation.parse(name))
+        for name in releases
     ]
     others = unentered(catalog, account.name)
     return _Whole(account, lines, catalog.budgets_of(tables), others, list(filter(None, changed)))

@@ -30,6 +30,7 @@ from sqlanon.jobs import schedulers as schedulers
 from sqlanon.jobs.dbt import project as project
 from sqlanon.measures.workload import utility as utility
 from sqlanon.plan import connecting as connecting
+from sqlanon.plan import people_of_source as people_of_source
 from sqlanon.policy import grants as grants
 from sqlanon.policy import loading as loading
 from sqlanon.policy import schema as schema

@@ -60,7 +60,8 @@ class Policy(Part):
     whoever they are about. It must be given where an identifier repeats, or may not be looked at."""
     people: Annotated[str, Field(min_length=1)] | None = None
     """The people whom the release is about, by a name of your choice: releases with the same name are entered in one
-    account; see `history`. If not given, they are those of the source's table, whatever else is released of it."""
+    account; see `history`. If not given, they are those of the source's table, or of the only table beneath a view; a
+    view of several tables needs a name."""
     history: HistorySection = HistorySection()
     """The account of all releases about the same people, and the treatment of a release that would tell too few of them
     from all others, together with the earlier ones."""

@@ -133,10 +133,10 @@ def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry
 
     Raises PolicyError where a person has several rows.
     """
-    if run.way_out is None or not run.way_out.enters:
+    if run.way_out is None or run.way_out.people is None:
         return None
     engine, sensitive = judged.engine, tuple(run.policy.sensitive)
-    account = run.catalog.open_account(run.way_out.accounts[0])
+    account = run.catalog.open_account(run.way_out.people)
     columns = {column.name: column for column in engine.columns(judged.relation)}
     person, members = columns[judged.person or ""], run.workspace.table("history_members")
     engine.run(
@@ -165,9 +165,9 @@ def enter_uncounted(run: RunExecution[Any], kind: LineKind, about: str) -> Recor
 
     The act does nothing where no account is kept.
     """
-    if run.way_out is None or not run.way_out.enters:
+    if run.way_out is None or run.way_out.people is None:
         return nothing
-    account = run.catalog.open_account(run.way_out.accounts[0])
+    account = run.catalog.open_account(run.way_out.people)
 
     def enter(session: Engine) -> None:
         number = HeldAccount(session, run.workspace.on(session), run.catalog, account).hold().lines

@@ -136,7 +136,8 @@ class Adopted(ClassSource):
 
     def require_plan(self, run: ClassRun) -> None:
         assert run.way_out is not None
-        account = run.catalog.account(run.way_out.accounts[0])
+        assert run.way_out.people is not None
+        account = run.catalog.account(run.way_out.people.name)
         if self.adds and account is not None and run.catalog.batches(account):
             raise PolicyError(f"history: {account.name} has batches, and the release of this run is none of them.")
 
@@ -199,7 +200,8 @@ class EnterOnly(Publish):
         """Enter the persons of the staged release, which goes when the run ends."""
         assert run.way_out is not None
         session = run.session.target
-        with run.journal.during("publish"), run.catalog.entering(run.way_out.accounts[0]):
+        assert run.way_out.people is not None
+        with run.journal.during("publish"), run.catalog.entering(run.way_out.people.name):
             _refuse_entered(run.catalog, source.recorded.id)
             with session.transaction():
                 run.control.finish()

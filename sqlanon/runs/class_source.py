@@ -76,10 +76,14 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
         return plan
 
     def require_plan(self, run: ClassRun) -> None:
-        if run.way_out is not None and run.policy.history.adds:
-            run.growth = find_growth(run.catalog, run.session.target, run.plan, replace=self._replace)
-        elif run.way_out is not None and run.way_out.enters:
-            run.changed = _changed(run)
+        plan = run.plan
+        if run.way_out is None or run.way_out.people is None:
+            return
+        people = run.way_out.people.name
+        if run.policy.history.adds:
+            run.growth = find_growth(run.catalog, run.session.target, plan, people, replace=self._replace)
+        else:
+            run.changed = changed_release(run.catalog, run.session.target, people, plan.release_name, plan.release)
 
     def warnings(self, run: ClassRun) -> tuple[str, ...]:  # noqa: ARG002
         """Say what may not have been meant, beside what the plan says."""
@@ -196,15 +200,6 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
 
     def add_notes(self, outcome: ResultBuilder) -> None:
         """Add to the outcome what the source has to say of itself."""
-
-
-def _changed(run: ClassRun) -> str | None:
-    """Say that the release in whose place a run's is put is not as the account knows it; None where it is."""
-    assert run.way_out is not None
-    account = run.catalog.account(run.way_out.accounts[0])
-    if account is None:
-        return None
-    return changed_release(run.catalog, run.session.target, account, run.plan.release_name, run.plan.release)
 
 
 def _notes(run: ClassRun) -> Iterator[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlanon.catalog import Catalog, Released
+from sqlanon.catalog.accounts import People
 from sqlanon.engines.base import Engine
 from sqlanon.engines.publishing import Record, nothing
 from sqlanon.policy import Policy
@@ -53,8 +54,8 @@ class WayOut:
 
     republish: what the run's policy says of releases by other rules.
     sources: the tables or files whose rows the release is about, each by its place and its name.
-    accounts: the names of the accounts of the people whom the release is about.
-    enters: whether the release is entered in the first of them.
+    accounts: the names of the accounts of the people whom the release is about, if it is not entered.
+    people: those in whose account it is entered; None where it is not.
     linked: the warning about earlier releases of a source, as of the last check.
     published: whether readers see the release.
     """
@@ -63,9 +64,14 @@ class WayOut:
     republish: str | None
     sources: Sequence[tuple[str, str]]
     accounts: Sequence[str] = ()
-    enters: bool = False
+    people: People | None = None
     linked: str | None = None
     published: bool = False
+
+    @property
+    def enters(self) -> bool:
+        """Tell whether the release is entered in an account."""
+        return self.people is not None
 
     def check_earlier(self, rules: str | None = None, digest: str | None = None) -> Released | None:
         """Refuse another recoding of a source that is to have one only; return the newest earlier release of a source.
@@ -77,16 +83,15 @@ class WayOut:
         """
         newest: Released | None = None
         warnings, unknown = list[str | None](), list[Released]()
-        entered = self.catalog.entered_runs(self.accounts[0]) if self.enters else frozenset[str]()
+        entered = frozenset[str]() if self.people is None else self.catalog.entered_runs(self.people.name)
         for place, name in self.sources:
             released, unread = self.catalog.released(place), self.catalog.unread(place)
             warnings.append(check_earlier_releases(released, name, self.republish, rules, digest, unread, entered))
             newest = newest or next(iter(released), None)
             unknown += [one for one in released if not one.is_private and one.run not in entered]
-        if self.enters and unknown:
+        if self.people is not None and unknown:
             warnings = [unknown_warning([one.shown for one in unknown])]
-        unentered = () if self.enters else filter(self.catalog.account, self.accounts)
-        linked = [*list(filter(None, warnings))[:1], *map(unentered_warning, unentered)]
+        linked = [*list(filter(None, warnings))[:1], *map(unentered_warning, self.accounts)]
         self.linked = "\n".join(linked) or None
         return newest
 
@@ -115,8 +120,8 @@ class WayOut:
         with contextlib.ExitStack() as locks:
             for place, _ in sorted(self.sources):
                 locks.enter_context(self.catalog.releasing(place))
-            if self.enters:
-                locks.enter_context(self.catalog.entering(self.accounts[0]))
+            if self.people is not None:
+                locks.enter_context(self.catalog.entering(self.people.name))
             self.check_earlier(rules, digest)
             if staged.is_public_before_its_record:
                 control.finish()

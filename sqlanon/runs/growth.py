@@ -11,16 +11,17 @@ from sqlanon.plan.plan import Plan
 from sqlanon.support.quantities import quantity
 
 
-def find_growth(catalog: Catalog | None, target: Engine, plan: Plan, *, replace: bool) -> GrowingRelease | None:
+def find_growth(
+    catalog: Catalog | None, target: Engine, plan: Plan, people: str, *, replace: bool
+) -> GrowingRelease | None:
     """Find the batches of a plan's release, in the database `target`; None where a run makes the first one.
 
-    catalog: of the database; None where there is none yet. replace: whether a release that no batch is in may be
-    replaced.
+    catalog: of the database; None where there is none yet. people: whose account it is. replace: whether a release that
+    no batch is in may be replaced.
 
     Raises PolicyError where it may not, and where the account's batches are in another release, or this one has batches
     of another account; ConflictError where the release does not have the rows that the account knows of it.
     """
-    people = plan.policy.people or plan.source_place
     account = None if catalog is None else catalog.account(people)
     batches = () if catalog is None or account is None else catalog.batches(account)
     name, exists = plan.release_name, publisher_of(target).exists(plan.release)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlanon.catalog import Catalog
-from sqlanon.catalog.accounts import LineKind, ReleaseAccount
+from sqlanon.catalog.accounts import LineKind
 from sqlanon.engines.base import Engine
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.sql import Relation
@@ -11,15 +11,15 @@ from sqlanon.support.quantities import quantity
 from sqlanon.values.digest import ROWS, table_digest
 
 
-def changed_release(
-    catalog: Catalog, target: Engine, account: ReleaseAccount, name: str, release: Relation
-) -> str | None:
+def changed_release(catalog: Catalog, target: Engine, people: str, name: str, release: Relation) -> str | None:
     """Say how a release in the database `target` differs from the one that was entered last under its name.
 
     Releases differ by their rows, and by their digests where the run took one. None where no such release was entered,
     or it is gone, or nothing differs.
     """
-    entered = [one for one in catalog.account_releases(account) if one.about == name and one.kind is LineKind.RELEASE]
+    account = catalog.account(people)
+    lines = [] if account is None else catalog.account_releases(account)
+    entered = [one for one in lines if one.about == name and one.kind is LineKind.RELEASE]
     if not entered or not publisher_of(target).exists(release):
         return None
     last = entered[-1]
@@ -31,7 +31,7 @@ def changed_release(
     if differs is None:
         return None
     return (
-        f"{name} is not the release of run {last.run}, which is the last one that the account of {account.name} knows"
+        f"{name} is not the release of run {last.run}, which is the last one that the account of {people} knows"
         f" there: {differs}. Others changed it, or the catalog is an older one than the release. What it tells with"
         " other releases is not known. `sqlanon account check` groups persons by releases that exist."
     )

@@ -14,10 +14,12 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, ConflictError, PolicyError
 from sqlanon.plan.drawn_plan import DrawnPlan
+from sqlanon.plan.people_of_source import find_people
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.runs.growth import find_growth
 from sqlanon.runs.value_checks import TellMissing, check_values
+from sqlanon.sql import Relation
 from sqlanon.support.quantities import quantity
 from sqlanon.work.session import open_existing_catalog, open_for_planning
 
@@ -111,6 +113,7 @@ def check_run(
         plan = check_values(policy, engine, target, replace, tell_missing)
         with open_existing_catalog(policy, engine, options, makes=True) as catalog:
             refusal = None if catalog is None else refusal_by_earlier(policy, plan, catalog)
+            _require_people(policy, engine, catalog, plan)
             if refusal is None and policy.history.adds:
                 refusal = _refusal_to_grow(catalog, engine, plan, replace=replace)
     return plan, refusal
@@ -126,7 +129,15 @@ def plan_and_refusal(
     with open_for_planning(policy, options) as (engine, target):
         planned = plan(engine, target)
         with open_existing_catalog(policy, engine, options, makes=True) as catalog:
+            _require_people(policy, engine, catalog, planned)
             return planned, None if catalog is None else refusal_by_earlier(policy, planned, catalog)
+
+
+def _require_people(policy: Policy, engine: Engine, catalog: Catalog | None, plan: Plan | DrawnPlan) -> None:
+    """Refuse a policy with an account of nobody knows whom."""
+    if policy.history.is_kept:
+        place = plan.source_place
+        find_people(policy, engine, catalog, Relation.parse(place) if place.endswith('"') else None)
 
 
 def refusal_by_earlier(policy: Policy, plan: Plan | DrawnPlan, catalog: Catalog) -> str | None:
@@ -141,7 +152,8 @@ def refusal_by_earlier(policy: Policy, plan: Plan | DrawnPlan, catalog: Catalog)
 def _refusal_to_grow(catalog: Catalog | None, engine: Engine, plan: Plan, *, replace: bool) -> str | None:
     """Find why the release can't get a batch; None where it can."""
     try:
-        find_growth(catalog, engine, plan, replace=replace)
+        people = find_people(plan.policy, engine, catalog, plan.source)
+        find_growth(catalog, engine, plan, people.name, replace=replace)
     except (ConflictError, PolicyError) as refusal:
         return str(refusal)
     return None

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic
 
 from sqlanon.catalog import Status
+from sqlanon.catalog.accounts import People
 from sqlanon.engines.publishing import Record
 from sqlanon.errors import PolicyError, VerificationError
+from sqlanon.plan.people_of_source import find_people, known_people
 from sqlanon.results.measures import Check
 from sqlanon.runs.execution import RunExecution
 from sqlanon.runs.gates import WayOut
@@ -70,8 +72,7 @@ class Publish(Sink[RunExecution[Any]]):
     def plan(self, run: RunExecution[Any], source: AnySource) -> Any:
         plan = source.resolve(run, replace=self.replace, is_part=self.is_part)
         policy, tables = run.policy, source.tables(plan)
-        accounts = [place for place, _ in tables] if policy.people is None else [policy.people]
-        run.way_out = WayOut(run.catalog, policy.republish, tables, accounts, policy.history.is_kept)
+        run.way_out = WayOut(run.catalog, policy.republish, tables, *_accounts(run, tables))
         if policy.history.is_kept and not run.catalog.is_recorded_within(run.session.target, plan.release):
             raise PolicyError(
                 "history: release and catalog must be in one database; leave catalog.url out, or write history:"
@@ -131,3 +132,15 @@ def require_passed(checks: Mapping[str, Check]) -> None:
         raise VerificationError(
             f"The staged release failed its check ({', '.join(failed)}); nothing was published. Please report this."
         )
+
+
+def _accounts(run: RunExecution[Any], tables: Sequence[tuple[str, str]]) -> tuple[list[str], People | None]:
+    """Name the accounts that don't get to know the release, and find the people in whose account it is entered.
+
+    tables: those whose rows the release is about, as `ReleaseSource.tables` lists them.
+    """
+    sources = [Relation.parse(place) for place, _ in tables if place.endswith('"')]
+    if run.policy.history.is_kept:
+        return [], find_people(run.policy, run.engine, run.catalog, sources[0] if sources else None)
+    known = [name for source in sources for name in known_people(run.policy, run.engine, run.catalog, source)]
+    return list(dict.fromkeys(known)), None

@@ -28,6 +28,7 @@ from sqlanon.inquiries.questions.question_audit import AskedTable
 from sqlanon.mechanisms.charges import NOISE, likely_noise
 from sqlanon.mechanisms.mechanisms import Mechanisms, OpenDP
 from sqlanon.plan.opening import open_source_table
+from sqlanon.plan.people_of_source import find_people
 from sqlanon.policy import DifferentialPrivacy, Policy, PrivacyBudget, Role
 from sqlanon.policy.differential_privacy import MOST_EPSILON, mechanism_of
 from sqlanon.sql import Expression, Identifier, Relation
@@ -105,15 +106,15 @@ def ask_with_noise(
             spans = _spans(engine, source, policy, question)
             person = _person(engine, source, asked)
             summed = _summed(engine, source, policy, question, asked)
+            people = find_people(policy, engine, catalog, source) if policy.history.is_kept else None
         sensitivity = _ONE if summed is None else summed.sensitivity
         if sensitivity > _MOST_SCALE * share:
             raise QuestionError(
                 f"The noise of '{question.column}' would be too large for so small an epsilon; ask for more."
             )
         after = _spend(catalog, source, budget, asked.persons, question, share, sensitivity)
-        if policy.history.is_kept:
-            people, cost = policy.people or str(source), cost_text(share, budget.ledger)
-            catalog.enter_alone(people, LineKind.NOISE, ASKED, str(source), cost)
+        if people is not None:
+            catalog.enter_alone(people, LineKind.NOISE, ASKED, str(source), cost_text(share, budget.ledger))
         with open_source_table(engine, policy) as source:
             value = _value(engine, source, person, spans, summed)
     (noisy,) = drawing.add_noise([value], share, sensitivity)

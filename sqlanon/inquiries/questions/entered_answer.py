@@ -24,6 +24,7 @@ from sqlanon.inquiries.questions.question_audit import AskedTable
 from sqlanon.models import models_of
 from sqlanon.plan.history import account_problems, k_of_history
 from sqlanon.plan.lookup import find_table
+from sqlanon.plan.people_of_source import find_people, known_people
 from sqlanon.policy import Policy
 from sqlanon.results.history import counted_lines
 from sqlanon.sql import Identifier, Relation
@@ -47,9 +48,9 @@ def entering_answers(policy: Policy, engine: Engine, catalog: Catalog) -> Iterat
         return
     if problems := list(account_problems(policy)):
         raise PolicyError(problems)
-    people = policy.people or str(find_table(engine, policy.source.table or ""))
+    people = find_people(policy, engine, catalog, find_table(engine, policy.source.table or ""))
     account = catalog.open_account(people)
-    with catalog.entering(people):
+    with catalog.entering(people.name):
         yield AnswerEntries(engine, catalog, policy, account)
 
 
@@ -93,8 +94,8 @@ class AnswerEntries:
         together tells, ConflictError where the account is gone.
         """
         if self.account is None or person is None:
-            people = self.policy.people or str(source)
-            return None if self.catalog.account(people) is None else unentered_warning(people)
+            known = known_people(self.policy, self.engine, self.catalog, source)
+            return "\n".join(map(unentered_warning, known)) or None
         if repeats:
             raise PolicyError(
                 f"history: '{self.policy.person}' repeats, and answers are entered of tables with one row a person; ask"

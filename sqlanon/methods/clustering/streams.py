@@ -316,8 +316,8 @@ class StreamRelease(ReleaseSource[RunExecution[_StreamPlan], ReleasedJob]):
 
     def conclude(self, run: RunExecution[_StreamPlan]) -> ReleasedJob:
         notes = run.notes if run.linked is None else (run.linked, *run.notes)
-        if run.way_out is not None and run.way_out.enters:
-            notes += (_UNCOUNTED.format(people=run.way_out.accounts[0]),)
+        if run.way_out is not None and run.way_out.people is not None:
+            notes += (_UNCOUNTED.format(people=run.way_out.people.name),)
         return ReleasedJob(run.plan.job, run.id, str(run.plan.release), self._drawn.sizes, dict(self._checks), notes)
 
     def record(self, result: ReleasedJob) -> None:

@@ -66,8 +66,8 @@ class PrivateDraw(ReleaseSource[RunExecution[PrivatePlan], PrivateResult]):
     def charge(self, run: RunExecution[PrivatePlan]) -> None:
         """Charge the budget, and enter the cost in the account of the people, where one is kept."""
         charged = self.charged = self.account.spend(run.session, run.plan, run.id, self._schedule.charges)
-        if run.way_out is not None and run.way_out.enters:
-            people, cost = run.way_out.accounts[0], cost_text(Fraction(charged.consumed), charged.ledger)
+        if run.way_out is not None and run.way_out.people is not None:
+            people, cost = run.way_out.people, cost_text(Fraction(charged.consumed), charged.ledger)
             run.catalog.enter_alone(people, LineKind.NOISE, run.id, run.plan.source_name, cost)
 
     def make(self, run: RunExecution[PrivatePlan], *, publishes: bool) -> None:  # noqa: ARG002

@@ -1,0 +1,100 @@
+"""The people of tables, views, partitions and renamed tables: one account for the same ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sqlanon import check_policy
+from sqlanon.errors import PolicyError
+from sqlanon.policy import Policy
+from tests.run_support import Database, anonymize
+from tests.test_accounts import COLUMNS, PEOPLE, ROLES, policy_of
+
+
+def view_of(database: Database, query: str) -> str:
+    view = f"v{database.create({'x': 'INTEGER'}, [])}"
+    database.sql(f'CREATE VIEW "{view}" AS {query}')
+    return view
+
+
+def releases_of(policy: Policy) -> int:
+    history = anonymize(policy, replace=True).history
+    assert history is not None
+    return history.releases
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM {0}",
+        "SELECT * FROM {0} WHERE nr < 12",
+        'SELECT who, age + 1 AS age, "to wn", signature, nr FROM {0}',
+        'SELECT lower(who) AS who, age, "to wn", signature, nr FROM (SELECT * FROM {0}) AS inner_part',
+    ],
+)
+def test_a_view_of_one_table_has_its_people_in_whatever_order_they_are_released(database: Database, query: str) -> None:
+    for order in (1, -1):
+        table = database.create(COLUMNS, list(PEOPLE.values()))
+        view = view_of(database, query.format(table))
+        sources = [table, view, view_of(database, f'SELECT * FROM "{view}"')][::order]
+        policies = [policy_of(database, one, "watch") for one in sources]
+        assert [releases_of(one) for one in policies] == [1, 2, 3]
+        plain = anonymize(policy_of(database, sources[0], "none")).warnings
+        assert [one for one in plain if "this one is not entered" in one]
+
+
+def test_people_of_a_view_of_two_tables_are_to_be_named(database: Database) -> None:
+    table, more = (database.create(COLUMNS, list(PEOPLE.values())) for _ in range(2))
+    view = view_of(database, f"SELECT a.* FROM {table} AS a JOIN {more} AS b ON a.who = b.who")
+    for refused in (anonymize, check_policy):
+        with pytest.raises(PolicyError, match=r"people: .* is a view of no table, or of several"):
+            refused(policy_of(database, view, "refresh"))
+    named = policy_of(database, view, "refresh", people="ours")
+    assert check_policy(named) is not None
+    assert releases_of(named) == 1
+    assert not any("not entered" in one for one in anonymize(policy_of(database, table, "none")).warnings)
+
+
+def test_a_name_that_a_policy_gives_holds_for_others_of_the_same_table(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    assert releases_of(policy_of(database, table, "watch", people="ours")) == 1
+    assert releases_of(policy_of(database, table, "watch")) == 2
+    assert releases_of(policy_of(database, table, "watch", people="others")) == 1
+    with pytest.raises(PolicyError, match="known to the accounts of others and of ours; name one"):
+        anonymize(policy_of(database, table, "watch"), replace=True)
+
+
+def test_another_column_is_of_other_people(database: Database) -> None:
+    """Persons who are known by one column can't be found again by another."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    anonymize(policy_of(database, table, "watch"))
+    roles: dict[str, Any] = {"who": "insensitive", "nr": "identifier"}
+    by_number = {"history": {"mode": "watch"}, "subject": "nr", "release": {"table": f"{table}_nr"}}
+    policy = database.policy(table, ROLES | roles, **by_number)
+    view = view_of(database, f'SELECT who AS nr, age, "to wn", signature, nr AS who FROM {table}')
+    for refused in (anonymize, check_policy):
+        with pytest.raises(PolicyError, match=r"by 'who', and this policy by 'nr'. Write subject: who"):
+            refused(policy)
+    assert releases_of(database.policy(table, ROLES | roles, people="numbers", **by_number)) == 1
+    swapped = database.policy(view, ROLES | roles, **by_number | {"release": {"table": f"{table}_swapped"}})
+    with pytest.raises(PolicyError, match="known to the accounts"):
+        anonymize(swapped)
+    assert releases_of(swapped.model_copy(update={"people": "numbers"})) == 2
+
+
+def test_a_renamed_table_and_partitions_have_the_same_people(postgres_database: Database) -> None:
+    """A table that was made anew under the old name has them too, as of every night."""
+    database = postgres_database
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    assert releases_of(policy_of(database, table, "watch")) == 1
+    database.sql(f"ALTER TABLE {table} RENAME TO {table}_old")
+    assert releases_of(policy_of(database, f"{table}_old", "watch")) == 2
+    database.create(COLUMNS, list(PEOPLE.values()), table)
+    assert releases_of(policy_of(database, table, "watch")) == 3
+    whole = f"{table}_whole"
+    database.sql(f"CREATE TABLE {whole} (LIKE {table}) PARTITION BY RANGE (nr)")
+    database.sql(f"CREATE TABLE {whole}_1 PARTITION OF {whole} FOR VALUES FROM (0) TO (1000)")
+    database.insert(whole, list(PEOPLE.values()))
+    assert [releases_of(policy_of(database, one, "watch")) for one in (whole, f"{whole}_1")] == [1, 2]
