@@ -73,8 +73,9 @@ class AccountEntry:
             came=grouped.came,
             left=grouped.departed,
             added_to=None if run.growth is None else run.growth.rows,
+            repaired=run.repaired,
         )
-        run.history_problem = _problem(run.history, k, violated)
+        run.history_problem = _problem(run.history, k, violated, run.unrepaired)
         if run.history_problem is not None and run.policy.history.mode != "watch":
             raise ProtectionError(f"{run.history_problem} {_REFUSED}")
         held.keep(grouped)
@@ -109,8 +110,11 @@ _REFUSED = (
 )
 
 
-def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...]) -> str | None:
-    """Say what this release and the earlier ones tell together; None where nothing is violated."""
+def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...], unrepaired: str | None) -> str | None:
+    """Say what this release and the earlier ones tell together; None where nothing is violated.
+
+    unrepaired: why a repair that was wanted can't be.
+    """
     if not figures.below_k and not violated:
         return None
     together = f"This first release about {figures.people}"
@@ -125,7 +129,7 @@ def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...]) -> str 
         )
     if violated:
         parts.append(f"shows groups of persons that violate {', '.join(dict.fromkeys(violated))}")
-    return f"{together} {', and '.join(parts)}."
+    return " ".join([f"{together} {', and '.join(parts)}.", *([] if unrepaired is None else [unrepaired])])
 
 
 def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry | None:
