@@ -26,9 +26,9 @@ class RepairFigures:
         """Say what was done, and what it cost."""
         cost = ""
         if self.loss_before is not None and self.loss is not None:
-            cost = f"; loss {self.loss_before * 100:.3g} % → {self.loss * 100:.3g} % (GCP)"
-        merged = quantity(self.classes_before, "class", "classes")
-        return f"repaired: {merged} were merged into {self.classes:,}, so that all releases hold together{cost}"
+            cost = f", loss {self.loss_before * 100:.3g} % → {self.loss * 100:.3g} % (GCP)"
+        merged = f"{quantity(self.classes_before, 'class', 'classes')} → {self.classes:,}"
+        return f"repaired, so that all of them hold together: {merged}{cost}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sqlanon.models import models_by_rows
 from sqlanon.plan.history import k_of_history
 from sqlanon.releases.base import Release
 from sqlanon.releases.earlier_groups import EarlierGroups, Remainder
@@ -31,9 +30,8 @@ def repaired(run: ClassRun, encoded: Encoded, release: Release, coarsen: Coarsen
     assert isinstance(release, EquivalenceClasses)
     engine, k = run.engine, k_of_history(run.policy)
     account = run.catalog, run.catalog.open_account(run.way_out.accounts[0])
-    models = models_by_rows(run.policy)
     held, person = run.workspace.part("earlier"), str(run.policy.person)
-    earlier = EarlierGroups.create(engine, held, encoded.coded, person, account, models, k)
+    earlier = EarlierGroups.create(engine, held, encoded.coded, person, account, run.models, k)
     if earlier.hold(release.recoding):
         return release
     coarser = coarsen(earlier, run.workspace.part("repaired"))
