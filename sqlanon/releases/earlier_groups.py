@@ -49,13 +49,13 @@ class Remainder:
     """Persons whom no coarsening of the release protects, as they are too few, or too alike, even in a single class.
 
     came: those who are in no earlier release. stayed: those of earlier groups. left: those whom the release lacks.
-    alike: those in groups that violate a model of sensitive values.
+    uniform: those in groups that violate a model of sensitive values.
     """
 
     came: int
     stayed: int
     left: int
-    alike: int
+    uniform: int
 
     @property
     def is_empty(self) -> bool:
@@ -120,18 +120,18 @@ class EarlierGroups:
 
     def _hold(self, assigned: Relation | Expression, classes: Relation | Expression, node: Identifier) -> bool:
         located = self.locate(assigned)
-        found = located.list_failing(classes, node)
-        self.workspace.drop(found.groups, found.failing, located.table)
-        return not found.count and not found.absent
+        judged = located.list_failing(classes, node)
+        self.workspace.drop(judged.groups, judged.failing, located.table)
+        return not judged.count and not judged.absent
 
     def find_remainder(self, assigned: Relation | Expression) -> Remainder:
         """Count the persons whom not even a single class of all rows protects."""
         located = self.locate(assigned)
-        found = located.list_failing(located.table, None)
-        values = {"groups": found.groups, "failing": found.failing, "k": self.k}
-        came, stayed, alike = self.engine.query_one("releases/earlier/count_remainder", **values)
-        self.workspace.drop(found.groups, found.failing, located.table)
-        return Remainder(int(came), int(stayed), found.absent, int(alike))
+        judged = located.list_failing(located.table, None)
+        values = {"groups": judged.groups, "failing": judged.failing, "k": self.k}
+        came, stayed, uniform = self.engine.query_one("releases/earlier/count_remainder", **values)
+        self.workspace.drop(judged.groups, judged.failing, located.table)
+        return Remainder(int(came), int(stayed), judged.absent, int(uniform))
 
     def locate(
         self, assigned: Relation | Expression, routes: Relation | None = None, *, is_odd: bool = False

@@ -64,6 +64,6 @@ def _reasons(remainder: Remainder, k: int) -> Iterator[str]:
     if remainder.stayed:
         stayed = quantity(remainder.stayed, "person")
         yield f"{stayed} of earlier releases would be in groups of fewer than {k} if all rows were one class"
-    if remainder.alike:
-        alike = quantity(remainder.alike, "person")
-        yield f"{alike} would be in groups that violate a model of sensitive values if all rows were one class"
+    if remainder.uniform:
+        uniform = quantity(remainder.uniform, "person")
+        yield f"{uniform} would be in groups that violate a model of sensitive values if all rows were one class"

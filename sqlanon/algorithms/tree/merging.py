@@ -48,10 +48,10 @@ def merge_failing(tree: TreeClasses, located: LocatedGroups) -> bool:
     Each class that such a part is in gives way to the node above it, so no split is undone without need.
     """
     tree.begin()
-    while (found := located.list_failing(tree.classes)).count:
-        if found.nodes == 1:
+    while (listed := located.list_failing(tree.classes)).count:
+        if listed.nodes == 1:
             return False
-        tree.climb(found.groups, found.failing)
+        tree.climb(listed.groups, listed.failing)
     return True
 
 

@@ -21,10 +21,10 @@ def climb(problem: Problem, start: Generalization, holds: Holds) -> Generalizati
     the result can be lower by itself.
     """
     climbing = _Climbing(problem, node_of(problem.lattice, start.passes[0]), holds)
-    found = climbing.climb()
-    if found is None:
+    reached = climbing.climb()
+    if reached is None:
         return None
-    node, chosen = found
+    node, chosen = reached
     facts = start.facts
     if isinstance(facts, LatticeFacts):
         levels = dict(zip(problem.lattice.names, node, strict=True))
@@ -44,22 +44,22 @@ class _Climbing:
 
     def climb(self) -> tuple[Node, Generalization] | None:
         """Find the first node of a way up whose classes hold, and lower what can be."""
-        node, found = self.start, None
-        while found is None:
+        node, chosen = self.start, None
+        while chosen is None:
             above = self._best_first(self.problem.lattice.successors(node))
             if not above:
                 return None
             node = above[0]
-            found = self._try(node)
+            chosen = self._try(node)
         while (lower := self._lowered(node)) is not None:
-            node, found = lower
-        return node, found
+            node, chosen = lower
+        return node, chosen
 
     def _lowered(self, node: Node) -> tuple[Node, Generalization] | None:
         below = (one for one in self.problem.lattice.predecessors(node) if is_above(one, self.start))
         for one in self._best_first(one for one in below if one != self.start):
-            if (found := self._try(one)) is not None:
-                return one, found
+            if (lowered := self._try(one)) is not None:
+                return one, lowered
         return None
 
     def _best_first(self, nodes: Iterable[Node]) -> list[Node]:
