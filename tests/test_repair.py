@@ -320,6 +320,39 @@ def test_rules_that_show_means_are_not_repaired(database: Database) -> None:
     assert repaired.history.repaired is not None
 
 
+def test_groups_that_are_large_and_too_uniform_are_merged(database: Database) -> None:
+    """Both releases are diverse; who is in two of their classes has one illness, until the classes are merged."""
+    half = {n: person(n, 20 + n // 8, "a", ["flu", "rash", "rash", "flu"][n // 4]) for n in range(16)}
+    privacy = [{"model": "k-anonymity", "k": 8}, {"model": "distinct-l-diversity", "attribute": "signature", "l": 2}]
+    first, table = database.create(COLUMNS, list(half.values())), database.create(COLUMNS, [])
+    history = {"mode": "refresh", "k": 3}
+    anonymize(policy_of(database, first, "refresh", people="ours", privacy=privacy, history=history))
+    state = {n: (one[0], 20 + n // 4 % 2, *one[2:]) for n, one in half.items()}
+    fill(database, table, state)
+    policy = policy_of(database, table, "refresh", people="ours", privacy=privacy, history=history)
+    with pytest.raises(ProtectionError, match=r"one shows groups of persons that violate distinct-l-diversity"):
+        anonymize(policy)
+    result = anonymize(policy, repair=True)
+    assert result.history is not None
+    assert result.history.repaired is not None
+    assert (result.history.repaired.classes_before, result.history.repaired.classes) == (2, 1)
+
+
+def test_levels_that_a_way_up_raised_for_nothing_are_lowered(database: Database) -> None:
+    """The ages cost less, and are raised first; only without the towns do both releases hold, with ages as they are."""
+    first, table = database.create(COLUMNS, []), database.create(COLUMNS, [])
+    fill(database, first, {n: person(n, 20 + 6 * (n > 7), "a", ["flu", "rash"][n % 2]) for n in range(16)})
+    anonymize(policy_of(database, first, "refresh", people="ours"))
+    towns = ["b" if 6 <= n <= 10 else "a" for n in range(16)]
+    fill(database, table, {n: person(n, 20 + 6 * (n > 10), towns[n], ["flu", "rash"][n % 2]) for n in range(16)})
+    policy = of_kind(database, table, "refresh", "levels", people="ours")
+    before = anonymize(of_kind(database, table, "none", "levels", people="theirs")).algorithm.facts
+    after = anonymize(policy, repair=True).algorithm.facts
+    assert (before.levels, after.levels) == ({"age": 0, "to wn": 0}, {"age": 0, "to wn": 1})
+    assert (after.score > before.score, after.proven) == (True, False)
+    assert after.checked > before.checked + 2
+
+
 @st.composite
 def drawn_levels(draw: st.DrawFn) -> tuple[State, list[int]]:
     """People, and how the ages of a second table are turned."""
