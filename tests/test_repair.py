@@ -289,8 +289,8 @@ def test_a_batch_is_repaired_where_other_releases_divide_it(database: Database) 
     [
         ({"mode": "none"}, "no account says which releases are out"),
         ({"algorithm": {"name": "mondrian", "partitioning": "relaxed"}}, "relaxed are no nodes of a tree"),
-        ({"algorithm": {"name": "top-down"}, "attributes": LEVELS}, "top-down makes classes that can't be merged"),
-        ({"algorithm": {"name": "ordered-sets"}}, "ordered-sets makes classes that can't be merged"),
+        ({"algorithm": {"name": "top-down"}, "attributes": LEVELS}, "top-down makes no classes that can be merged"),
+        ({"algorithm": {"name": "ordered-sets"}}, "ordered-sets makes no classes that can be merged"),
         ({**KINDS["suppressing"], "remainder": "recode"}, "with remainder: recode"),
     ],
 )

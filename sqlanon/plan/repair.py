@@ -8,7 +8,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy, Recodes
 
 UNMERGED = (
-    "makes classes that can't be merged along a tree or a lattice of levels; leave --repair out, or choose mondrian,"
+    "makes no classes that can be merged along a tree or a lattice of levels; leave --repair out, or choose mondrian,"
     " rothko-t or a search for levels."
 )
 

@@ -77,7 +77,8 @@ class AccountEntry:
         )
         run.history_problem = _problem(run.history, k, violated, run.unrepaired)
         if run.history_problem is not None and run.policy.history.mode != "watch":
-            raise ProtectionError(f"{run.history_problem} {_REFUSED}")
+            hint = _HINT if run.repaired is None and run.unrepaired is None else ""
+            raise ProtectionError(f"{run.history_problem} {_REFUSED}{hint}")
         held.keep(grouped)
         kind = LineKind.BATCH if self.adds else LineKind.RELEASE
         line = AccountLine(kind, run.id, run.plan.source_name, run.plan.release_name)
@@ -108,6 +109,7 @@ _REFUSED = (
     "Nothing was published, and the old release is as it was. Release less often, with more new rows at a time; a run"
     " whose policy says `history: {mode: watch}` publishes with a warning. docs/several-releases.md says more."
 )
+_HINT = " `run` and `apply` with --repair merge classes until all releases hold together, where that can be."
 
 
 def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...], unrepaired: str | None) -> str | None:
