@@ -107,7 +107,7 @@ class EarlierGroups:
         engine.run("releases/earlier/create_sizes", sizes=sizes, **known)
         engine.analyze(rows, sizes)
         judging = tuple(one for one in models if one.attribute is not None and one.scope == "class")
-        domains = create_domains(engine, workspace, coded, judging)
+        domains = create_domains(engine, workspace, coded, judging, rows)  # trees use the coded rows up
         return cls(engine, workspace, coded, judging, k, rows, sizes, domains)
 
     def hold(self, recoding: Recoding) -> bool:
