@@ -261,7 +261,7 @@ def statements_of_runs(database: Database) -> Rendered:
         apply(database, first, grown, f"{grown}_r")
 
     def repairing() -> None:
-        """Release people twice by other columns, repaired, and then with zip codes of others, by the same rules."""
+        """Release people twice by other columns, repaired, and then with ages of others, by the first rules."""
         whole = [(n, *row) for n, row in enumerate(rows(60))]
         people = database.create({"nr": "INTEGER", **COLUMNS}, whole)
         attributes = {"nr": "identifier", **dict.fromkeys(COLUMNS, "insensitive"), "ward": "sensitive"}
