@@ -260,6 +260,21 @@ def statements_of_runs(database: Database) -> Rendered:
         database.insert(grown, whole[60:63])
         apply(database, first, grown, f"{grown}_r")
 
+    def repairing() -> None:
+        """Release people twice by other columns, repaired, and then with ages of others, by the first rules."""
+        whole = [(n, *row) for n, row in enumerate(rows(60))]
+        people = database.create({"nr": "INTEGER", **COLUMNS}, whole)
+        attributes = {"nr": "identifier", **dict.fromkeys(COLUMNS, "insensitive"), "ward": "sensitive"}
+        models = [{"model": "k-anonymity", "k": 4}, {"model": "distinct-l-diversity", "attribute": "ward", "l": 2}]
+        more = {"subject": "nr", "history": {"mode": "watch"}, "privacy": models}
+        for name in ("age", "zipcode"):
+            policy = database.policy(people, attributes | {name: "quasi-identifier"}, **more)
+            found = anonymize(policy, replace=True, repair=True).run
+        database.sql(
+            f"UPDATE {people} SET zipcode = (SELECT o.zipcode FROM {people} AS o WHERE o.nr = 59 - {people}.nr)"
+        )
+        apply(database, found, people, f"{people}_r", replace=True, repair=True)
+
     shared: dict[str, Any] = {
         "attributes": _HIDDEN | _PUBLIC,
         "privacy": [{"model": "differential-privacy", "epsilon": 1}],
@@ -271,6 +286,7 @@ def statements_of_runs(database: Database) -> Rendered:
         *(search(policy) for policy in PERSONS),  # zip codes are of several rows there
         search(HIDDEN_PERSONS | {"history": {"mode": "watch"}}, small),
         adding,
+        repairing,
         *(functools.partial(draw, policy) for policy in private),
     ]
     return [_rendered_by(run) for run in runs]

@@ -14,8 +14,10 @@ from sqlanon.encoding.distinct_tuples import WORTH_SHARE, Tuples, collapse
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.models.base import PrivacyModel
+from sqlanon.plan.repair import UNMERGED
 from sqlanon.policy import AlgorithmParameters, Policy
 from sqlanon.releases.base import Release
+from sqlanon.releases.earlier_groups import EarlierGroups
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.staging.partition import Partition
 from sqlanon.work.journal import Progress
@@ -99,6 +101,13 @@ class Algorithm(ABC, Generic[Decision]):
     def shortened(self, request: SearchRequest) -> SearchRequest | None:  # noqa: ARG002
         """Ask for the part of a search that a dry run shows; None for all of it."""
         return None
+
+    def coarsen(self, request: SearchRequest, decision: Decision, earlier: EarlierGroups) -> Decision | None:  # noqa: ARG002
+        """Merge classes of a decision until they divide no earlier group into parts that fail; None where none do so.
+
+        Raises PolicyError where classes of the algorithm can't be merged.
+        """
+        raise PolicyError(f"--repair: {self.parameters.name} {UNMERGED}")
 
     @abstractmethod
     def search(self, request: SearchRequest) -> Decision:

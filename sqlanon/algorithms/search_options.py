@@ -44,6 +44,11 @@ class SearchOptions:
             )
         return policy
 
+    def refuse_repair(self) -> None:
+        """Raise PolicyError where levels are given, which a repair would raise."""
+        if self.levels is not None:
+            raise PolicyError("--repair does not go with --levels: a repair releases other levels than these.")
+
     def refuse(self, policy: Policy) -> None:
         """Raise PolicyError for options that were given, as the policy's algorithm searches for nothing."""
         if given := [name for name, value in vars(self).items() if value is not None and value is not False]:

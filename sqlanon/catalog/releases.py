@@ -159,5 +159,6 @@ def _released(row: Row, schema: str | None) -> Released:
 
 
 def _searched_in(run: str, recoding: str) -> str:
-    """The run whose search made a recoding that this run recorded."""
-    return str(json.loads(recoding).get("applied", run))
+    """The run that left the rules of a recoding that this run recorded: that which it applied, or itself."""
+    recorded = json.loads(recoding)
+    return run if recorded.get("coarsened") else str(recorded.get("applied", run))

@@ -106,6 +106,13 @@ Follow = Annotated[
         "--progress", help="On stderr: for people, as JSON (an object a line), or none; auto is none with --json."
     ),
 ]
+Repair = Annotated[
+    bool,
+    typer.Option(
+        "--repair",
+        help="Merge classes where this release and earlier ones would tell too much together; see `history`.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress; the same as --progress none.")]
 ONLY_POLICY = "If not given: policy.yml, or the only policy in the working directory."
 PolicyFile = Annotated[Path, typer.Argument(help=f"The policy, a YAML file. {ONLY_POLICY}", show_default=False)]

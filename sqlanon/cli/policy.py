@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, TrustOwner, command, expanded
+from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, Repair, TrustOwner, command, expanded
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.deferred import (
     connecting,
@@ -207,6 +207,7 @@ def run_command(
     ] = None,
     time_limit: TimeLimit = None,
     any_size: AnySize = False,
+    repair: Repair = False,
     resume: Annotated[
         str | None,
         typer.Option(metavar="RUN", help="Go on where this run was stopped, as far as nothing has changed since."),
@@ -219,12 +220,15 @@ def run_command(
     texts = texts_of_policy(loaded)
     if texts is not None:
         unfit = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
-        texts.refuse(loaded, {**unfit, "--resume": resume})
+        texts.refuse(loaded, {**unfit, "--resume": resume, "--repair": repair})
         texts.tell_run(call, loaded, replace=replace, progress=progress, quiet=quiet)
         return
     search_options = options_of_search.SearchOptions(
         None if levels is None else parse_levels(levels), time_limit, any_size
     )
+    for other, given in {"--dry-run": dry_run, "--resume": resume is not None}.items():
+        if repair and given:
+            raise PolicyError(f"--repair does not go with {other}: classes are merged in a run from its beginning.")
     if dry_run:
         if resume is not None:
             raise PolicyError("--dry-run does not go with --resume: what can be used again shows in the run alone.")
@@ -232,7 +236,10 @@ def run_command(
         return
     with progressing.observer(call, progress, quiet) as watching:
         common = {"replace": replace, "options": call.options, "observer": watching, **vars(search_options)}
-        result = sources.run(loaded, **common) if resume is None else resuming.resume_run(resume, loaded, **common)
+        if resume is None:
+            result = sources.run(loaded, repair=repair, **common)
+        else:
+            result = resuming.resume_run(resume, loaded, **common)
     result = cast("RunResult", result).with_command(call.began)
     with call.telling(result.run):
         if call.json:

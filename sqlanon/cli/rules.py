@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.call import Call, Follow, Panel, Quiet, command
+from sqlanon.cli.call import Call, Follow, Panel, Quiet, Repair, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
 from sqlanon.cli.deferred import applying, box_labels, export_sql, loading, store_rules, summary
 from sqlanon.cli.deferred import catalog as catalogs
@@ -112,6 +112,7 @@ def apply_command(
     ] = None,
     on_violation: OnViolationOption = None,
     replace: Annotated[bool, typer.Option("--replace", help="Allow an existing release to be replaced.")] = False,
+    repair: Repair = False,
     url: UrlOption = None,
     policy: PolicyOption = None,
     progress: Follow = "auto",
@@ -126,7 +127,7 @@ def apply_command(
         schema = catalog.location.schema
     known = None if policy is None else loading.load_policy(policy)
     place = (place_of(url, policy)[0], schema)
-    application = applying.Application(recorded.id, to, out, on_violation, replace)
+    application = applying.Application(recorded.id, to, out, on_violation, replace, repair=repair)
     with progressing.observer(call, progress, quiet) as watching:
         result = applying.apply_rules(application, recorded, place, known, options=call.options, observer=watching)
     result = result.with_command(call.began)

@@ -121,10 +121,15 @@ class Levels(Generalized):
 
     def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> StoredRules:  # noqa: ARG002
         """Store the levels of every pass, which need no tables."""
-        attributes = attributes_of(self.partition)
-        record = levels_record(engine, attributes, self.generalization.passes)
-        digest = rules_digest(engine, record, attributes, None, self._planned)
-        return StoredRules(record, attributes, None, {}, digest)
+        return rules_of_levels(engine, self.generalization)
+
+
+def rules_of_levels(engine: Engine, generalization: Generalization) -> StoredRules:
+    """Make the rules of a full-domain generalization."""
+    attributes = attributes_of(generalization)
+    record = levels_record(engine, attributes, generalization.passes)
+    digest = rules_digest(engine, record, attributes, None, [axis.field.attribute for axis in generalization.axes])
+    return StoredRules(record, attributes, None, {}, digest)
 
 
 @dataclass(frozen=True)

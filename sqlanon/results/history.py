@@ -9,6 +9,29 @@ from sqlanon.support.quantities import quantity
 
 
 @dataclass(frozen=True)
+class RepairFigures:
+    """A release whose classes were merged so that it and all earlier ones hold together.
+
+    classes_before, classes: how many there were, and are. loss_before, loss: the information loss (GCP) of both, from 0
+        to 1; None where it can't be measured.
+    """
+
+    classes_before: int
+    classes: int
+    loss_before: float | None = optional()
+    loss: float | None = optional()
+
+    @property
+    def sentence(self) -> str:
+        """Say what was done, and what it cost."""
+        cost = ""
+        if self.loss_before is not None and self.loss is not None:
+            cost = f", loss {self.loss_before * 100:.3g} % → {self.loss * 100:.3g} % (GCP)"
+        merged = f"{quantity(self.classes_before, 'class', 'classes')} → {self.classes:,}"
+        return f"repaired, so that all of them hold together: {merged}{cost}"
+
+
+@dataclass(frozen=True)
 class HistoryFigures:
     """A release together with all that were entered before it.
 
@@ -18,6 +41,7 @@ class HistoryFigures:
         smallest. below_k: the persons in groups of fewer than k.
     came: persons that the release before lacked; left: those that it had, and this one lacks.
     added_to: the rows of earlier batches, where this one was added to them.
+    repaired: the repair of the release; None where it was released as it was found.
     """
 
     people: str
@@ -30,10 +54,15 @@ class HistoryFigures:
     left: int
     answers: int | None = optional()
     added_to: int | None = optional()
+    repaired: RepairFigures | None = optional()
 
     @property
     def sentence(self) -> str:
-        """Say what all releases together tell."""
+        """Say what all releases together tell, and how this one was repaired."""
+        return self._together if self.repaired is None else f"{self._together}; {self.repaired.sentence}"
+
+    @property
+    def _together(self) -> str:
         if self.added_to is not None:
             return (
                 f"A batch of {quantity(self.came, 'person')}, added to {quantity(self.added_to, 'row')}; with it"

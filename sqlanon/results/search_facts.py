@@ -247,6 +247,7 @@ class AppliedFacts(Facts):
         not recorded, and then `budget` was not either.
     budget: the largest share of rows that could be suppressed; None for any, and with error.
     suppressed_classes: the classes that were; None where they were not counted.
+    coarsened: whether the release is by coarser rules than those of that run, which are this run's own.
     """
 
     kind = "applied"
@@ -258,6 +259,7 @@ class AppliedFacts(Facts):
     budget: float | None = None
     procedure: str | None = optional()
     suppressed_classes: int | None = optional()
+    coarsened: bool | None = optional()
 
 
 @dataclass(frozen=True)

@@ -73,10 +73,12 @@ class AccountEntry:
             came=grouped.came,
             left=grouped.departed,
             added_to=None if run.growth is None else run.growth.rows,
+            repaired=run.repaired,
         )
-        run.history_problem = _problem(run.history, k, violated)
+        run.history_problem = _problem(run.history, k, violated, run.unrepaired)
         if run.history_problem is not None and run.policy.history.mode != "watch":
-            raise ProtectionError(f"{run.history_problem} {_REFUSED}")
+            hint = _HINT if run.repaired is None and run.unrepaired is None else ""
+            raise ProtectionError(f"{run.history_problem} {_REFUSED}{hint}")
         held.keep(grouped)
         kind = LineKind.BATCH if self.adds else LineKind.RELEASE
         line = AccountLine(kind, run.id, run.plan.source_name, run.plan.release_name)
@@ -107,10 +109,14 @@ _REFUSED = (
     "Nothing was published, and the old release is as it was. Release less often, with more new rows at a time; a run"
     " whose policy says `history: {mode: watch}` publishes with a warning. docs/several-releases.md says more."
 )
+_HINT = " `run` and `apply` with --repair merge classes until all releases hold together, where that can be."
 
 
-def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...]) -> str | None:
-    """Say what this release and the earlier ones tell together; None where nothing is violated."""
+def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...], unrepaired: str | None) -> str | None:
+    """Say what this release and the earlier ones tell together; None where nothing is violated.
+
+    unrepaired: why a repair that was wanted can't be.
+    """
     if not figures.below_k and not violated:
         return None
     together = f"This first release about {figures.people}"
@@ -125,7 +131,7 @@ def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...]) -> str 
         )
     if violated:
         parts.append(f"shows groups of persons that violate {', '.join(dict.fromkeys(violated))}")
-    return f"{together} {', and '.join(parts)}."
+    return " ".join([f"{together} {', and '.join(parts)}.", *([] if unrepaired is None else [unrepaired])])
 
 
 def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry | None:

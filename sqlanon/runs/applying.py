@@ -13,6 +13,7 @@ from sqlanon.engines.files import STANDARD_INPUT, format_of, is_data_file
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.plan.connecting import names_file
+from sqlanon.plan.repair import require_repairable
 from sqlanon.policy import AttributeSection, Policy, ReleaseSection, Source
 from sqlanon.policy import CatalogSection as CatalogPlace
 from sqlanon.policy.loading import parse_stored
@@ -47,6 +48,8 @@ def apply_rules(
     Raises what `run` raises; ProtectionError where a class violates a model and that is to be an error.
     """
     policy = _policy(application, run, place, known)
+    if application.repair:
+        require_repairable(policy)
     require_set(policy.source.file, policy.release.file)
     with (
         interruptible(),

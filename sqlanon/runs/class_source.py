@@ -52,11 +52,13 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
 
     search_options: options of the search; None where nothing is searched, so that nothing is left to take up.
     pinned: what the source has to be, where the recoding is bound to one.
+    repairs: whether classes are merged where the account of the people would refuse the release.
     """
 
     execution: ClassVar[type[ClassRun]] = ClassRun
     search_options: SearchOptions | None = None
     pinned: Origin | None = None
+    repairs = False
     _entry: AccountEntry | None = None
     _replace = False
 
@@ -116,7 +118,7 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
 
     def encode(self, run: ClassRun) -> Encoded:
         """Code the source's rows, inside of the transaction that is the run's snapshot."""
-        return Encoded(encode(run.engine, run.snapshot, run.workspace))
+        return Encoded(encode(run.engine, run.snapshot, run.workspace, whole=self.repairs or None))
 
     def distinct_tuples(self, run: ClassRun, coded: CodedTable) -> Tuples | None:  # noqa: ARG002
         """Count the distinct tuples that a search works on; None where none does."""

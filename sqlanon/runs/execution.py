@@ -16,7 +16,7 @@ from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.releases.base import Release
-from sqlanon.results.history import HistoryFigures
+from sqlanon.results.history import HistoryFigures, RepairFigures
 from sqlanon.results.run_result import CatalogPlace
 from sqlanon.runs.checkpoints import CheckpointBasis
 from sqlanon.runs.fingerprint import FilesRead
@@ -119,6 +119,7 @@ class ClassRun(RunExecution[Plan]):
         not.
     history: the figures of all releases about the same people, where this one is entered; history_problem: what they
         tell together that they should not.
+    repaired: the repair of the release, where there was one; unrepaired: why a repair that was wanted can't be.
     snapshot: the plan for a source that stays as it is while it is coded: a copy, where the engine has no snapshots.
     """
 
@@ -136,6 +137,8 @@ class ClassRun(RunExecution[Plan]):
         self.changed: str | None = None
         self.history: HistoryFigures | None = None
         self.history_problem: str | None = None
+        self.repaired: RepairFigures | None = None
+        self.unrepaired: str | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sqlanon.algorithms import SearchRequest, algorithm_of
@@ -13,9 +15,12 @@ from sqlanon.encoding.person_tuples import count_persons
 from sqlanon.models import models_by_rows
 from sqlanon.policy import AlgorithmParameters
 from sqlanon.releases.base import Release
+from sqlanon.releases.earlier_groups import EarlierGroups
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.runs.class_source import ClassSource
 from sqlanon.runs.execution import ClassRun, Encoded
+from sqlanon.runs.repairing import repaired
+from sqlanon.work.workspace import Workspace
 
 
 class Search(ClassSource):
@@ -23,14 +28,17 @@ class Search(ClassSource):
 
     search_options: SearchOptions
 
-    def __init__(self, parameters: AlgorithmParameters, search_options: SearchOptions) -> None:
+    def __init__(
+        self, parameters: AlgorithmParameters, search_options: SearchOptions, *, repairs: bool = False
+    ) -> None:
+        self.repairs = repairs
         self.searching = algorithm_of(parameters)
         self.algorithm = parameters.name
         self.seed = self.searching.seed
         self.search_options = search_options
 
     def encode(self, run: ClassRun) -> Encoded:
-        whole = self.searching.needs_all_witnesses or None
+        whole = self.searching.needs_all_witnesses or self.repairs or None
         return Encoded(encode(run.engine, run.snapshot, run.workspace, whole=whole))
 
     def distinct_tuples(self, run: ClassRun, coded: CodedTable) -> Tuples | None:
@@ -43,7 +51,18 @@ class Search(ClassSource):
         with run.journal.during("search"):
             decision = self._search(run, request, encoded)
         with run.journal.during("recode"):
-            return self.searching.release(request, decision)
+            release = self.searching.release(request, decision)
+        if not self.repairs:
+            return release
+        with run.journal.during("recode"):
+            return repaired(run, encoded, release, partial(self._coarsen, request, decision))
+
+    def _coarsen(
+        self, request: SearchRequest, decision: Any, earlier: EarlierGroups, workspace: Workspace
+    ) -> Release | None:
+        apart = replace(request, workspace=workspace)
+        coarser = self.searching.coarsen(apart, decision, earlier)
+        return None if coarser is None else self.searching.release(apart, coarser)
 
     def _search(self, run: ClassRun, request: SearchRequest, encoded: Encoded) -> Any:  # noqa: ARG002
         return search_with_rows(self.searching, request)

@@ -10,6 +10,7 @@ from sqlanon.algorithms.placement import search_with_rows
 from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.catalog import Catalog, RulesKind, Run
 from sqlanon.encoding.coded_table import CodedTable, encode
+from sqlanon.engines.base import Engine
 from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.models import models_by_rows
@@ -18,6 +19,7 @@ from sqlanon.plan.plan import Plan
 from sqlanon.plan.population_checks import refuse_covering
 from sqlanon.policy import Policy
 from sqlanon.releases.base import Release
+from sqlanon.releases.earlier_groups import EarlierGroups
 from sqlanon.releases.generalized import Reapplied
 from sqlanon.releases.rules.classify_rows import Applied, Suppression, classify_rows, complete
 from sqlanon.releases.rules.coarsen_rules import coarsen_rules
@@ -35,6 +37,8 @@ from sqlanon.runs.column_changes import (
     require_columns,
 )
 from sqlanon.runs.execution import ClassRun, Encoded
+from sqlanon.runs.repaired_rules import OwnRules, prune_rules, require_mergeable
+from sqlanon.runs.repairing import Coarsen, repaired
 from sqlanon.runs.search_source import search_request
 from sqlanon.sql import Relation
 from sqlanon.staging.partition import Partition
@@ -42,6 +46,7 @@ from sqlanon.staging.recode import Recoding, create_regions, end_name
 from sqlanon.staging.staging import Staged
 from sqlanon.support.environment import named
 from sqlanon.support.suggest import quoted
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Application:
     what the run's policy says.
     budget: the largest share of rows that may be suppressed; None for any, or for that of the policy where it decides.
     job, version: the name of the job that it is a run of, and the version of it.
+    repair: whether classes are merged where the account of the people would refuse the release.
     """
 
     run: str
@@ -63,6 +69,7 @@ class Application:
     budget: float | None = None
     job: str | None = None
     version: int | None = None
+    repair: bool = False
 
 
 class Stored(ClassSource):
@@ -80,9 +87,13 @@ class Stored(ClassSource):
         self.job = application.job
         self.rules_run = catalog.rules_run(run.id)
         self.rules_digest = stored.digest
+        self.repairs = application.repair
+        self._own: OwnRules | None = None
         self._created = False  # whether a job found no release to replace
 
     def require_source(self, run: ClassRun) -> None:
+        if self.repairs:
+            require_mergeable(self.stored)
         require_models_by_rows(run.policy, "the check of rules that are applied")
         refuse_joined_rows(run.policy, "the check of rules that are applied")
         refuse_covering(run.policy, "a run of the new rows chooses levels for it (sqlanon run), and not stored rules")
@@ -126,34 +137,68 @@ class Stored(ClassSource):
         if not row_filter.rows:
             raise ProtectionError("No rule is about any of these rows; nothing was published.")
         self._require_budget(row_filter.unmatched, row_filter.unmatched + row_filter.rows)
-        coded = encode(run.engine, run.snapshot, run.workspace, row_filter.condition)
+        coded = encode(run.engine, run.snapshot, run.workspace, row_filter.condition, whole=self.repairs or None)
         return Encoded(coded, unmatched_rows=row_filter.unmatched)
 
     def decide(self, run: ClassRun, encoded: Encoded) -> Release:
         with run.journal.during("search"):
             _require_same_heights(encoded.coded, self.stored)
             if self.stored.tables is not None:
-                return self._suppress(run, encoded, self._apply(run, encoded.coded))
-            partition = self._generalize(run, encoded)
+                return self._decide_by_tables(run, encoded)
+            request = search_request(run, encoded.coded, SearchOptions()).without_suppression_limit()
+            levels = algorithm_of(run.policy.algorithm).by_rules(self.stored)
+            generalized = search_with_rows(levels, request.with_tuples(levels))
+            self._refuse(generalized.suppressed, encoded)
         with run.journal.during("recode"):
-            return Reapplied(create_regions(run.engine, run.workspace, encoded.coded, partition), in_codes=True)
+            release = self._released_levels(run.engine, run.workspace, encoded, generalized)
 
-    def _generalize(self, run: ClassRun, encoded: Encoded) -> Partition:
-        """Full-domain generalization at the stored levels."""
-        request = search_request(run, encoded.coded, SearchOptions()).without_suppression_limit()
-        levels = algorithm_of(run.policy.algorithm).by_rules(self.stored)
-        partition: Partition = search_with_rows(levels, request.with_tuples(levels))
-        self._refuse(partition.suppressed, encoded)
-        return replace(partition, facts=self._facts())
+            def coarsen(earlier: EarlierGroups, workspace: Workspace) -> Release | None:
+                coarser = levels.coarsen(replace(request, workspace=workspace), generalized, earlier)
+                if coarser is None:
+                    return None
+                self._own = OwnRules.of_levels(run, coarser)
+                self._refuse(coarser.suppressed, encoded)
+                return self._released_levels(run.engine, workspace, encoded, coarser)
 
-    def _apply(self, run: ClassRun, coded: CodedTable) -> Applied:
+            return self._repaired(run, encoded, release, coarsen) if self.repairs else release
+
+    def _released_levels(self, engine: Engine, workspace: Workspace, encoded: Encoded, made: Partition) -> Release:
+        described = replace(made, facts=self._facts())
+        return Reapplied(create_regions(engine, workspace, encoded.coded, described), in_codes=True)
+
+    def _decide_by_tables(self, run: ClassRun, encoded: Encoded) -> Release:
         """Classify these rows by the rules of a tree or of cuts."""
+        rules = self._rules_for(run, encoded.coded)
+        applied = classify_rows(run.engine, run.workspace, encoded.coded, rules)
+        release = self._suppress(run, run.workspace, encoded, applied)
+
+        def coarsen(earlier: EarlierGroups, workspace: Workspace) -> Release | None:
+            pruned = prune_rules(run.engine, workspace, encoded.coded, rules, earlier)
+            if pruned is None:
+                return None
+            self._own = OwnRules.of_tree(run, pruned)
+            coarser = classify_rows(run.engine, workspace, encoded.coded, pruned)
+            return self._suppress(run, workspace, encoded, coarser)
+
+        return self._repaired(run, encoded, release, coarsen) if self.repairs else release
+
+    def _repaired(self, run: ClassRun, encoded: Encoded, release: Release, coarsen: Coarsen) -> Release:
+        """Repair the release; its rules are the run's own then."""
+        chosen = repaired(run, encoded, release, coarsen)
+        if chosen is release:
+            self._own = None
+        if self._own is not None:
+            self.rules_run = self.rules_digest = None
+        return chosen
+
+    def _rules_for(self, run: ClassRun, coded: CodedTable) -> StoredRules:
+        """Fetch the rules; those of a tree as far down as a batch allows."""
         assert self.stored.tables is not None
         tables = fetch_tables(run.engine, run.catalog, run.workspace, self.stored.tables)
         rules = replace(self.stored, tables=tables)
         if run.policy.history.adds and rules.record.kind is RulesKind.TREE:
             rules = coarsen_rules(run.engine, run.workspace, coded, models_by_rows(run.policy), rules)
-        return classify_rows(run.engine, run.workspace, coded, rules)
+        return rules
 
     def _facts(self) -> AppliedFacts:
         """Say what the application was, as the policy is that of the other run."""
@@ -164,13 +209,14 @@ class Stored(ClassSource):
             version=None if asked.job is None else asked.version,
             on_violation=asked.on_violation,
             budget=asked.budget,
+            coarsened=None if self._own is None else True,
         )
 
-    def _suppress(self, run: ClassRun, encoded: Encoded, applied: Applied) -> Release:
+    def _suppress(self, run: ClassRun, workspace: Workspace, encoded: Encoded, applied: Applied) -> Release:
         """Find the classes that violate a model, and suppress them if that is wanted."""
         coded, stars, boxed = encoded.coded, run.policy.stars, self.stored.record.has_boxes
         models = models_by_rows(run.policy)
-        search = Suppression(run.engine, run.workspace, coded, models, applied, not stars, coded.source_rows)
+        search = Suppression(run.engine, workspace, coded, models, applied, not stars, coded.source_rows)
         rows = search.run()
         self._refuse(rows, encoded)
         if rows and run.policy.judges_stars:
@@ -229,8 +275,9 @@ class Stored(ClassSource):
                 "nothing was published."
             )
 
-    def keep_rules(self, run: ClassRun, release: Release) -> None:
-        """Keep none: the rules are those of the other run."""
+    def keep_rules(self, run: ClassRun, release: Release) -> StoredRules | None:  # noqa: ARG002
+        """Keep those that a repair has made: all others are those of the other run."""
+        return None if self._own is None else self._own.keep(run)
 
     def require_staged(self, run: ClassRun, staged: Staged) -> None:
         """A job replaces a release of the same columns alone, as its procedure would."""

@@ -9,9 +9,11 @@ from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.encoding.distinct_tuples import OFTEN_READ_SHARE
 from sqlanon.methods.generalization.lattice import search as lattice_search
+from sqlanon.methods.generalization.lattice.climbing import climb
 from sqlanon.methods.generalization.lattice.options import full_domain, node_of
 from sqlanon.methods.generalization.lattice.remainder import recode_in_passes
 from sqlanon.policy import AlgorithmParameters
+from sqlanon.releases.earlier_groups import EarlierGroups
 from sqlanon.releases.generalized import Levels
 from sqlanon.releases.recoding import Generalization, recode_node
 from sqlanon.releases.rules.store_rules import StoredRules
@@ -40,6 +42,12 @@ class FullDomainGeneralization(Algorithm[Generalization]):
 
     def search(self, request: SearchRequest) -> Generalization:
         return lattice_search.search(lattice_search.lattice_problem(request), request.policy, request.options)
+
+    def coarsen(
+        self, request: SearchRequest, decision: Generalization, earlier: EarlierGroups
+    ) -> Generalization | None:
+        anew = replace(request, tuples=None, options=SearchOptions(any_size=True))  # the search has dropped its tuples
+        return climb(lattice_search.lattice_problem(anew), decision, earlier.hold_partition)
 
     def release(self, request: SearchRequest, decision: Generalization) -> Levels:
         return Levels.create(request.engine, request.workspace, request.coded, decision)

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from sqlanon.algorithms.base import PartitionSearch, SearchRequest
+from sqlanon.algorithms.tree.merging import merge_partition
 from sqlanon.methods.partitioning import mondrian
 from sqlanon.methods.partitioning.sampling import rothko_s
+from sqlanon.releases.earlier_groups import EarlierGroups
 from sqlanon.releases.generalized import Regions
 from sqlanon.staging.partition import Partition
 
@@ -17,6 +19,9 @@ class TreeSearch(PartitionSearch):
 
     divides: ClassVar[bool] = True
     find_partition: ClassVar[Callable[..., Partition]] = staticmethod(mondrian.search)
+
+    def coarsen(self, request: SearchRequest, decision: Partition, earlier: EarlierGroups) -> Partition | None:
+        return merge_partition(request.engine, request.workspace, request.coded.word_columns, decision, earlier)
 
     def release(self, request: SearchRequest, decision: Partition) -> Regions:
         ranges = request.policy.ranges

@@ -183,11 +183,18 @@ def store_rules(
 
     planned: the quasi-identifiers of the plan, with their hierarchies.
     """
+    drop_codes(engine, made.tables)
+    return store_coarsened(engine, catalog, run, made, planned)
+
+
+def store_coarsened(
+    engine: Engine, catalog: Catalog, run: str, made: MadeRules, planned: Sequence[Attribute]
+) -> StoredRules:
+    """Do the same with rules that were made of stored ones, whose segments have no codes of a run."""
     attributes, tables = made.attributes, made.tables
     prefix = f"{catalog.location.prefix}rules_{short_hash(run)}_"
     stored = _at(catalog, prefix, tables.depth)
     database = database_of(catalog.store)
-    drop_codes(engine, tables)
     for table, work in zip(stored.all, tables.all, strict=True):
         catalog.ledger_add(LedgerEntry(run, table, database))
         if is_same_database(engine, catalog.store):
