@@ -27,9 +27,10 @@ def repaired(run: ClassRun, encoded: Encoded, release: Release, coarsen: Coarsen
     Says in the run what was done, or why nothing could be.
     """
     assert run.way_out is not None
+    assert run.way_out.people is not None
     assert isinstance(release, EquivalenceClasses)
     engine, k = run.engine, k_of_history(run.policy)
-    account = run.catalog, run.catalog.open_account(run.way_out.accounts[0])
+    account = run.catalog, run.catalog.open_account(run.way_out.people)
     held, person = run.workspace.part("earlier"), str(run.policy.person)
     earlier = EarlierGroups.create(engine, held, encoded.coded, person, account, run.models, k)
     if earlier.hold(release.recoding):
