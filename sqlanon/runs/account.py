@@ -21,11 +21,11 @@ from sqlanon.errors import ConflictError, PolicyError, ProtectionError
 from sqlanon.models import models_of
 from sqlanon.plan.history import k_of_history
 from sqlanon.releases.base import Judged
-from sqlanon.results.history import HistoryFigures, counted_lines
+from sqlanon.results.history import HistoryFigures
 from sqlanon.runs.execution import ClassRun, RunExecution
+from sqlanon.runs.history_problem import REFUSED, history_problem
 from sqlanon.sql import Identifier, Relation, free_name
 from sqlanon.staging.staging import Staged
-from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import shown, text_of_person
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import verify_table
@@ -74,9 +74,9 @@ class AccountEntry:
             left=grouped.departed,
             added_to=None if run.growth is None else run.growth.rows,
         )
-        run.history_problem = _problem(run.history, k, violated)
+        run.history_problem = history_problem(run.history, k, violated)
         if run.history_problem is not None and run.policy.history.mode != "watch":
-            raise ProtectionError(f"{run.history_problem} {_REFUSED}")
+            raise ProtectionError(f"{run.history_problem} {REFUSED}")
         held.keep(grouped)
         kind = LineKind.BATCH if self.adds else LineKind.RELEASE
         line = AccountLine(kind, run.id, run.plan.source_name, run.plan.release_name)
@@ -101,31 +101,6 @@ class AccountEntry:
             verdict = verify_table(session, judged, [group.name], models, hierarchies=hierarchies)
         workspace.drop(judged)
         yield from (result.model for result in verdict.models if not result.satisfied)
-
-
-_REFUSED = (
-    "Nothing was published, and the old release is as it was. Release less often, with more new rows at a time; a run"
-    " whose policy says `history: {mode: watch}` publishes with a warning. docs/several-releases.md says more."
-)
-
-
-def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...]) -> str | None:
-    """Say what this release and the earlier ones tell together; None where nothing is violated."""
-    if not figures.below_k and not violated:
-        return None
-    together = f"This first release about {figures.people}"
-    if figures.releases > 1 or figures.answers:
-        earlier = counted_lines("earlier release", figures.releases - 1, figures.answers)
-        together = f"Together with {earlier} about {figures.people}, this one"
-    parts = []
-    if figures.below_k:
-        parts.append(
-            f"leaves {quantity(figures.below_k, 'person')} among fewer than {k} with the same classes in all of them"
-            f" ({figures.came:,} came, {figures.left:,} left, others changed their class)"
-        )
-    if violated:
-        parts.append(f"shows groups of persons that violate {', '.join(dict.fromkeys(violated))}")
-    return f"{together} {', and '.join(parts)}."
 
 
 def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry | None:
