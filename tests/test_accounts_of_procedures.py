@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.accounts import LineKind
 from sqlanon.engines import connect
-from sqlanon.errors import AccessError, ConflictError, PolicyError, ProtectionError, SqlanonError
+from sqlanon.errors import ConflictError, PolicyError, ProtectionError, SqlanonError
 from sqlanon.inquiries.questions.ask import ask
 from sqlanon.policy import Policy
 from tests.jobs_support import carry_out, frozen, runs
@@ -96,20 +97,20 @@ def test_an_account_is_that_of_the_program_alone(
             for table in tables.values():
                 fill(database, table, state)
             jobs = {alone: "alone", mixed: "mixed" if by_program else "procedure"}
-            ended = [come_out(lambda job=job: carry_out(database, job), people) for people, job in jobs.items()]
+            ended = [come_out(partial(carry_out, database, job), people) for people, job in jobs.items()]
             assert ended[0] == ended[1]
             assert account_of(database, mixed) == account_of(database, alone)
             assert released(database, tables[mixed]) == released(database, tables[alone])
             if draws.draw(st.booleans()):
-                about = f'count(*) where "age" between 20 and {draws.draw(st.integers(21, 27))}'
-                answers = [come_out(lambda one=one: said(policies[one], about), one, tables[one]) for one in tables]
+                most = draws.draw(st.integers(21, 27))
+                answers = [come_out(partial(said, policy, most), one, tables[one]) for one, policy in policies.items()]
                 assert answers[0] == answers[1]
         assert database.leftovers() == []
         assert not database.sql("SELECT relname FROM pg_class WHERE relname LIKE 'sqlanon%' AND relpersistence = 't'")
 
 
-def said(policy: Policy, about: str) -> None:
-    ask(policy, about, OPTIONS)
+def said(policy: Policy, most: int) -> None:
+    ask(policy, f'count(*) where "age" between 20 and {most}', OPTIONS)
 
 
 def released(database: Database, table: str) -> list[Row]:
@@ -166,7 +167,9 @@ def test_what_fails_after_the_swap_leaves_the_account_as_it_was(postgres_url: st
             with pytest.raises(psycopg.Error, match="SQLSTATE 23514"):
                 database.sql("CALL sqlanon.job_nightly()")
             assert (kept(database), released(database, table)) == (before, rows)
+            assert database.sql("SELECT to_regclass('pg_temp.sqlanon_signatures')") == [(None,)]
         database.sql("ALTER TABLE sqlanon.account_releases DROP CONSTRAINT few")
+        database.sql("CREATE TEMPORARY TABLE sqlanon_signatures ()")  # as a call leaves it that its session ended
         database.sql("CALL sqlanon.job_nightly()")
         assert [row[1] for row in kept(database)[1]] == [1, 2]
         assert len(kept(database)[2]) == len(released(database, table)) == 26
@@ -201,7 +204,7 @@ def test_a_column_that_lost_its_constraint_may_repeat(postgres_url: str) -> None
         frozen(database, anonymize(policy_of(database, table, "refresh")).run)
         assert carry_out(database)["history"]["releases"] == 2
         database.sql(f"ALTER TABLE {table} DROP CONSTRAINT one_row")
-        with pytest.raises(PolicyError, match="'who' .* lost its unique constraint.*one row a person"):
+        with pytest.raises(PolicyError, match=r"'who' .* lost its unique constraint.*one row a person"):
             carry_out(database)
 
 
@@ -296,10 +299,10 @@ def test_batches_streams_and_renamed_tables_are_lines_as_for_the_program(postgre
                 catalog.enter_alone(people, LineKind.STREAM, "a run", "a source", "a stream")
             database.sql("UPDATE sqlanon.account_releases SET entered = entered + INTERVAL '9 years'")
             frozen(database, run, name=people, procedure=people == "mixed")
-            figures[people] = come_out(lambda job=people: carry_out(database, job), people)
+            figures[people] = come_out(partial(carry_out, database, people), people)
             assert [row[0] for row in account_of(database, people)["lines"]] == [1, 2, 3, 4]
             database.sql(f"ALTER TABLE {table} RENAME TO {table}_old")
-            with pytest.raises(PolicyError, match="no|There is"):
+            with pytest.raises(PolicyError, match=r"There is no|exist"):
                 carry_out(database, people)
         assert figures["alone"] == figures["mixed"]
         assert account_of(database, "alone") == account_of(database, "mixed")
@@ -339,7 +342,7 @@ def test_refresh_after_a_violation_that_watch_entered_is_refused(postgres_url: s
 
 def test_an_account_that_others_hold_is_waited_for(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_database(postgres_url) as database:
-        table, run = started(database)
+        _, run = started(database)
         people = kept(database)[0][0][0]
         monkeypatch.setattr("sqlanon.jobs.entering.ACCOUNT_WAIT", 1.0)
         frozen(database, run, name="hasty")
@@ -371,9 +374,7 @@ def test_jobs_and_runs_of_the_same_people_at_once_are_entered_one_after_the_othe
         assert database.leftovers() == []
 
 
-def test_who_may_call_a_procedure_may_not_read_the_account(
-    postgres_url: str, restricted_role: tuple[str, str]
-) -> None:
+def test_who_may_call_a_procedure_may_not_read_the_account(postgres_url: str, restricted_role: tuple[str, str]) -> None:
     role, url = restricted_role
     with open_database(postgres_url) as owner:
         owner.sql(f"CREATE SCHEMA released AUTHORIZATION {role}; CREATE SCHEMA sqlanon AUTHORIZATION {role}")
