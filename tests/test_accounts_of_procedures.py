@@ -330,7 +330,7 @@ def test_a_k_of_the_history_holds(postgres_url: str) -> None:
 
 def test_refresh_after_a_violation_that_watch_entered_is_refused(postgres_url: str) -> None:
     with open_database(postgres_url) as database:
-        _, run = started(database, people="ours")
+        started(database, people="ours")
         watched = database.create(COLUMNS, [*PEOPLE.values(), NEWCOMER])
         assert anonymize(policy_of(database, watched, "watch", people="ours")).history.below_k
         before = kept(database)
