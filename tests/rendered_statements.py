@@ -293,10 +293,15 @@ def statements_of_runs(database: Database) -> Rendered:
 
 
 def statements_of_jobs(database: Database) -> Rendered:
-    """The statements of procedures whose rules are labels by boxes, and whose rules are one SELECT."""
+    """The statements of procedures whose rules are labels by boxes, or one SELECT, and of one that enters releases."""
     table = database.create(COLUMNS, list(rows(60)))
     found = []
-    for policy in (POLICIES[0], POLICIES[3]):
+    held = {
+        "subject": "cost",
+        "history": {"mode": "refresh"},
+        "attributes": POLICIES[0]["attributes"] | {"cost": "identifier"},
+    }
+    for policy in (POLICIES[0], POLICIES[3], POLICIES[0] | held):
         fitting = policy | {"attributes": policy["attributes"] | {"height": "insensitive"}, "suppressed": "omit"}
         run = anonymize(database.policy(table, **fitting), replace=True).run
         found.append(_rendered_by(functools.partial(frozen, database, run, on_violation="suppress", budget=0.9)))

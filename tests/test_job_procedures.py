@@ -343,15 +343,30 @@ def test_errors_that_speak_of_names_may_tell_values_too(postgres_url: str, readi
         assert not any("canary" in text for text in [*failures, *(str(run.error_message) for run in runs(database))])
 
 
-def test_the_text_of_a_procedure_reads_as_one(postgres_url: str) -> None:
+DIVERSE = {"model": "distinct-l-diversity", "attribute": "x", "l": 2}
+
+
+def entered(database: Database) -> str:
+    """A run whose release is entered in an account of its people."""
+    name = database.create(COLUMNS | {"who": "INTEGER"}, [(*row, n) for n, row in enumerate(table(1, 120, 0))])
+    more = {"subject": "who", "history": {"mode": "refresh"}}
+    return anonymize(database.policy(name, ROLES | {"who": "identifier"}, privacy=[K, DIVERSE], **more)).run
+
+
+@pytest.mark.parametrize("enters", [False, True])
+def test_the_text_of_a_procedure_reads_as_one(postgres_url: str, enters: bool) -> None:
     """Every line lies within its block, and what publishes rows is there once, for both ways of publishing."""
     with open_database(postgres_url) as database:
-        job = frozen(database, simple(database)[1], on_violation="suppress", budget=0.1)
+        run = entered(database) if enters else simple(database)[1]
+        job = frozen(database, run, on_violation="suppress", budget=0.1)
         ((body,),) = database.sql(f"SELECT prosrc FROM pg_proc WHERE oid = CAST(to_regproc('{job.routine}') AS OID)")
     outer = {line.split()[0] for line in body.splitlines() if line and not line.startswith("    ")}
     assert outer == {"--", "#variable_conflict", "DECLARE", "BEGIN", "END"}
     assert not [line for line in body.splitlines() if line.lstrip().startswith(",")]
+    assert ("sqlanon_account" in body) is enters
+    assert max(map(len, body.splitlines())) <= 140
     for once in (
+        *(['DELETE FROM "sqlanon"."account_persons"', 'INSERT INTO "sqlanon"."account_releases"'] if enters else []),
         "DELETE FROM ONLY",
         "can''t be replaced: foreign keys",
         "pg_publication_namespace",

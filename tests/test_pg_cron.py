@@ -18,6 +18,8 @@ from tests.cli.support import ROOT, call, only_object
 from tests.jobs_support import ALONE, COLUMNS, ROLES, K, frozen, frozen_table, runs, simple, table
 from tests.postgres_server import PostgresServer, find_binaries, start
 from tests.run_support import Database, anonymize, open_database
+from tests.test_accounts import COLUMNS as ACCOUNTED
+from tests.test_accounts import NEWCOMER, PEOPLE, policy_of
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +70,11 @@ def server_with_cron(cron_server: PostgresServer) -> Iterator[PostgresServer]:
 
 @pytest.mark.waits
 def test_pg_cron_publishes_and_a_failed_check_leaves_the_old_release(server_with_cron: PostgresServer) -> None:
-    """It takes up to a minute, pg_cron's smallest step: one job is well at that moment, the other's source is not."""
+    """It takes up to a minute, pg_cron's smallest step: one job is well at that moment, another's source is not.
+
+    Two more are of the same people, one of whom came: one job may say so, the other may not.
+    """
+    jobs = ("nightly", "broken", "entered", "kept_back")
     server_with_cron.run("CREATE ROLE anonymizer LOGIN")
     server_with_cron.run("GRANT CREATE ON DATABASE postgres TO anonymizer; GRANT ALL ON SCHEMA public TO anonymizer")
     server_with_cron.run("GRANT USAGE ON SCHEMA cron TO anonymizer")
@@ -80,16 +86,22 @@ def test_pg_cron_publishes_and_a_failed_check_leaves_the_old_release(server_with
         frozen(database, run, name="broken")
         before = database.sql(f"SELECT * FROM {name}_r")
         database.insert(name, [ALONE])
-        for job in ("nightly", "broken"):
+        visited = database.create(ACCOUNTED, list(PEOPLE.values()))
+        for job, mode in (("entered", "watch"), ("kept_back", "refresh")):
+            frozen(database, anonymize(policy_of(database, visited, mode, release={"table": job})).run, name=job)
+        database.insert(visited, [NEWCOMER])
+        for job in jobs:
             shown = call("schedule", job, "--at", "* * * * *", "--purge", "30", "--url", url).stdout
             assert "pg_cron calls" in shown
-        _wait(lambda: _details(database) == {"succeeded", "failed"})
-        for job in ("nightly", "broken"):
+        _wait(lambda: _details(database) == {"succeeded", "failed"} and all(_has_ended(database, job) for job in jobs))
+        for job in jobs:
             call("unschedule", job, "--url", url)
         assert [found.status for found in runs(database)] == ["published"]
         assert database.sql(f"SELECT count(*) FROM {well}_r") == [(120,)]
         assert database.sql(f"SELECT * FROM {name}_r") == before
-        broken, _ = only_object(call("jobs", "--json", "--url", url).stdout)["jobs"]
+        broken, entered, kept_back, _ = only_object(call("jobs", "--json", "--url", url).stdout)["jobs"]
+        assert (entered["runs"][0]["status"], kept_back["runs"][0]["status"]) == ("published", "refused")
+        assert "leaves 1 person among fewer than 3" in kept_back["runs"][0]["error"]["message"]
         assert (broken["runs"][0]["status"], broken["runs"][0]["error"]["type"]) == ("refused", "ProtectionError")
         assert database.sql("SELECT jobname FROM cron.job") == []
 
@@ -266,6 +278,10 @@ def test_who_may_not_look_into_pg_cron_is_shown_what_was_noted(
 
 def _details(database: Database) -> set[Any]:
     return {status for (status,) in database.sql("SELECT status FROM cron.job_run_details")}
+
+
+def _has_ended(database: Database, job: str) -> bool:
+    return [found.status for found in runs(database, job)] not in ([], ["running"])
 
 
 def _wait(come_true: Callable[[], bool], seconds: float = 180) -> None:

@@ -18,14 +18,14 @@ from enum import StrEnum
 
 from sqlanon.catalog import locks
 from sqlanon.catalog.connection import Access, Transaction, plain
-from sqlanon.catalog.location import database_of
+from sqlanon.catalog.location import CatalogLocation, database_of
 from sqlanon.catalog.sources import source_identities
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError
 from sqlanon.sql import Relation
 
-_WAIT = 60.0  # seconds, as for a release of the same source
-_BITS = 128  # of the key of an account
+ACCOUNT_WAIT = 60.0  # seconds, as for a release of the same source
+KEY_BITS = 128  # of the key of an account
 _TABLES = "accounts", "account_releases", "account_persons"
 
 
@@ -97,6 +97,21 @@ class GrowingRelease:
         return sum(batch.rows for batch in self.batches)
 
 
+def account_lock_name(people: str, location: CatalogLocation, database: str) -> str:
+    """Name the lock of an account."""
+    return f"account {people} in {location.name} of {database}"
+
+
+def busy(people: str) -> str:
+    """Say that somebody else is entering something in an account."""
+    return f"Another run is entering a release about {people}: run again when it has ended."
+
+
+def forgotten(people: str) -> str:
+    """Say that an account is gone that something was to be entered in."""
+    return f"The account of {people} was forgotten meanwhile: run again."
+
+
 class Accounts(Access):
     """The accounts of a catalog."""
 
@@ -106,8 +121,8 @@ class Accounts(Access):
 
         Raises ConflictError where somebody has been at it for a minute.
         """
-        conflict = f"Another run is entering a release about {people}: run again when it has ended."
-        with locks.held(self._store, f"account {people} in {self.location.name} of {self._where}", conflict, _WAIT):
+        name = account_lock_name(people, self.location, self._where)
+        with locks.held(self._store, name, busy(people), ACCOUNT_WAIT):
             yield
 
     @property
@@ -162,7 +177,7 @@ class Accounts(Access):
         def write(transaction: Transaction) -> ReleaseAccount:
             where = {"name": people.name}
             if not transaction.select("accounts", ["id"], where):
-                drawn = {"id": secrets.randbits(62), "key": secrets.token_hex(_BITS // 8)}
+                drawn = {"id": secrets.randbits(62), "key": secrets.token_hex(KEY_BITS // 8)}
                 transaction.insert("accounts", [where | drawn | {"releases": 0, "opened": datetime.now(UTC)}])
             account = transaction.records(ReleaseAccount, "accounts", where)[0]
             sources = transaction.select("account_sources", ["identity"], {"account": account.id})
@@ -185,7 +200,7 @@ class Accounts(Access):
             where = {"id": account.id}
             known = transaction.select("accounts", ["releases"], where)
             if not known:
-                raise ConflictError(f"The account of {people.name} was forgotten meanwhile: run again.")
+                raise ConflictError(forgotten(people.name))
             number = known[0]["releases"] + 1
             transaction.update("accounts", where, releases=number)
             line = AccountRelease(account.id, number, kind, run, source, about, datetime.now(UTC))

@@ -16,10 +16,11 @@ from sqlanon.catalog import JOB_NAME, JOB_NAME_PROBLEM, Catalog, Job, Run, Statu
 from sqlanon.catalog.location import database_of, is_same_database
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.engines.columns import Column
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import dialect_named
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
+from sqlanon.jobs.entering import enter_release, nobodys_rows, person_column
 from sqlanon.jobs.procedure import ProcedureText, most_rows, routine_of, sealed
 from sqlanon.jobs.recoded import (
     Recoded,
@@ -154,7 +155,7 @@ def procedure_text(engine: Engine, catalog: Catalog, run: Run, stored: StoredRul
             "again."
         )
     require_same(plan, stored, engine.name)
-    unmatched = find_unmatched(engine, policy, stored.attributes)
+    unmatched = [*find_unmatched(engine, policy, stored.attributes), *nobodys_rows(policy)]
     kept = row_filter_of(unmatched) if job.on_violation == "suppress" else None
     recoded = _recoded(engine, catalog, plan, stored, kept)
     made = replace(
@@ -169,13 +170,18 @@ def procedure_text(engine: Engine, catalog: Catalog, run: Run, stored: StoredRul
     models = models_of(policy)
     rules, digests = catalog.rules_run(run.id), policy.digest == "run"
     repeats = repeat_tests(engine, plan)
-    text = ProcedureText(engine, catalog, made, models, recoded, unmatched, repeats, rules, stored.digest, digests)
+    entered = enter_release(engine, catalog, plan, recoded, models, most_rows(plan.rows))
+    text = ProcedureText(
+        engine, catalog, made, models, recoded, unmatched, repeats, rules, stored.digest, digests, entered
+    )
     return replace(text, job=sealed(replace(made, inspection=text.inspection())))
 
 
 def _problems(engine: Engine, catalog: Catalog, run: Run, policy: Policy, job: Job) -> Iterator[str]:
     require_set(policy.source.url, policy.release.url)
-    if policy.person is not None:
+    if policy.history.adds:
+        yield "history: a procedure releases all rows anew, and adds no batch as the policy's mode: increments asks."
+    elif policy.released_person is not None:
         yield f"subject: a procedure counts rows, and not the persons of '{policy.person}'."
     if policy.source.file is not None or policy.release.file is not None:
         yield "A procedure reads a table and writes a table; this run has a file."
@@ -204,19 +210,23 @@ def problems_of_statements(policy: Policy, on_violation: str | None, what: str) 
 def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, kept: Expression | None) -> Recoded:
     """The rules as one SELECT of the rows that are kept, and the columns that it gives in the order of the release."""
     try:
-        rules = sayable_rules(catalog.store, stored, plan.policy)
+        person = person_column(engine, plan)
+        rules = sayable_rules(catalog.store, stored, plan.policy, person)
         select = rules.text(plan.source, kept)
     except PolicyError as error:
         remaining = [problem for problem in error.problems if "sqlanon apply" not in problem]
         raise PolicyError([*remaining, _OUTSIDE]) from None
     columns, regions = recoded_columns(engine, plan, select)
+    whose = None if person is None else Column(person["name"].name, "text", Kind.TEXT)
     signature = tuple((name, kind) for name, kind, _ in engine.query("jobs/list_columns", table=Text(str(plan.source))))
     parts = rules.in_two_parts(plan.source, kept, part_names(columns))
     kind, owner = engine.query_one("engines/show_owner", table=Text(str(plan.source)))
     trusts = plan.policy.trust == "owner"
     shown = _attributes(plan, stored)
     sensitive = tuple(plan.policy.sensitive)
-    return Recoded(select, plan.source, signature, columns, regions, shown, parts, sensitive, kind, owner, trusts)
+    return Recoded(
+        select, plan.source, signature, columns, regions, shown, parts, sensitive, kind, owner, trusts, whose
+    )
 
 
 def _attributes(plan: Plan, stored: StoredRules) -> tuple[RecodedAttribute, ...]:
@@ -260,27 +270,36 @@ def _columns_of(engine: Engine, select: str) -> list[Column]:
         engine.rollback()
 
 
+_ROWS_NEVERTHELESS = (
+    "Write `subject: none` into the policy to release rows nevertheless, run it again, and freeze that run."
+)
+_ONE_ROW_A_PERSON = (
+    "Releases are held against each other for tables of one row a person (history): make such a table or view, run the"
+    " policy on it, and freeze that run."
+)
+
+
 def repeat_tests(engine: Engine, plan: Plan) -> list[dict[str, Expression]]:
     """List tests over all rows `s` of the source that are true where an identifier may repeat, and what to say then.
 
-    There are none if the policy declares its subject. A column that a constraint keeps unique is not read: the test is
-    whether the constraint is still there.
+    There are none if the policy declares its subject, unless an account knows persons by it. A column that a constraint
+    keeps unique is not read: the test is whether the constraint is still there.
     """
-    if plan.policy.subject is not None:
+    known = None if not plan.policy.history.is_kept else plan.person
+    if plan.policy.subject is not None and known is None:
         return []
     unique, tests = engine.unique_columns(plan.source), []
-    for column in identifying(plan.policy, engine.columns(plan.source)):
+    columns = [known.column] if known is not None else identifying(plan.policy, engine.columns(plan.source))
+    for column in columns:
         if column.name in unique:
             listing = engine.render("engines/list_unique_columns", table=Text(str(plan.source))).text
             test = macro("jobs.has_lost", Text(column.name), Markup(listing))
             what = "lost its unique constraint, so that it may repeat"
         else:
             value = comparable(engine, macro("codes.in_source", Identifier(column.name)), column.kind)
-            test, what = macro("jobs.repeats", value), "repeats"
-        problem = (
-            f"Column '{column.name}' of {plan.source} {what}: rows are not persons then. Write `subject: none` into the"
-            " policy to release rows nevertheless, run it again, and freeze that run."
-        )
+            test, what = macro("jobs.repeats" if known is None else "jobs.is_shared", value), "repeats"
+        remedy = _ROWS_NEVERTHELESS if known is None else _ONE_ROW_A_PERSON
+        problem = f"Column '{column.name}' of {plan.source} {what}: rows are not persons then. {remedy}"
         tests.append({"test": test, "problem": Markup(Text(problem))})
     return tests
 

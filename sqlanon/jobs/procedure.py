@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -25,6 +25,8 @@ from sqlanon.engines.postgres.dialect import MEANINGS_OF_VALUES, USUAL_LOCK_TIME
 from sqlanon.engines.postgres.errors import OWN_ERRORS, QUOTABLE
 from sqlanon.engines.postgres.publishing import ALTERNATIVE_PATIENCE, vacuum_note
 from sqlanon.engines.publishing import STAGED_AS
+from sqlanon.jobs.entering import EnteredRelease
+from sqlanon.jobs.patterns import pattern
 from sqlanon.jobs.recoded import Recoded, by_attribute, failing_queries, names_of
 from sqlanon.jobs.staging import STAGING, Staging
 from sqlanon.measures.disclosure import disclosure_statement
@@ -46,7 +48,6 @@ from sqlanon.work.workspace import release_lock_name
 
 _MEASURED = Relation("sqlanon_measured", "pg_temp")
 _JUDGED = Relation("sqlanon_judged", "pg_temp")
-_HERE = "\0"  # in a sentence where a run or columns belong; no name holds it
 _KINDS = {"r": "table", "p": "partitioned table", "f": "foreign table", "v": "view", "m": "materialized view"}
 _LEAST_ROWS = 1_000_000
 _GROWTH = 16
@@ -82,6 +83,7 @@ class ProcedureText:
     rules: str  # the run that found the rules
     digest: str  # of the rules
     digests: bool  # whether what is released is digested
+    entered: EnteredRelease | None = None  # where the policy has a history
 
     def create(self, *, alone: bool = False) -> str:
         """The statement that creates it; `alone` puts the recoding into it, so that it needs no record of the job."""
@@ -178,6 +180,7 @@ class ProcedureText:
             **self._model_values(job.most_rows),
             **self._publishing_values(release),
             **self._digest_values(),
+            "history": None if self.entered is None else self.entered.values(),
         }
 
     def _catalog_values(self) -> dict[str, Any]:
@@ -185,7 +188,7 @@ class ProcedureText:
         location = self.catalog.location
         return {
             **place_of(location),
-            "other_catalog": _pattern(lambda problems: refusal(location, problems)),
+            "other_catalog": pattern(lambda problems: refusal(location, problems)),
             "statements": self._statements(),
             "other_statement": Text(
                 f"What the catalog has of job {self.job.name} is not what was frozen: somebody changed table"
@@ -230,12 +233,12 @@ class ProcedureText:
                 " run again."
             ),
             "trusts_owner": self.recoded.trusts_owner,
-            "code_of_others": _pattern(lambda problems: refusal_of_source(source, problems)),
-            "linked_warning": _pattern(lambda run: linked_warning(run, str(source))),
-            "private_warning": _pattern(lambda run: private_warning(run, str(source))),
+            "code_of_others": pattern(lambda problems: refusal_of_source(source, problems)),
+            "linked_warning": pattern(lambda run: linked_warning(run, str(source))),
+            "private_warning": pattern(lambda run: private_warning(run, str(source))),
             "counts_kind": Text(ReleaseKind.COUNTS.value),
             "busy": Text(f"Another run is writing {self.job.release}: wait for it, or cancel it."),
-            "other_columns": _pattern(
+            "other_columns": pattern(
                 lambda changed: source_problem(str(source), f"when job {self.job.name} was frozen", changed)
             ),
         }
@@ -315,18 +318,13 @@ class ProcedureText:
             "no_table": Text(f"{release} is not an ordinary, logged table; nothing was published."),
             "referred": Text(f"{release} can't be replaced: foreign keys refer to it."),
             "inherited": Text(f"{release} can't be replaced: other tables inherit from it."),
-            "other_release": _pattern(lambda changed: release_problem(str(release), self.job.name, changed)),
+            "other_release": pattern(lambda changed: release_problem(str(release), self.job.name, changed)),
             "created_warning": Text(created_warning(str(release))),
             "vacuum": Text(in_place_note(release)),
             "altered": Text(
                 f"Triggers or rules of {release} altered the rows on their way; nothing was published. Disable them."
             ),
         }
-
-
-def _pattern(message: Callable[[str], str]) -> Text:
-    """Write a sentence as a pattern of PostgreSQL's `format`, with the text that it takes left open."""
-    return Text(message(_HERE).replace("%", "%%").replace(_HERE, "%1$s"))
 
 
 def in_place_note(release: Relation) -> str:

@@ -39,7 +39,8 @@ class Recoded:
     signature: names and types of all columns of the source, as the database writes them; columns: of the release, in
     its order; quasi_identifiers: those of them that show regions; attributes: what they show; parts: the recoding in
     two parts, if it has them; sensitive: the names of sensitive columns; kind, owner: of the source, as the server's
-    tables have them; trusts_owner: whether the policy does.
+    tables have them; trusts_owner: whether the policy does; person: the column of the recoding that says whose row it
+    is, where releases are entered in an account; no release has it.
     """
 
     select: str
@@ -53,6 +54,7 @@ class Recoded:
     kind: str
     owner: str
     trusts_owner: bool
+    person: Column | None = None
 
     @property
     def class_column(self) -> Identifier:
@@ -66,6 +68,20 @@ class Recoded:
     @property
     def rest(self) -> list[Column]:
         return [column for column in self.columns if column.name not in self.quasi_identifiers]
+
+    @property
+    def carried(self) -> list[Column]:
+        """The columns that narrow rows have: the rest, and whose row it is."""
+        return [*self.rest, *self._of_person]
+
+    @property
+    def recoding(self) -> list[Column]:
+        """The columns of rows with what they show, and with whose row it is."""
+        return [*self.columns, *self._of_person]
+
+    @property
+    def _of_person(self) -> list[Column]:
+        return [] if self.person is None else [self.person]
 
 
 def class_column_name(columns: Sequence[Column]) -> Identifier:

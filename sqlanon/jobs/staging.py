@@ -33,7 +33,7 @@ STAGING = Relation("sqlanon_staging", "pg_temp")  # the rows as they would be pu
 PLACED = Relation("sqlanon_placed", "pg_temp")  # their classes, and what they keep
 _COUNTED = Relation("sqlanon_counted", "pg_temp")  # how many rows classes have
 _GROUPED = Relation("sqlanon_grouped", "pg_temp")  # values of a sensitive attribute in classes
-_LABELS = Relation("sqlanon_box_labels", "pg_temp")  # what classes show
+BOX_LABELS = Relation("sqlanon_box_labels", "pg_temp")  # what classes show
 _RECODING = Relation("sqlanon_recoding", "pg_temp")  # a view of a statement of the rules
 _RECODED = Relation("sqlanon_recoded", "pg_temp")  # rows with what they show
 _MASKED = Relation("sqlanon_masked", "pg_temp")  # rows with their rules and masks
@@ -57,7 +57,7 @@ class Staging:
 
     def groups(self, attribute: str | None) -> CountedRows:
         """Count the groups for verification: narrow rows are counted before their cells are joined to them."""
-        values = {"box_labels": _LABELS, "regions": columns_of("f", self.recoded.regions), "times": self._times}
+        values = {"box_labels": BOX_LABELS, "regions": columns_of("f", self.recoded.regions), "times": self._times}
         if attribute in self._rest and attribute is not None:
             text = self._rendered("jobs/show_groups", **self._sensitive(attribute), **values)
         else:
@@ -99,7 +99,7 @@ class Staging:
             "placed": PLACED,
             "counted": _COUNTED,
             "grouped": [{"table": self._groups(one), "groups": self._grouping(one)} for one in self.grouped],
-            "box_labels": _LABELS,
+            "box_labels": BOX_LABELS,
             "class_column": self.recoded.class_column,
             "quasi_identifiers": self._attributes(),
             "columns": names_of(self.recoded.columns),
@@ -136,8 +136,13 @@ class Staging:
             for place, is_null in [places.get(name, (None, False))]
         ]
         mask = mask_column_name(self.recoded.columns)
-        rows = {"rows": _HERE_IN_BRACKETS, "rest": columns_of("r", self.recoded.rest), "mask": mask, "masked": _MASKED}
-        pairs = {"pairs": _PAIRS, "box_labels": _LABELS}
+        rows = {
+            "rows": _HERE_IN_BRACKETS,
+            "rest": columns_of("r", self.recoded.carried),
+            "mask": mask,
+            "masked": _MASKED,
+        }
+        pairs = {"pairs": _PAIRS, "box_labels": BOX_LABELS}
         keys = {"keys": columns_of("k", self.recoded.regions), "hashed": self._hashed("k")}
         masked = _in_brackets(self._rendered("jobs/number_rows", **rows, numbered=_NUMBERED))
         return {
@@ -156,24 +161,24 @@ class Staging:
         by = representatives_name(self.recoded.columns)
         check, keys = unused_name(self.recoded.columns, "sqlanon_check"), names_in("r", rules.keys)
         chosen = {"chosen": by.table, "check": check}
-        rows = {"rest": cast_columns(self.recoded.rest), "order": self._order, "view": _RECODING}
+        rows = {"rest": cast_columns(self.recoded.carried), "order": self._order, "view": _RECODING}
         regions = columns_of("f", self.recoded.regions)
         hashes = {"check": check, "keys": keys}
         return {
             "place": self._rendered("jobs/hash_rows", placed=PLACED, address=by.address, **hashes, **rows),
             "choose": self._rendered("jobs/choose_rows", placed=PLACED, address=by.address, **chosen),
             "show": self._show(Markup(_RECODING), ordered=True, keyed=hashes),
-            "alike": self._rendered("jobs/count_shown_classes", box_labels=_LABELS, regions=regions, **chosen),
+            "alike": self._rendered("jobs/count_shown_classes", box_labels=BOX_LABELS, regions=regions, **chosen),
             "chosen": by.table,
         }
 
     def _by_rows(self) -> dict[str, Any]:
         """By hashes of what rows show, which is written down for each of them."""
-        rows = {"columns": cast_columns(self.recoded.columns), "hashed": self._hashed("r"), "view": _RECODING}
+        rows = {"columns": cast_columns(self.recoded.recoding), "hashed": self._hashed("r"), "view": _RECODING}
         keys = columns_of("r", self.recoded.regions)
         return {
             "recode": self._rendered("jobs/recode_rows", recoded=_RECODED, **rows),
-            "show": self._rendered("jobs/list_box_labels", box_labels=_LABELS, recoded=_RECODED, keys=keys),
+            "show": self._rendered("jobs/list_box_labels", box_labels=BOX_LABELS, recoded=_RECODED, keys=keys),
             "place": self._place(Markup(_RECODED)),
             "recoded": _RECODED,
         }
@@ -184,12 +189,12 @@ class Staging:
         return self.engine.render(template, class_column=self.recoded.class_column, **values)
 
     def _place(self, rows: Expression) -> Statement:
-        values = {"rest": cast_columns(self.recoded.rest), "order": self._order}
+        values = {"rest": cast_columns(self.recoded.carried), "order": self._order}
         return self._rendered("jobs/create_placed", placed=PLACED, rows=rows, **values)
 
     def _show(self, rows: Expression, *, ordered: bool, keyed: dict[str, Any] | None = None) -> Statement:
         values = {"regions": cast_columns(self.recoded.regions), "ordered": ordered, "keyed": keyed}
-        return self._rendered("jobs/create_box_labels", box_labels=_LABELS, rows=rows, **values)
+        return self._rendered("jobs/create_box_labels", box_labels=BOX_LABELS, rows=rows, **values)
 
     # --- columns
 

@@ -194,10 +194,10 @@ def counting(text: str, member: str) -> str:
 
 def persons(result: RunResult | None) -> str:
     """Explain whether rows are counted or persons."""
+    history = "" if result is None or result.history is None else f" {result.history.sentence}."
     if result is not None and result.subject is not None and result.subject.note:
-        history = "" if result.history is None else f" {result.history.sentence}."
         return f"{result.subject.note}{history}"
-    return "Rows are counted: these are persons where each person has one row."
+    return f"Rows are counted: these are persons where each person has one row.{history}"
 
 
 def distribution(column: Distribution) -> str:

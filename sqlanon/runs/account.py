@@ -21,11 +21,11 @@ from sqlanon.errors import ConflictError, PolicyError, ProtectionError
 from sqlanon.models import models_of
 from sqlanon.plan.history import k_of_history
 from sqlanon.releases.base import Judged
-from sqlanon.results.history import HistoryFigures, counted_lines
+from sqlanon.results.history import HistoryFigures
 from sqlanon.runs.execution import ClassRun, RunExecution
+from sqlanon.runs.history_problem import REFUSED, REPAIR_HINT, history_problem
 from sqlanon.sql import Identifier, Relation, free_name
 from sqlanon.staging.staging import Staged
-from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import shown, text_of_person
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import verify_table
@@ -75,10 +75,10 @@ class AccountEntry:
             added_to=None if run.growth is None else run.growth.rows,
             repaired=run.repaired,
         )
-        run.history_problem = _problem(run.history, k, violated, run.unrepaired)
+        run.history_problem = history_problem(run.history, k, violated, run.unrepaired)
         if run.history_problem is not None and run.policy.history.mode != "watch":
-            hint = _HINT if run.repaired is None and run.unrepaired is None else ""
-            raise ProtectionError(f"{run.history_problem} {_REFUSED}{hint}")
+            hint = REPAIR_HINT if run.repaired is None and run.unrepaired is None else ""
+            raise ProtectionError(f"{run.history_problem} {REFUSED}{hint}")
         held.keep(grouped)
         kind = LineKind.BATCH if self.adds else LineKind.RELEASE
         line = AccountLine(kind, run.id, run.plan.source_name, run.plan.release_name)
@@ -103,35 +103,6 @@ class AccountEntry:
             verdict = verify_table(session, judged, [group.name], models, hierarchies=hierarchies)
         workspace.drop(judged)
         yield from (result.model for result in verdict.models if not result.satisfied)
-
-
-_REFUSED = (
-    "Nothing was published, and the old release is as it was. Release less often, with more new rows at a time; a run"
-    " whose policy says `history: {mode: watch}` publishes with a warning. docs/several-releases.md says more."
-)
-_HINT = " `run` and `apply` with --repair merge classes until all releases hold together, where that can be."
-
-
-def _problem(figures: HistoryFigures, k: int, violated: tuple[str, ...], unrepaired: str | None) -> str | None:
-    """Say what this release and the earlier ones tell together; None where nothing is violated.
-
-    unrepaired: why a repair that was wanted can't be.
-    """
-    if not figures.below_k and not violated:
-        return None
-    together = f"This first release about {figures.people}"
-    if figures.releases > 1 or figures.answers:
-        earlier = counted_lines("earlier release", figures.releases - 1, figures.answers)
-        together = f"Together with {earlier} about {figures.people}, this one"
-    parts = []
-    if figures.below_k:
-        parts.append(
-            f"leaves {quantity(figures.below_k, 'person')} among fewer than {k} with the same classes in all of them"
-            f" ({figures.came:,} came, {figures.left:,} left, others changed their class)"
-        )
-    if violated:
-        parts.append(f"shows groups of persons that violate {', '.join(dict.fromkeys(violated))}")
-    return " ".join([f"{together} {', and '.join(parts)}.", *([] if unrepaired is None else [unrepaired])])
 
 
 def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry | None:

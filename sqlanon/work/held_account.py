@@ -11,11 +11,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlanon.catalog import Catalog
-from sqlanon.catalog.accounts import AccountRelease, LineKind, ReleaseAccount
+from sqlanon.catalog.accounts import AccountRelease, LineKind, ReleaseAccount, forgotten
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError
 from sqlanon.sql import Relation, Text
 from sqlanon.work.workspace import Workspace
+
+COUNTED_LINES: dict[str, Any] = {
+    "releases": [Text(LineKind.RELEASE), Text(LineKind.BATCH)],
+    "answer": Text(LineKind.ANSWER),
+}
+"""The kinds of lines that divide persons, as they are counted."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +77,11 @@ class HeldAccount:
         tables = self.catalog.account_tables
         account = {"account": self.account.id, "accounts": tables["accounts"]}
         self.session.run("work/account/lock_account", **account)
-        kinds = {"releases": [Text(LineKind.RELEASE), Text(LineKind.BATCH)], "answer": Text(LineKind.ANSWER)}
-        size = self.session.query_one("work/account/count_lines", **account, **kinds, lines=tables["account_releases"])
+        size = self.session.query_one(
+            "work/account/count_lines", **account, **COUNTED_LINES, lines=tables["account_releases"]
+        )
         if not size[0]:
-            raise ConflictError(f"The account of {self.account.name} was forgotten meanwhile: run again.")
+            raise ConflictError(forgotten(self.account.name))
         return AccountSize(*map(int, size))
 
     def group(self, members: Relation, k: int, *, is_release: bool = True) -> AccountGroups:

@@ -159,8 +159,12 @@ def text_to_own(stored: StoredRules, text: str) -> str:
     return dialect_named(stored.content["dialect"]).text_for_others(text)
 
 
-def sayable_rules(engine: Engine, stored: StoredRules, policy: Policy) -> TreeSelect | LevelsSelect:
+def sayable_rules(
+    engine: Engine, stored: StoredRules, policy: Policy, person: dict[str, Any] | None = None
+) -> TreeSelect | LevelsSelect:
     """The rules of a run with this policy, to be said in one statement, or in two; `engine` is where they are.
+
+    person: the column of the statement that says whose row it is; see `RowSpelling`.
 
     Raises PolicyError where there are too many, or where they cannot be said.
     """
@@ -169,11 +173,12 @@ def sayable_rules(engine: Engine, stored: StoredRules, policy: Policy) -> TreeSe
             f"There are {stored.record.leaves:,} rules, and a statement holds {MOST_RULES:,} at most: `sqlanon apply` "
             "recodes with any number."
         )
-    refuse_persons(policy, "the check of a statement's rows")
+    if person is None:
+        refuse_persons(policy, "the check of a statement's rows")
     refuse_pseudonyms(policy, "a SELECT has no secret key, and")
     _require_sayable(stored, policy)
     kind = TreeSelect if stored.record.kind is RulesKind.TREE else LevelsSelect
-    return kind(engine, stored, RowSpelling(stored, policy))
+    return kind(engine, stored, RowSpelling(stored, policy, person))
 
 
 def _require_sayable(stored: StoredRules, policy: Policy) -> None:

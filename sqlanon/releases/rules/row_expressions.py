@@ -26,10 +26,14 @@ from sqlanon.work.workspace import Workspace
 
 
 class RowSpelling:
-    """SQL expressions of a SELECT about a row `s` of the source."""
+    """SQL expressions of a SELECT about a row `s` of the source.
 
-    def __init__(self, stored: StoredRules, policy: Policy) -> None:
+    person: a column of the result, `name` and `value`, that says whose row it is, where somebody asks for it.
+    """
+
+    def __init__(self, stored: StoredRules, policy: Policy, person: dict[str, Any] | None = None) -> None:
         self.attributes, self.policy = stored.attributes, policy
+        self._person = [] if person is None else [person]
         self.dialect = dialect_named(str(stored.content["dialect"]))
         self.render = self.dialect.renderer()
         self._joined: dict[int, RuleAttribute] = {}
@@ -39,7 +43,7 @@ class RowSpelling:
         return [self._join(attribute, keyed) for attribute in self._joined.values()]
 
     def columns(self, cells: dict[int, list[Expression]]) -> list[dict[str, Any]]:
-        """The columns of the result in the policy's order."""
+        """The columns of the result in the policy's order, and whose row it is."""
         numbers = {a.name: a.number for a in self.attributes}
         columns: list[dict[str, Any]] = []
         for name, attribute in self.policy.attributes.items():
@@ -48,16 +52,16 @@ class RowSpelling:
                 columns += [{"name": Identifier(released), "value": cell} for released, cell in pairs]
             elif not attribute.is_omitted:
                 columns.append({"name": Identifier(name), "value": column_of(name)})
-        return columns
+        return columns + self._person
 
     def kept(self) -> list[dict[str, Any]]:
-        """The columns of the result that are the source's own."""
+        """The columns of the result that are the source's own, and whose row it is."""
         names = [
             name
             for name, one in self.policy.attributes.items()
             if one.role is not Role.QUASI_IDENTIFIER and not one.is_omitted
         ]
-        return [{"name": Identifier(name), "value": column_of(name)} for name in names]
+        return [{"name": Identifier(name), "value": column_of(name)} for name in names] + self._person
 
     def value(self, attribute: RuleAttribute) -> Expression:
         """The value of a row, or the limit that it is beyond: cuts lie between the limits, groups need not."""
