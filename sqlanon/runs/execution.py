@@ -16,7 +16,7 @@ from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.releases.base import Release
-from sqlanon.results.history import HistoryFigures
+from sqlanon.results.history import DepartureFigures, HistoryFigures
 from sqlanon.results.run_result import CatalogPlace
 from sqlanon.runs.checkpoints import CheckpointBasis
 from sqlanon.runs.fingerprint import FilesRead
@@ -115,6 +115,7 @@ class ClassRun(RunExecution[Plan]):
 
     growth: the release that the run adds rows to; None where it makes one.
     arrived: how many persons no batch of that release has.
+    departures: the rows of persons who are gone, where these leave; departure_notes: what publishing said of that.
     history: the figures of all releases about the same people, where this one is entered; history_problem: what they
         tell together that they should not.
     snapshot: the plan for a source that stays as it is while it is coded: a copy, where the engine has no snapshots.
@@ -131,6 +132,8 @@ class ClassRun(RunExecution[Plan]):
         self.models: tuple[PrivacyModel, ...] = models_of(policy)
         self.growth: GrowingRelease | None = None
         self.arrived: int | None = None
+        self.departures: DepartureFigures | None = None
+        self.departure_notes: tuple[str, ...] = ()
         self.history: HistoryFigures | None = None
         self.history_problem: str | None = None
 
