@@ -42,7 +42,8 @@ class DepartureFigures:
         if self.unknown:
             yield (
                 f"{quantity(self.unknown, 'person')} left, and stay: their batch was added before"
-                " history.departures was said, and nobody knows their rows; to begin anew, `sqlanon account forget`, and then `run --replace`"
+                " history.departures was said, and nobody knows their rows; to begin anew, `sqlanon account"
+                " forget`, and then `run --replace`"
             )
         if self.other_releases:
             yield f"Other releases are as they were, and may show who left: {', '.join(self.other_releases)}"
