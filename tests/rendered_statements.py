@@ -260,6 +260,19 @@ def statements_of_runs(database: Database) -> Rendered:
         database.insert(grown, whole[60:63])
         apply(database, first, grown, f"{grown}_r")
 
+    def leaving(departures: str) -> None:
+        """Release a table, of which most persons leave, and others come."""
+        whole = [(n, 20 + n // 20, "ab"[n % 2]) for n in range(45)]
+        left = database.create({"nr": "INTEGER", "age": "INTEGER", "ill": "VARCHAR(9)"}, whole[:40])
+        attributes = {"nr": "identifier", "age": "quasi-identifier", "ill": "sensitive"}
+        models = [{"model": "k-anonymity", "k": 2}, {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}]
+        history = {"mode": "increments", "departures": departures}
+        policy = database.policy(left, attributes, subject="nr", history=history, privacy=models)
+        anonymize(policy)
+        database.sql(f"DELETE FROM {left} WHERE nr < 39")
+        database.insert(left, whole[40:])
+        anonymize(policy)
+
     shared: dict[str, Any] = {
         "attributes": _HIDDEN | _PUBLIC,
         "privacy": [{"model": "differential-privacy", "epsilon": 1}],
@@ -271,6 +284,7 @@ def statements_of_runs(database: Database) -> Rendered:
         *(search(policy) for policy in PERSONS),  # zip codes are of several rows there
         search(HIDDEN_PERSONS | {"history": {"mode": "watch"}}, small),
         adding,
+        *(functools.partial(leaving, departures) for departures in ("erase", "retract")),
         *(functools.partial(draw, policy) for policy in private),
     ]
     return [_rendered_by(run) for run in runs]

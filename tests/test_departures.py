@@ -175,6 +175,17 @@ def test_those_who_left_stay_until_a_group_can_leave(database: Database) -> None
     assert shown(database, table) == set(range(30, 36))
 
 
+def test_nobody_leaves_too_few_others_behind(database: Database) -> None:
+    """Three of five have two illnesses, and so have the two who would stay."""
+    table = database.create(COLUMNS, [person(n, 25, "a", ["flu", "rash"][n % 2]) for n in range(5)])
+    policy = policy_of(database, table, history=RETRACT)
+    anonymize(policy)
+    forget(database, table, 0, 1, 2)
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    assert departed(anonymize(policy)).waiting == 3
+    assert shown(database, table) == {*range(5), *range(30, 36)}
+
+
 @pytest.mark.parametrize("history", [ERASE, RETRACT], ids=["erase", "retract"])
 def test_groups_of_another_release_leave_as_groups(database: Database, history: dict[str, Any]) -> None:
     """Three of a class of eight leave, two of a group of four by another release: five of the class would stay."""
