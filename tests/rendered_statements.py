@@ -263,9 +263,9 @@ def statements_of_runs(database: Database) -> Rendered:
     def leaving(departures: str) -> None:
         """Release a table, of which most persons leave, and others come."""
         whole = [(n, 20 + n // 20, "ab"[n % 2]) for n in range(45)]
-        left = database.create({"nr": "INTEGER", "age": "INTEGER", "ill": "VARCHAR(9)"}, whole[:40])
-        attributes = {"nr": "identifier", "age": "quasi-identifier", "ill": "sensitive"}
-        models = [{"model": "k-anonymity", "k": 2}, {"model": "distinct-l-diversity", "attribute": "ill", "l": 2}]
+        left = database.create({"nr": "INTEGER", "age": "INTEGER", "disease": "VARCHAR(9)"}, whole[:40])
+        attributes = {"nr": "identifier", "age": "quasi-identifier", "disease": "sensitive"}
+        models = [{"model": "k-anonymity", "k": 2}, {"model": "distinct-l-diversity", "attribute": "disease", "l": 2}]
         history = {"mode": "increments", "departures": departures}
         policy = database.policy(left, attributes, subject="nr", history=history, privacy=models)
         anonymize(policy)

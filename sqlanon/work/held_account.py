@@ -99,7 +99,7 @@ class HeldAccount:
             raise ConflictError("Another run has released persons of this batch meanwhile: run again.")
         joined = self._table("joined")
         self.session.run("work/account/join_batch", joined=joined, number=number, **of_members)
-        return self._beside_others(joined, int(last), members, k, comes=True)
+        return self._group_moved(joined, int(last), members, k, comes=True)
 
     def group_leaving(self, members: Relation, number: int, k: int) -> AccountGroups:
         """Group the persons whose rows leave, `(person, signature)`; all others stay in their groups.
@@ -109,9 +109,9 @@ class HeldAccount:
         last, _ = self.session.query_one("work/account/find_last_group", members=members, **self._of_persons)
         joined = self._table("joined")
         self.session.run("work/account/join_leaving", joined=joined, members=members, number=number)
-        return self._beside_others(joined, int(last), members, k, comes=False)
+        return self._group_moved(joined, int(last), members, k, comes=False)
 
-    def _beside_others(self, joined: Relation, last: int, members: Relation, k: int, *, comes: bool) -> AccountGroups:
+    def _group_moved(self, joined: Relation, last: int, members: Relation, k: int, *, comes: bool) -> AccountGroups:
         """Number the groups of `members`, who are `joined`, after the last one; all others are in their groups."""
         own, groups = self._table("own_groups"), self._table("groups")
         self.session.run("work/account/create_groups", groups=own, joined=joined, first=last)
