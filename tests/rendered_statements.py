@@ -275,6 +275,19 @@ def statements_of_runs(database: Database) -> Rendered:
         )
         apply(database, found, people, f"{people}_r", replace=True, repair=True)
 
+    def leaving(departures: str) -> None:
+        """Release a table, of which most persons leave, and others come."""
+        whole = [(n, 20 + n // 20, "ab"[n % 2]) for n in range(45)]
+        left = database.create({"nr": "INTEGER", "age": "INTEGER", "disease": "VARCHAR(9)"}, whole[:40])
+        attributes = {"nr": "identifier", "age": "quasi-identifier", "disease": "sensitive"}
+        models = [{"model": "k-anonymity", "k": 2}, {"model": "distinct-l-diversity", "attribute": "disease", "l": 2}]
+        history = {"mode": "increments", "departures": departures}
+        policy = database.policy(left, attributes, subject="nr", history=history, privacy=models)
+        anonymize(policy)
+        database.sql(f"DELETE FROM {left} WHERE nr < 39")
+        database.insert(left, whole[40:])
+        anonymize(policy)
+
     shared: dict[str, Any] = {
         "attributes": _HIDDEN | _PUBLIC,
         "privacy": [{"model": "differential-privacy", "epsilon": 1}],
@@ -287,6 +300,7 @@ def statements_of_runs(database: Database) -> Rendered:
         search(HIDDEN_PERSONS | {"history": {"mode": "watch"}}, small),
         adding,
         repairing,
+        *(functools.partial(leaving, departures) for departures in ("erase", "retract")),
         *(functools.partial(draw, policy) for policy in private),
     ]
     return [_rendered_by(run) for run in runs]

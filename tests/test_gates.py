@@ -326,17 +326,21 @@ def test_every_way_out_is_in_the_matrix() -> None:
 
 
 def test_nothing_publishes_but_through_the_gates() -> None:
-    """Publishing of staged releases is called where the gates are alone."""
-    call = re.compile(r"(?<![\w.])(staged\.publish|publish_star|publish)\(")
+    """Publishing of staged releases, and taking rows out of one, is called where the gates are alone."""
+    call = re.compile(r"(?<![\w.])(staged\.publish|publish_star|publish|publisher_of\(.*\)\.remove)\(")
     publishing = {
         (".".join(path.relative_to(PROGRAM).with_suffix("").parts), name)
         for path in PROGRAM.rglob("*.py")
         for line in path.read_text(encoding="utf-8").splitlines()
         if not line.lstrip().startswith("def ")
         for name in call.findall(line)
-    }
+    } | {("delete_places", found) for found in calls({"_remove"}, {"work/publish/delete_places"})}
     assert publishing == {
         ("runs.gates", "staged.publish"),
+        ("runs.gates", "publisher_of(session, enter).remove"),
+        ("delete_places", "engines.duckdb.publishing.remove"),
+        ("delete_places", "engines.postgres.publishing.remove"),
+        ("delete_places", "engines.publishing._remove"),
         ("staging.pair", "publish"),
         ("staging.staging", "publish"),
         ("staging.staging", "publish_star"),

@@ -14,8 +14,23 @@ from tests.test_increments import DIVERSITY, difference, policy_of, weakest
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("k", "mode", "nights"), [(5, "increments", 60), (10, "increments", 60), (5, "none", 6)])
-def test_no_difference_of_two_nights_is_below_the_models(database: Database, k: int, mode: str, nights: int) -> None:
+INCREMENTS = {"mode": "increments"}
+
+
+@pytest.mark.parametrize(
+    ("k", "history", "nights"),
+    [
+        (5, INCREMENTS, 60),
+        (10, INCREMENTS, 60),
+        (5, INCREMENTS | {"departures": "retract"}, 60),
+        (5, INCREMENTS | {"departures": "erase"}, 60),
+        (5, {"mode": "none"}, 6),
+    ],
+    ids=["increments", "increments-10", "retract", "erase", "none"],
+)
+def test_no_difference_of_two_nights_is_below_the_models(
+    database: Database, k: int, history: dict[str, str], nights: int
+) -> None:
     """Rows come, go and change; with the account switched off the same differences single persons out."""
     draws = random.Random(60 + k)
 
@@ -25,14 +40,16 @@ def test_no_difference_of_two_nights_is_below_the_models(database: Database, k: 
     models = [{"model": "k-anonymity", "k": k}, MODELS[1]]
     state = {number: drawn(number) for number in range(300)}
     table = database.create(COLUMNS, list(state.values()))
-    policy = policy_of(database, table, privacy=models, history={"mode": mode})
+    policy = policy_of(database, table, privacy=models, history=history)
     releases = [[]]
     for night in range(1, nights + 1):
         try:
             anonymize(policy, replace=True)
-            releases.append(database.sql(f"SELECT * FROM {table}_r"))
         except ProtectionError:
-            assert mode == "increments"
+            assert history != {"mode": "none"}
+        releases.append(database.sql(f"SELECT * FROM {table}_r"))
+        if history.get("departures") == "erase":
+            assert {row[-1] for row in releases[-1]} <= set(state)
         gone = draws.sample(sorted(state), 3)
         for number in gone[:2]:
             del state[number]
@@ -47,5 +64,5 @@ def test_no_difference_of_two_nights_is_below_the_models(database: Database, k: 
         if changed
     ]
     singled = [size for size, different in least if size < k or different < DIVERSITY]
-    assert len(releases) > min(nights, 10)
-    assert bool(singled) is (mode == "none")
+    assert len({tuple(sorted(rows)) for rows in releases}) > min(nights, 10)
+    assert bool(singled) is (history == {"mode": "none"})

@@ -51,6 +51,7 @@ def upgrade() -> None:
         sa.Column("person", UUID(), nullable=False),
         sa.Column("signature", sa.BigInteger, nullable=False),
         sa.Column("batch", sa.Integer, nullable=False),
+        sa.Column("row_digest", sa.BigInteger),
     )
 
 

@@ -57,6 +57,7 @@ class LineKind(StrEnum):
 
     RELEASE = "release"
     BATCH = "batch"  # rows that were added to a release, or are the first of it
+    DEPARTURE = "departure"  # rows that left a release that has batches, a negative number of them
     ANSWER = "answer"
     NOISE = "noise"  # a release or an answer of differential privacy
     STREAM = "stream"  # a release of a condensed stream
@@ -86,15 +87,16 @@ class AccountRelease:
 
 @dataclass(frozen=True)
 class GrowingRelease:
-    """A release that batches are added to; batches: those that it has, at least one."""
+    """A release that batches are added to; batches: those that it has, at least one; departures: of their rows."""
 
     account: ReleaseAccount
     batches: tuple[AccountRelease, ...]
+    departures: tuple[AccountRelease, ...] = ()
 
     @property
     def rows(self) -> int:
         """Return the number of rows that the release should have."""
-        return sum(batch.rows for batch in self.batches)
+        return sum(line.rows for line in (*self.batches, *self.departures))
 
 
 def account_lock_name(people: str, location: CatalogLocation, database: str) -> str:
@@ -144,7 +146,14 @@ class Accounts(Access):
 
     def batches(self, account: ReleaseAccount) -> tuple[AccountRelease, ...]:
         """The batches of an account's release, in the order in which they were added to it."""
-        return tuple(one for one in self.account_releases(account) if one.kind is LineKind.BATCH)
+        return self._of_kind(account, LineKind.BATCH)
+
+    def departures(self, account: ReleaseAccount) -> tuple[AccountRelease, ...]:
+        """The departures of rows from an account's release."""
+        return self._of_kind(account, LineKind.DEPARTURE)
+
+    def _of_kind(self, account: ReleaseAccount, kind: LineKind) -> tuple[AccountRelease, ...]:
+        return tuple(one for one in self.account_releases(account) if one.kind is kind)
 
     def grown_by(self, release: str) -> ReleaseAccount | None:
         """Find the account whose batches are in a release; None where there is none."""

@@ -82,8 +82,9 @@ _COLUMNS = {
     " entered moment, k bigint?, persons bigint?, groups bigint?, smallest bigint?, below_k bigint?, came bigint?,"
     " departed bigint?, rows bigint, loss float8?",
     # person: a keyed digest; signature: the number of the group, negative where the newest release lacks the person;
-    # batch: the number of the line that added the person to a release, 0 for none.
-    "account_persons": "account bigint, person uuid, signature bigint, batch integer",
+    # batch: the number of the line that added the person to a release; of the one by which the row left, negative; 0
+    # for none. row_digest: a keyed one of the row that a batch shows; NULL where rows don't leave.
+    "account_persons": "account bigint, person uuid, signature bigint, batch integer, row_digest bigint?",
     VERSION_TABLE: "version_num varchar(32) key",
 }
 TABLE_NAMES = tuple(_COLUMNS)  # without a prefix

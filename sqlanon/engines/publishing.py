@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.star import Form, Star
-from sqlanon.errors import PolicyError, SqlanonError
+from sqlanon.errors import ConflictError, PolicyError, SqlanonError
 from sqlanon.sql import Relation
 from sqlanon.support.own_parts import load_part
 
@@ -24,6 +24,7 @@ class PublishMethod(StrEnum):
     SWAP = "swap"  # the old table was dropped and staging renamed, in one transaction
     IN_PLACE = "in place"  # the old table's rows were replaced, in one transaction
     ADDED = "added"  # the rows were added to those of the old table, in one transaction
+    REMOVED = "removed"  # rows of the old table were deleted, in one transaction
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,18 @@ class Grants:
 
 
 Record = Callable[[Engine], None]
+
+
+@dataclass(frozen=True)
+class LeavingRows:
+    """Rows that leave a release: a relation `(place)` of where they are stored, and how many they are."""
+
+    places: Relation
+    count: int
+
+
+Leaving = Callable[[Engine], LeavingRows]
+"""Finds the rows that leave a release which nobody else changes until the transaction of the session ends."""
 
 
 def nothing(_engine: Engine) -> None:
@@ -124,6 +137,29 @@ class Publisher(ABC):
         """Add the rows to those of an existing table of the same columns; refused where there are no transactions."""
         del staging, release, wait
         raise PolicyError(self.engine.traits.has_transactions.lacking)
+
+    def remove(self, release: Relation, leaving: Leaving, wait: float = 10.0) -> Publication:
+        """Delete rows of an existing table; nothing is recorded where none leave.
+
+        Refused where there are no transactions.
+        """
+        del release, leaving, wait
+        raise PolicyError(self.engine.traits.has_transactions.lacking)
+
+    def _remove(self, table: Relation, leaving: Leaving) -> None:
+        """Delete rows of a table that nobody else changes, and record that, in the transaction that is open."""
+        (before,) = self.engine.query_one("count_rows", table=table)
+        rows = leaving(self.engine)
+        if not rows.count:
+            return
+        self.engine.run("work/publish/delete_places", table=table, places=rows.places)
+        (after,) = self.engine.query_one("count_rows", table=table)
+        if before - after != rows.count:
+            raise ConflictError(
+                f"Of {table} {rows.count:,} rows were to leave, and {before - after:,} would: row security, triggers or"
+                " rules keep the others. The release stays as it was."
+            )
+        self._record(self.engine)
 
 
 def publisher_of(engine: Engine, record: Record = nothing) -> Publisher:

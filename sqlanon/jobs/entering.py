@@ -184,6 +184,7 @@ class EnteredRelease:
             **account,
             person=Markup(Identifier(person.name)),
             keys=[self.recoded.class_column],
+            line=None,
             values=[{"name": cell, "column": cell} for _, cell in self._sensitive],
         )
 

@@ -41,7 +41,24 @@ def history_problems(subject: PlanSubject) -> Iterator[str]:
         yield f"history: batches are added to one table; leave release.layout out, {_NONE}."
     if policy.history.adds and policy.digest == "run":
         yield f"history: a run digests its own batch, and no more of the release; leave digest out, {_NONE}."
+    yield from _departure_problems(policy)
     yield from _place_problems(policy)
+
+
+def _departure_problems(policy: Policy) -> Iterator[str]:
+    """List the models whose verdict rows that leave would change: of a whole release, or of a class beside all rows."""
+    history = policy.history
+    if not history.lets_go:
+        return
+    unjudged = [model.name for model in models_of(policy) if model.scope == "table" or model.covers_population]
+    if unjudged:
+        yield f"history: rows that leave change what {', '.join(unjudged)} judges; write departures: keep."
+    compared = [model.name for model in models_of(policy) if not model.monotone_under_suppression]
+    if history.departures == "retract" and not unjudged and compared:
+        yield (
+            f"history: {', '.join(compared)} compares classes with all rows, so that nobody can say whether those who"
+            " leave may; write departures: erase, or keep."
+        )
 
 
 def account_problems(policy: Policy) -> Iterator[str]:

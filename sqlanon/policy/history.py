@@ -30,6 +30,11 @@ class HistorySection(Part):
     hold: Wait | None = None
     """Increments: the longest time that persons wait for a batch to fill, counted from the batch before, such as `90
     days`. If not given: until the batch is full."""
+    departures: Literal["keep", "retract", "erase"] = "keep"
+    """Increments: what becomes of the rows of persons who are in the source no more. `keep`: these stay in the release.
+    `retract`: they leave as soon as so many of a class leave together that these satisfy k and the models, and so do
+    the rows that stay. `erase`: they leave at once, with the rows of all others of their class. Nobody whose row has
+    left is in a later batch."""
 
     @property
     def is_kept(self) -> bool:
@@ -42,6 +47,11 @@ class HistorySection(Part):
         return self.mode == "increments"
 
     @property
+    def lets_go(self) -> bool:
+        """Tell whether rows of persons who have left the source leave the release."""
+        return self.departures != "keep"
+
+    @property
     def longest_wait(self) -> timedelta | None:
         """Return how long persons wait for a batch to fill; None for any time."""
         if self.hold is None:
@@ -51,8 +61,8 @@ class HistorySection(Part):
 
     @model_validator(mode="after")
     def _of_increments(self) -> HistorySection:
-        if not self.adds and (self.batch is not None or self.hold is not None):
-            raise broken("has batch or hold, which mode: increments alone has.")
+        if not self.adds and (self.batch is not None or self.hold is not None or self.lets_go):
+            raise broken("has batch, hold or departures, which mode: increments alone has.")
         if self.hold is not None and self.batch is None:
             raise broken("has hold without batch, so that nothing would wait.")
         return self

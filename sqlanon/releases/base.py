@@ -100,8 +100,19 @@ class Release(ABC):
         """Check what the release claims of its staged rows, by name, from raw values and policy alone."""
 
     @contextlib.contextmanager
-    def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:  # noqa: ARG002
-        """Give the rows whose classes the models judge, and the columns whose values make these."""
+    def judged(
+        self,
+        engine: Engine,  # noqa: ARG002
+        workspace: Workspace,  # noqa: ARG002
+        plan: Plan,
+        staged: Staged,
+        *,
+        whole: bool = False,  # noqa: ARG002
+    ) -> Iterator[Judged]:
+        """Give the rows whose classes the models judge, and the columns whose values make these.
+
+        whole: whether the rows have all columns of the release.
+        """
         yield Judged(staged.engine, staged.final, self.shown_columns, plan.policy.person)
 
     def measure_masking(self, engine: Engine, workspace: Workspace) -> Masking | None:  # noqa: ARG002

@@ -65,16 +65,18 @@ class EquivalenceClasses(Release):
         return check_release(engine, workspace, plan, self.recoding, staged)
 
     @contextlib.contextmanager
-    def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:
+    def judged(
+        self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged, *, whole: bool = False
+    ) -> Iterator[Judged]:
         """Give the staged rows; where they hide whose they are, the source's persons with what their classes show.
 
         These come from the rows that `check_claims` left.
         """
         if self.recoding.coded.person is None:
-            with super().judged(engine, workspace, plan, staged) as judged:
+            with super().judged(engine, workspace, plan, staged, whole=whole) as judged:
                 yield judged
             return
-        hidden = create_persons(engine, workspace, self.recoding, witness_of(workspace))
+        hidden = create_persons(engine, workspace, self.recoding, witness_of(workspace), whole=whole)
         yield Judged(engine, hidden.table, self.shown_columns, hidden.person, hidden.rows)
         workspace.drop(hidden.table)
 

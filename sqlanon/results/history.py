@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlanon.results.codec import optional
@@ -32,6 +33,46 @@ class RepairFigures:
 
 
 @dataclass(frozen=True)
+class DepartureFigures:
+    """Persons of a release who are in the source no more, and rows that left it for that.
+
+    departures: as the policy says. left: persons who are gone and whose rows left. rows: that left, those of others of
+        their classes among them.
+    waiting: persons who are gone and whose rows stay; unknown: those of them whose rows nobody can find.
+    other_releases: about the same people, which are as they were.
+    """
+
+    departures: str
+    left: int
+    rows: int
+    waiting: int
+    unknown: int
+    other_releases: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> str:
+        """Say who left, and whose rows stay."""
+        return " ".join(f"{sentence}." for sentence in self._parts())
+
+    def _parts(self) -> Iterator[str]:
+        others, waiting = self.rows - self.left, self.waiting - self.unknown
+        if self.rows:
+            how = "erased" if self.departures == "erase" else "retracted"
+            whose = f", {others:,} of others, who are not released again" if others else ""
+            yield f"{quantity(self.left, 'person')} left, and {quantity(self.rows, 'row')} were {how}{whose}"
+        if waiting:
+            yield f"{quantity(waiting, 'person')} left, and stay until others of their groups leave"
+        if self.unknown:
+            yield (
+                f"{quantity(self.unknown, 'person')} left, and stay: their batch was added before"
+                " history.departures was said, and nobody knows their rows; to begin anew, `sqlanon account"
+                " forget`, and then `run --replace`"
+            )
+        if self.other_releases:
+            yield f"Other releases are as they were, and may show who left: {', '.join(self.other_releases)}"
+
+
+@dataclass(frozen=True)
 class HistoryFigures:
     """A release together with all that were entered before it.
 
@@ -42,6 +83,7 @@ class HistoryFigures:
     came: persons that the release before lacked; left: those that it had, and this one lacks.
     added_to: the rows of earlier batches, where this one was added to them.
     repaired: the repair of the release; None where it was released as it was found.
+    departures: the rows that left before, if anybody is gone.
     """
 
     people: str
@@ -55,6 +97,7 @@ class HistoryFigures:
     answers: int | None = optional()
     added_to: int | None = optional()
     repaired: RepairFigures | None = optional()
+    departures: DepartureFigures | None = optional()
 
     @property
     def sentence(self) -> str:

@@ -7,7 +7,7 @@ persons, and groups that the new release has must satisfy the policy's models of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,16 +16,19 @@ from markupsafe import Markup
 
 from sqlanon.catalog.accounts import AccountRelease, LineKind, ReleaseAccount
 from sqlanon.engines.base import Engine
+from sqlanon.engines.columns import Column
 from sqlanon.engines.publishing import Record, nothing
-from sqlanon.errors import ConflictError, PolicyError, ProtectionError
+from sqlanon.errors import ConflictError, PolicyError, ProtectionError, VerificationError
 from sqlanon.models import models_of
 from sqlanon.plan.history import k_of_history
 from sqlanon.releases.base import Judged
 from sqlanon.results.history import HistoryFigures
 from sqlanon.runs.execution import ClassRun, RunExecution
 from sqlanon.runs.history_problem import REFUSED, REPAIR_HINT, history_problem
-from sqlanon.sql import Identifier, Relation, free_name
+from sqlanon.sql import Expression, Identifier, Relation, free_name
 from sqlanon.staging.staging import Staged
+from sqlanon.support.quantities import quantity
+from sqlanon.values.digest import exact_text
 from sqlanon.values.expressions import shown, text_of_person
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import verify_table
@@ -74,6 +77,7 @@ class AccountEntry:
             left=grouped.departed,
             added_to=None if run.growth is None else run.growth.rows,
             repaired=run.repaired,
+            departures=run.departures,
         )
         run.history_problem = history_problem(run.history, k, violated, run.unrepaired)
         if run.history_problem is not None and run.policy.history.mode != "watch":
@@ -97,7 +101,7 @@ class AccountEntry:
             group=group,
             members=self.members,
             signatures=signatures,
-            values=_values(self.sensitive),
+            values=numbered_values(self.sensitive),
         )
         with checked_hierarchies(session, policy, models, judged) as hierarchies:
             verdict = verify_table(session, judged, [group.name], models, hierarchies=hierarchies)
@@ -105,8 +109,10 @@ class AccountEntry:
         yield from (result.model for result in verdict.models if not result.satisfied)
 
 
-def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry | None:
+def prepare_entry(run: ClassRun, judged: Judged, staged: Staged, *, with_rows: bool) -> AccountEntry | None:
     """Write down the persons of a staged release, as their account knows them; None where no account is kept.
+
+    with_rows: whether digests of the rows are kept, for who leaves later; judged rows then have all released columns.
 
     Raises PolicyError where a person has several rows.
     """
@@ -115,6 +121,7 @@ def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry
     engine, sensitive = judged.engine, tuple(run.policy.sensitive)
     account = run.catalog.open_account(run.way_out.people)
     columns = {column.name: column for column in engine.columns(judged.relation)}
+    line = line_of(engine, staged.engine.columns(staged.final)) if with_rows else None
     person, members = columns[judged.person or ""], run.workspace.table("history_members")
     engine.run(
         "runs/account/create_members",
@@ -124,16 +131,39 @@ def prepare_entry(run: ClassRun, judged: Judged, staged: Staged) -> AccountEntry
         account=account.id,
         person=text_of_person(engine.render, Markup(Identifier(person.name)), person),
         keys=[key for name in judged.columns for key in shown(engine, columns[name], Markup(Identifier(name)))],
-        values=_values(sensitive),
+        line=line,
+        values=numbered_values(sensitive),
     )
     engine.analyze(members)
     rows, persons = engine.query_one("runs/account/count_members", members=members)
     if {rows, persons} != set(staged.engine.query_one("count_rows", table=staged.final)):
         raise PolicyError("history: a person has several rows, and releases are entered of one row a person.")
+    if line is not None:
+        _require_same_rows(run, account, members, staged, line)
     return AccountEntry(run, account, members, sensitive, run.policy.history.adds)
 
 
-def _values(sensitive: tuple[str, ...]) -> list[dict[str, Identifier]]:
+def line_of(engine: Engine, columns: Sequence[Column]) -> Expression:
+    """Write the values of a row as one text, which no other row has, in a form that engines write alike."""
+    return engine.render.macro("line", [exact_text(engine.render, one, Identifier(one.name)) for one in columns])
+
+
+def _require_same_rows(
+    run: ClassRun, account: ReleaseAccount, members: Relation, staged: Staged, line: Expression
+) -> None:
+    """Refuse digests that are not those of the rows which are about to be released: nobody could leave by them."""
+    accounts = run.catalog.account_tables["accounts"]
+    of_account = {"account": account.id, "accounts": accounts, "members": members}
+    (others,) = staged.engine.query_one("runs/departures/compare_digests", staged=staged.final, line=line, **of_account)
+    if others:
+        raise VerificationError(
+            f"{quantity(int(others), 'row')} of the staged release can't be told by their persons; nothing was"
+            " published. Please report this, and write departures: keep."
+        )
+
+
+def numbered_values(sensitive: Sequence[str]) -> list[dict[str, Identifier]]:
+    """Name columns of sensitive values in work tables."""
     return [{"name": Identifier(name), "column": Identifier(f"s{place}")} for place, name in enumerate(sensitive)]
 
 

@@ -85,7 +85,7 @@ def adopt_run(
     """
     policy = _policy(recorded, place, database, known)
     with interruptible(), open_session(policy, options or EngineOptions(), replace_release=True) as session:
-        source = Adopted(session.catalog, recorded, adds=known is not None and known.history.adds)
+        source = Adopted(session.catalog, recorded, known.history if known is not None else HistorySection())
         carry_out(session, policy, source, EnterOnly(), observer)
     assert source.entered is not None
     assert source.entered.history is not None
@@ -109,14 +109,14 @@ def _policy(recorded: Run, place: CatalogAddress, database: str, known: Policy |
 class Adopted(ClassSource):
     """The release of a run, made again by its rules.
 
-    adds: whether it is the first batch of a release that others are added to.
+    history: of a policy that is named: whether it is the first batch of a release that others are added to.
     entered: the run as the account knows it, when it is entered.
     """
 
     algorithm = "adopt"
 
-    def __init__(self, catalog: Catalog, recorded: Run, *, adds: bool) -> None:
-        self.recorded, self.adds = recorded, adds
+    def __init__(self, catalog: Catalog, recorded: Run, history: HistorySection) -> None:
+        self.recorded, self.history = recorded, history
         self.rules_run = catalog.rules_run(recorded.id)
         self.rules_digest = catalog.recoding_digest(recorded.id)
         self.again = recoded_again(catalog, recorded, require_rules(catalog, recorded))
@@ -129,7 +129,10 @@ class Adopted(ClassSource):
         assert self._entry is not None
         self.entered = copy.copy(self._entry.run)
         self.entered.id = self.recorded.id
-        return replace(self._entry, run=self.entered, adds=self.adds)
+        return replace(self._entry, run=self.entered, adds=self.history.adds)
+
+    def enters_rows(self, run: ClassRun) -> bool:  # noqa: ARG002
+        return self.history.lets_go
 
     def require_source(self, run: ClassRun) -> None:
         self.again.require_source(run)
@@ -138,7 +141,7 @@ class Adopted(ClassSource):
         assert run.way_out is not None
         assert run.way_out.people is not None
         account = run.catalog.account(run.way_out.people.name)
-        if self.adds and account is not None and run.catalog.batches(account):
+        if self.history.adds and account is not None and run.catalog.batches(account):
             raise PolicyError(f"history: {account.name} has batches, and the release of this run is none of them.")
 
     def resolve(self, run: ClassRun, *, replace: bool, is_part: bool) -> Any:

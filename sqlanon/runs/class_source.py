@@ -32,6 +32,7 @@ from sqlanon.results.source_facts import Origin
 from sqlanon.runs.account import AccountEntry, prepare_entry
 from sqlanon.runs.checkpoints import basis_of, checkpoint_of, looked_at
 from sqlanon.runs.column_changes import columns_of
+from sqlanon.runs.departures import let_go
 from sqlanon.runs.execution import ClassRun, Encoded
 from sqlanon.runs.fingerprint import FilesRead, digest_rows, fingerprint, fingerprint_of, shown_columns
 from sqlanon.runs.growth import find_growth
@@ -133,7 +134,12 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
         """Store the rules by which new rows are recoded alike; None where there are none, or they are stored."""
 
     def make(self, run: ClassRun, *, publishes: bool) -> None:
-        """Code one snapshot of the source, decide, and measure what the release comes to."""
+        """Code one snapshot of the source, decide, and measure what the release comes to.
+
+        Rows of persons who are gone leave the release that is there before that, whatever becomes of the run.
+        """
+        if publishes:
+            run.departures = let_go(run, self.pinned)
         run.encoded = _encode(run, self, publishes)
         run.release = self.decide(run, run.encoded)
         _record_measures(run, run.encoded, run.release)
@@ -165,7 +171,7 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
         """Check the classes of a staged release against the policy's models."""
         policy, release = run.policy, run.release
         with (
-            release.judged(run.engine, run.workspace, run.plan, staged) as judged,
+            release.judged(run.engine, run.workspace, run.plan, staged, whole=self.enters_rows(run)) as judged,
             checked_hierarchies(judged.engine, policy, run.models, judged.relation) as hierarchies,
         ):
             label = EVERYTHING if release.starred_rows else None
@@ -173,7 +179,11 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
                 judged.engine, judged.relation, judged.columns, run.models, policy, hierarchies, label, judged.person
             )
             run.outcome.verification = judged.of_rows(verification)
-            self._entry = prepare_entry(run, judged, staged)
+            self._entry = prepare_entry(run, judged, staged, with_rows=self.enters_rows(run))
+
+    def enters_rows(self, run: ClassRun) -> bool:
+        """Tell whether the account keeps digests of the rows."""
+        return run.policy.history.lets_go
 
     def describe(self, run: ClassRun, staged: Staged) -> DescribedRelease:  # noqa: ARG002
         rules = self._rules
@@ -197,8 +207,12 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
         return outcome.build()
 
     def note_failure(self, run: ClassRun, error: BaseException) -> None:
+        gone = run.departures
         if run.arrived and isinstance(error, ProtectionError) and not run.published:
-            error.add_note(f"{waiting(run.arrived)} The release is as it was.")
+            is_same = "" if gone is not None and gone.rows else " The release is as it was."
+            error.add_note(f"{waiting(run.arrived)}{is_same}")
+        if gone is not None:
+            error.add_note(" ".join([gone.sentences, *run.departure_notes]))
 
     def add_notes(self, outcome: ResultBuilder) -> None:
         """Add to the outcome what the source has to say of itself."""
@@ -209,6 +223,9 @@ def _notes(run: ClassRun) -> Iterator[str]:
         yield population
     if run.growth is not None:
         yield note_of_batch(run, run.growth)
+    if run.departures is not None:
+        yield run.departures.sentences
+    yield from run.departure_notes
     if run.control.problem is not None:
         yield f"Others could not follow the run: {run.control.problem}"
     if run.session.new_catalog is not None:

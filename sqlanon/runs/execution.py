@@ -16,7 +16,7 @@ from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.releases.base import Release
-from sqlanon.results.history import HistoryFigures, RepairFigures
+from sqlanon.results.history import DepartureFigures, HistoryFigures, RepairFigures
 from sqlanon.results.run_result import CatalogPlace
 from sqlanon.runs.checkpoints import CheckpointBasis
 from sqlanon.runs.fingerprint import FilesRead
@@ -117,6 +117,7 @@ class ClassRun(RunExecution[Plan]):
     arrived: how many persons no batch of that release has.
     changed: how the release in whose place this one is put differs from the one that was entered; None where it does
         not.
+    departures: the rows of persons who are gone, where these leave; departure_notes: what publishing said of that.
     history: the figures of all releases about the same people, where this one is entered; history_problem: what they
         tell together that they should not.
     repaired: the repair of the release, where there was one; unrepaired: why a repair that was wanted can't be.
@@ -135,6 +136,8 @@ class ClassRun(RunExecution[Plan]):
         self.growth: GrowingRelease | None = None
         self.arrived: int | None = None
         self.changed: str | None = None
+        self.departures: DepartureFigures | None = None
+        self.departure_notes: tuple[str, ...] = ()
         self.history: HistoryFigures | None = None
         self.history_problem: str | None = None
         self.repaired: RepairFigures | None = None

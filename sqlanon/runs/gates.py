@@ -2,7 +2,7 @@
 
 Nobody else writes the release meanwhile, others may follow and cancel the run, no earlier release of a source forbids
 this one, and the transaction that publishes records it. Every kind of run calls `at_work` and `WayOut.publish`; nothing
-else publishes, which a test holds the program to.
+else publishes, and rows leave a release by `WayOut.let_go` alone, which a test holds the program to.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from sqlanon.catalog import Catalog, Released
 from sqlanon.catalog.accounts import People
 from sqlanon.engines.base import Engine
-from sqlanon.engines.publishing import Record, nothing
+from sqlanon.engines.publishing import Leaving, Record, nothing, publisher_of
 from sqlanon.policy import Policy
 from sqlanon.runs.linking import check_earlier_releases, unentered_warning, unknown_warning
 from sqlanon.runs.recording import PublishedRecord
+from sqlanon.sql import Relation
 from sqlanon.staging.staging import Staged
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal
@@ -117,11 +118,7 @@ class WayOut:
             record.make_within(session)
             before_commit(session)
 
-        with contextlib.ExitStack() as locks:
-            for place, _ in sorted(self.sources):
-                locks.enter_context(self.catalog.releasing(place))
-            if self.people is not None:
-                locks.enter_context(self.catalog.entering(self.people.name))
+        with self._held():
             self.check_earlier(rules, digest)
             if staged.is_public_before_its_record:
                 control.finish()
@@ -129,3 +126,23 @@ class WayOut:
             self.published = True
             record.make_up_for()
         return notes
+
+    def let_go(self, session: Engine, release: Relation, leaving: Leaving, enter: Record) -> tuple[str, ...]:
+        """Take rows out of a release that is there, and enter that in the same transaction of the session.
+
+        leaving: finds the rows that leave, in that transaction; enter: is called when they are gone.
+
+        Returns notes for people. Raises what publishing raises; the release then stays as it was.
+        """
+        with self._held():
+            return publisher_of(session, enter).remove(release, leaving).notes
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        """Inside, nobody else releases a source, or enters anything in the account."""
+        with contextlib.ExitStack() as locks:
+            for place, _ in sorted(self.sources):
+                locks.enter_context(self.catalog.releasing(place))
+            if self.people is not None:
+                locks.enter_context(self.catalog.entering(self.people.name))
+            yield

@@ -29,7 +29,8 @@ def find_growth(
         if exists:
             _require_replaceable(catalog, name, people, replace=replace)
         return None
-    growth = GrowingRelease(account, batches)
+    assert catalog is not None
+    growth = GrowingRelease(account, batches, catalog.departures(account))
     if batches[-1].about != name:
         raise PolicyError(
             f"history: batches of {account.name} are added to {batches[-1].about}, and this policy releases {name};"

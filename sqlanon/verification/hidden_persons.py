@@ -29,18 +29,21 @@ class HiddenPersons:
     rows: int
 
 
-def create_persons(engine: Engine, workspace: Workspace, recoding: Recoding, witness: Relation) -> HiddenPersons:
+def create_persons(
+    engine: Engine, workspace: Workspace, recoding: Recoding, witness: Relation, *, whole: bool = False
+) -> HiddenPersons:
     """Write down the persons of the classes, once for each of their sensitive values there; see `HiddenPersons`.
 
     Columns are named as in the release. Persons and values that the database takes for equal are equal for models too.
 
-    witness: the source rows and their classes, see `create_witness`.
+    witness: the source rows and their classes, see `create_witness`. whole: whether all columns that are kept are
+        there, and not sensitive ones alone.
     """
     cells = [(cell.column, cell_name(number)) for number, cell in enumerate(recoding.cells)]
     kept = [
         (Identifier(field.attribute.name), place)
         for place, field in enumerate(recoding.coded.kept)
-        if _is_judged(field)
+        if whole or _is_judged(field)
     ]
     person = free_name("person", [name.name for name, _ in (*cells, *kept)])
     values = [*((name, _value_name(place)) for name, place in kept), (person, _value_name(len(recoding.coded.kept)))]

@@ -28,14 +28,15 @@ COUNTED_LINES: dict[str, Any] = {
 class AccountGroups:
     """The groups of an account's persons, with what is about to be entered.
 
-    groups: a work table `(earlier, class, n, number)`. signatures: one of `(person, signature, batch)`.
-    batch: the persons of a batch, beside whom all are in their groups as before; None where they are grouped anew.
+    groups: a work table `(earlier, class, n, number)`. signatures: one of `(person, signature, batch, row_digest)`.
+    moved: the persons of a batch, or whose rows leave, beside whom all are in their groups as before; None where all
+        are grouped anew.
     persons, count, smallest, below_k, came, departed: their figures, as of `AccountRelease`.
     """
 
     groups: Relation
     signatures: Relation
-    batch: Relation | None
+    moved: Relation | None
     persons: int
     count: int
     smallest: int
@@ -103,16 +104,32 @@ class HeldAccount:
         last, taken = self.session.query_one("work/account/find_last_group", **of_members)
         if taken:
             raise ConflictError("Another run has released persons of this batch meanwhile: run again.")
-        joined, own, groups = self._table("joined"), self._table("batch_groups"), self._table("groups")
+        joined = self._table("joined")
         self.session.run("work/account/join_batch", joined=joined, number=number, **of_members)
-        self.session.run("work/account/create_groups", groups=own, joined=joined, first=int(last))
-        self.session.run("work/account/join_groups", groups=groups, own=own, **of_members)
+        return self._group_moved(joined, int(last), members, k, comes=True)
+
+    def group_leaving(self, members: Relation, number: int, k: int) -> AccountGroups:
+        """Group the persons whose rows leave, `(person, signature)`; all others stay in their groups.
+
+        number: of the line that is about to be entered.
+        """
+        last, _ = self.session.query_one("work/account/find_last_group", members=members, **self._of_persons)
+        joined = self._table("joined")
+        self.session.run("work/account/join_leaving", joined=joined, members=members, number=number)
+        return self._group_moved(joined, int(last), members, k, comes=False)
+
+    def _group_moved(self, joined: Relation, last: int, members: Relation, k: int, *, comes: bool) -> AccountGroups:
+        """Number the groups of `members`, who are `joined`, after the last one; all others are in their groups."""
+        own, groups = self._table("own_groups"), self._table("groups")
+        self.session.run("work/account/create_groups", groups=own, joined=joined, first=last)
+        others = {"members": members, **self._of_persons}
+        self.session.run("work/account/join_groups", groups=groups, own=own, comes=comes, **others)
         grouped = self._grouped(joined, own, groups, k, members)
         self.workspace.drop(own)
         return grouped
 
     def _grouped(
-        self, joined: Relation, own: Relation, groups: Relation, k: int, batch: Relation | None, is_release: bool = True
+        self, joined: Relation, own: Relation, groups: Relation, k: int, moved: Relation | None, is_release: bool = True
     ) -> AccountGroups:
         """Number the groups `own` of persons who are `joined`, and measure all `groups`."""
         signatures = self._table("signatures")
@@ -121,14 +138,14 @@ class HeldAccount:
         )
         figures = map(int, self.session.query_one("work/account/measure_groups", groups=groups, k=k))
         self.workspace.drop(joined)
-        return AccountGroups(groups, signatures, batch, *figures)
+        return AccountGroups(groups, signatures, moved, *figures)
 
     def keep(self, grouped: AccountGroups) -> None:
         """Keep the groups that persons are in from now on."""
-        if grouped.batch is None:
+        if grouped.moved is None:
             self.session.run("work/account/forget_signatures", **self._of_persons)
         else:
-            self.session.run("work/account/forget_batch", members=grouped.batch, **self._of_persons)
+            self.session.run("work/account/forget_batch", members=grouped.moved, **self._of_persons)
         self.session.run("work/account/keep_signatures", **self._of_persons, signatures=grouped.signatures)
 
     def enter(

@@ -12,6 +12,7 @@ import duckdb
 
 from sqlanon.engines.publishing import (
     Grants,
+    Leaving,
     Publication,
     Publisher,
     PublishMethod,
@@ -171,6 +172,17 @@ class DuckDBPublisher(Publisher):
             raise
         self._checkpoint(old)
         return Publication(PublishMethod.ADDED)
+
+    def remove(self, release: Relation, leaving: Leaving, wait: float = 10.0) -> Publication:  # noqa: ARG002 - no locks
+        try:
+            with self.engine.transaction():
+                old = self._existing(release)
+                self._remove(old, leaving)
+        except SqlanonError as error:
+            _explain(release, error)
+            raise
+        self._checkpoint(old)
+        return Publication(PublishMethod.REMOVED)
 
     def _swap(self, staging: Relation, old: Relation, check_views: bool) -> None:
         views = self._working_views() if check_views else []

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from sqlanon.engines.postgres.belongings import apply_grants, read_belongings, read_grants, restore_belongings, revoke
 from sqlanon.engines.publishing import (
     Grants,
+    Leaving,
     Publication,
     Publisher,
     PublishMethod,
@@ -321,6 +322,24 @@ class PostgresPublisher(Publisher):
             _explain(release, error)
             raise
         return Publication(PublishMethod.ADDED, _stale_notes(compared.stale))
+
+    def remove(self, release: Relation, leaving: Leaving, wait: float = 10.0) -> Publication:
+        try:
+            with self.engine.transaction():
+                self._lock(release, "SHARE ROW EXCLUSIVE", wait)
+                old = self._existing(release)
+                problems = self._table_problems(release, old, replace=True)
+                if problems:
+                    raise problems[0]
+                if old.rows_may_be_altered:
+                    raise PolicyError(f"Triggers or rules of {release} may alter rows that leave: disable them.")
+                self._remove(release, leaving)
+        except SqlanonError as error:
+            _explain(release, error)
+            raise
+        dependents = self.engine.query("work/publish/list_dependents", oid=old.oid, own_view=0)
+        stale = tuple(name for name, materialized in dependents if materialized)
+        return Publication(PublishMethod.REMOVED, _stale_notes(stale))
 
     def _require_logged(self, release: Relation, table: Table) -> None:
         if table.persistence != "p":

@@ -43,7 +43,15 @@ class Condensed(Centres):
         return check_condensed(engine, workspace, plan, self.drawn, staged)
 
     @contextlib.contextmanager
-    def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:  # noqa: ARG002
+    def judged(
+        self,
+        engine: Engine,
+        workspace: Workspace,
+        plan: Plan,  # noqa: ARG002
+        staged: Staged,  # noqa: ARG002
+        *,
+        whole: bool = False,  # noqa: ARG002
+    ) -> Iterator[Judged]:
         relation, group = create_judged(engine, workspace, self.drawn)
         yield Judged(engine, relation, [group])
         workspace.drop(relation)

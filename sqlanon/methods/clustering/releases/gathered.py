@@ -105,7 +105,15 @@ class GatheredClusters(Release):
         return check_gathered(engine, workspace, plan, claims, standardize=self.parameters.standardize)
 
     @contextlib.contextmanager
-    def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:
+    def judged(
+        self,
+        engine: Engine,
+        workspace: Workspace,
+        plan: Plan,
+        staged: Staged,
+        *,
+        whole: bool = False,  # noqa: ARG002
+    ) -> Iterator[Judged]:
         assert isinstance(staged, StagedPair)
         rows = expand_clusters(engine, workspace, [one.column for one in plan.kept], staged.final, staged.second)
         yield Judged(engine, rows, self.shown_columns)
