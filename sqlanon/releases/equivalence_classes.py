@@ -74,8 +74,9 @@ class EquivalenceClasses(Release):
             with super().judged(engine, workspace, plan, staged) as judged:
                 yield judged
             return
-        hidden = create_persons(engine, workspace, self.recoding, witness_of(workspace))
-        yield Judged(engine, hidden.table, self.shown_columns, hidden.person, hidden.rows)
+        numbered = plan.policy.history.is_kept
+        hidden = create_persons(engine, workspace, self.recoding, witness_of(workspace), numbered=numbered)
+        yield Judged(engine, hidden.table, self.shown_columns, hidden.person, hidden.rows, hidden.number)
         workspace.drop(hidden.table)
 
     def measure_persons(self, engine: Engine, workspace: Workspace) -> Verification:

@@ -99,7 +99,7 @@ class HeldAccount:
         joined, own, groups = self._table("joined"), self._table("batch_groups"), self._table("groups")
         self.session.run("work/account/join_batch", joined=joined, number=number, **of_members)
         self.session.run("work/account/create_groups", groups=own, joined=joined, first=int(last))
-        self.session.run("work/account/join_groups", groups=groups, own=own, **of_members)
+        self.session.run("work/account/join_groups", groups=groups, own=own, joined=joined, **self._of_persons)
         grouped = self._grouped(joined, own, groups, k, members)
         self.workspace.drop(own)
         return grouped
