@@ -7,8 +7,8 @@ Nine quasi-identifiers of 100, 50, 20, 10, 8, 5, 4, 3 and 2 values, drawn anew i
 release is by full-domain generalization; then a share of the rows comes, and is released as a batch (`increments`) by
 the same policy. In another account the whole table is entered several times (`watch`), by other rules each, and at last
 once more by the same ones. Printed are the processor seconds of the statements that touch the account, and their ratio
-to the GROUP BY; last the digest of all persons alone. A PostgreSQL server must be on the same machine, and no other
-session may use it.
+to the GROUP BY, and those of a digest of all persons alone. A PostgreSQL server must be on the same machine, with
+`max_parallel_workers_per_gather = 0`, as what ended workers took is not known, and nobody else may use it.
 """
 
 from __future__ import annotations
