@@ -6,8 +6,10 @@ import json
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -214,6 +216,9 @@ def test_no_value_of_a_person_is_kept(database: Database) -> None:
     anonymize(policy_of(database, other, "refresh"))
     digests = [row[1] for row in kept(database)[2]]
     assert len(digests) == len(set(digests)) == 2 * len(PEOPLE)
+    for identifier, key in database.sql("SELECT id, key FROM sqlanon.accounts"):
+        known = {row[1] for row in kept(database)[2] if row[0] == identifier}
+        assert known == {UUID(sha256(f"{key}{one[0]}".encode()).hexdigest()[:32]) for one in PEOPLE.values()}
 
 
 def test_a_failed_publication_leaves_the_account_as_it_was(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,7 +183,8 @@ class EnteredRelease:
             judged=macro("relations.named_lines", listed),
             **account,
             person=Markup(Identifier(person.name)),
-            keys=[self.recoded.class_column],
+            number=self.recoded.class_column,
+            keys=[],
             line=None,
             values=[{"name": cell, "column": cell} for _, cell in self._sensitive],
         )

@@ -35,7 +35,7 @@ class Judged:
     """Rows whose classes the models judge: a relation of a session, and the columns whose values make its classes.
 
     person: the column whose values are persons, where these are counted. rows: how many rows there are, where the
-        relation has one for all equal ones of a person.
+        relation has one for all equal ones of a person. number: a column that numbers the classes, where there is one.
     """
 
     engine: Engine
@@ -43,6 +43,7 @@ class Judged:
     columns: list[str]
     person: str | None = None
     rows: int | None = None
+    number: str | None = None
 
     def of_rows(self, verification: Verification) -> Verification:
         """The result of the check with the number of rows that there are."""

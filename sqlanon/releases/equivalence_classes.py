@@ -76,8 +76,10 @@ class EquivalenceClasses(Release):
             with super().judged(engine, workspace, plan, staged, whole=whole) as judged:
                 yield judged
             return
-        hidden = create_persons(engine, workspace, self.recoding, witness_of(workspace), whole=whole)
-        yield Judged(engine, hidden.table, self.shown_columns, hidden.person, hidden.rows)
+        numbered = plan.policy.history.is_kept
+        witness = witness_of(workspace)
+        hidden = create_persons(engine, workspace, self.recoding, witness, whole=whole, numbered=numbered)
+        yield Judged(engine, hidden.table, self.shown_columns, hidden.person, hidden.rows, hidden.number)
         workspace.drop(hidden.table)
 
     def measure_persons(self, engine: Engine, workspace: Workspace) -> Verification:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from sqlanon.catalog.accounts import AccountRelease, LineKind, ReleaseAccount
 from sqlanon.engines.base import Engine
-from sqlanon.engines.columns import Column
+from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.publishing import Record, nothing
 from sqlanon.errors import ConflictError, PolicyError, ProtectionError, VerificationError
 from sqlanon.models import models_of
@@ -130,13 +130,15 @@ def prepare_entry(run: ClassRun, judged: Judged, staged: Staged, *, with_rows: b
         accounts=run.catalog.account_tables["accounts"],
         account=account.id,
         person=text_of_person(engine.render, Markup(Identifier(person.name)), person),
+        number=None if judged.number is None else Identifier(judged.number),
         keys=[key for name in judged.columns for key in shown(engine, columns[name], Markup(Identifier(name)))],
         line=line,
         values=numbered_values(sensitive),
     )
     engine.analyze(members)
-    rows, persons = engine.query_one("runs/account/count_members", members=members)
-    if {rows, persons} != set(staged.engine.query_one("count_rows", table=staged.final)):
+    if _rows_and_persons(run, engine, members, person) != set(
+        staged.engine.query_one("count_rows", table=staged.final)
+    ):
         raise PolicyError("history: a person has several rows, and releases are entered of one row a person.")
     if line is not None:
         _require_same_rows(run, account, members, staged, line)
@@ -160,6 +162,18 @@ def _require_same_rows(
             f"{quantity(int(others), 'row')} of the staged release can't be told by their persons; nothing was"
             " published. Please report this, and write departures: keep."
         )
+
+
+def _rows_and_persons(run: ClassRun, engine: Engine, members: Relation, person: Column) -> set[int]:
+    """Count the rows and the persons of members: one number where each person has one row.
+
+    Where verification has counted one row a person, by values whose texts differ where they do, digests differ too.
+    """
+    assert run.outcome.verification is not None
+    counted = run.outcome.verification.persons
+    if counted is None or counted.persons < counted.rows or person.kind is Kind.OTHER:
+        return set(engine.query_one("runs/account/count_members", members=members))
+    return set(engine.query_one("count_rows", table=members))
 
 
 def numbered_values(sensitive: Sequence[str]) -> list[dict[str, Identifier]]:

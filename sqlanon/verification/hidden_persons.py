@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.policy import Role
-from sqlanon.sql import Identifier, Relation, free_name
+from sqlanon.sql import Expression, Identifier, Relation, free_name, macro
 from sqlanon.staging.recode import Recoding, cell_name
+from sqlanon.values.expressions import shown
 from sqlanon.work.workspace import Workspace
 
 
@@ -21,23 +22,31 @@ from sqlanon.work.workspace import Workspace
 class HiddenPersons:
     """A work table with a row for what a class has of a person: what it shows, sensitive values, and the person.
 
-    person: the name of that column. rows: how many rows went to classes.
+    person: the name of that column. rows: how many rows went to classes. number: the column that numbers the
+    classes, by what they show; None where they are not numbered.
     """
 
     table: Relation
     person: str
     rows: int
+    number: str | None = None
 
 
 def create_persons(
-    engine: Engine, workspace: Workspace, recoding: Recoding, witness: Relation, *, whole: bool = False
+    engine: Engine,
+    workspace: Workspace,
+    recoding: Recoding,
+    witness: Relation,
+    *,
+    whole: bool = False,
+    numbered: bool = False,
 ) -> HiddenPersons:
     """Write down the persons of the classes, once for each of their sensitive values there; see `HiddenPersons`.
 
     Columns are named as in the release. Persons and values that the database takes for equal are equal for models too.
 
     witness: the source rows and their classes, see `create_witness`. whole: whether all columns that are kept are
-        there, and not sensitive ones alone.
+        there, and not sensitive ones alone. numbered: whether the classes are numbered, which takes no look at rows.
     """
     cells = [(cell.column, cell_name(number)) for number, cell in enumerate(recoding.cells)]
     kept = [
@@ -47,6 +56,7 @@ def create_persons(
     ]
     person = free_name("person", [name.name for name, _ in (*cells, *kept)])
     values = [*((name, _value_name(place)) for name, place in kept), (person, _value_name(len(recoding.coded.kept)))]
+    number = free_name("class", [person.name, *(name.name for name, _ in (*cells, *kept))]) if numbered else None
     table = workspace.table("persons")
     engine.run(
         "verification/create_persons",
@@ -56,10 +66,20 @@ def create_persons(
         cells=cells,
         values=values,
         person=values[-1][1],
+        number=number,
+        keys=_keys(engine, recoding) if numbered else [],
     )
     (rows,) = engine.query_one("count_rows", table=witness)
     engine.analyze(table)
-    return HiddenPersons(table, person.name, int(rows))
+    return HiddenPersons(table, person.name, int(rows), None if number is None else number.name)
+
+
+def _keys(engine: Engine, recoding: Recoding) -> list[Expression]:
+    """List expressions of the cells of classes `c`, equal only where readers see the same; see `shown`."""
+    names = {cell_name(number).name for number in range(len(recoding.cells))}
+    cells = [column for column in engine.columns(recoding.regions) if column.name in names]
+    values = [(column, macro("relations.column", Identifier("c"), Identifier(column.name))) for column in cells]
+    return [key for column, value in values for key in shown(engine, column, value)]
 
 
 def _is_judged(field: Field) -> bool:

@@ -122,7 +122,7 @@ class HeldAccount:
         """Number the groups of `members`, who are `joined`, after the last one; all others are in their groups."""
         own, groups = self._table("own_groups"), self._table("groups")
         self.session.run("work/account/create_groups", groups=own, joined=joined, first=last)
-        others = {"members": members, **self._of_persons}
+        others = {"joined": joined, **self._of_persons}
         self.session.run("work/account/join_groups", groups=groups, own=own, comes=comes, **others)
         grouped = self._grouped(joined, own, groups, k, members)
         self.workspace.drop(own)
