@@ -267,13 +267,12 @@ def statements_of_runs(database: Database) -> Rendered:
         attributes = {"nr": "identifier", **dict.fromkeys(COLUMNS, "insensitive"), "ward": "sensitive"}
         models = [{"model": "k-anonymity", "k": 4}, {"model": "distinct-l-diversity", "attribute": "ward", "l": 2}]
         more = {"subject": "nr", "history": {"mode": "watch"}, "privacy": models}
-        for name in ("age", "zipcode"):
-            policy = database.policy(people, attributes | {name: "quasi-identifier"}, **more)
-            found = anonymize(policy, replace=True, repair=True).run
-        database.sql(
-            f"UPDATE {people} SET zipcode = (SELECT o.zipcode FROM {people} AS o WHERE o.nr = 59 - {people}.nr)"
-        )
-        apply(database, found, people, f"{people}_r", replace=True, repair=True)
+        policies = [
+            database.policy(people, attributes | {name: "quasi-identifier"}, **more) for name in ("age", "zipcode")
+        ]
+        first, _ = (anonymize(policy, replace=True, repair=True).run for policy in policies)
+        database.sql(f"UPDATE {people} SET age = (SELECT o.age FROM {people} AS o WHERE o.nr = 59 - {people}.nr)")
+        apply(database, first, people, f"{people}_r", replace=True, repair=True)
 
     def leaving(departures: str) -> None:
         """Release a table, of which most persons leave, and others come."""

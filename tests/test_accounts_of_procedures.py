@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon.catalog import Catalog
-from sqlanon.catalog.accounts import LineKind
+from sqlanon.catalog.accounts import LineKind, People
 from sqlanon.engines import connect
 from sqlanon.errors import Cancelled, ConflictError, PolicyError, ProtectionError, SqlanonError
 from sqlanon.inquiries.questions.ask import ask
@@ -299,7 +299,7 @@ def test_batches_streams_and_renamed_tables_are_lines_as_for_the_program(postgre
             anonymize(batches)
             run = anonymize(policy_of(database, table, "watch", people=people)).run
             with connect(database.url) as engine, Catalog.open(engine) as catalog:
-                catalog.enter_alone(people, LineKind.STREAM, "a run", "a source", "a stream")
+                catalog.enter_alone(People(people), LineKind.STREAM, "a run", "a source", "a stream")
             database.sql("UPDATE sqlanon.account_releases SET entered = entered + INTERVAL '9 years'")
             frozen(database, run, name=people, procedure=people == "mixed")
             figures[people] = come_out(partial(carry_out, database, people), people)

@@ -22,7 +22,7 @@ from sqlanon.plan.people_of_source import find_people
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.releases.rules.row_expressions import UnmatchedValue, column_of
-from sqlanon.runs.history_problem import REFUSED, first_about, leaves_few, shows_groups, together_with
+from sqlanon.runs.history_problem import REFUSED, REPAIR_HINT, first_about, leaves_few, shows_groups, together_with
 from sqlanon.runs.linking import SAME_RECODING
 from sqlanon.sql import Identifier, Relation, Statement, Text, free_name, macro
 from sqlanon.values.expressions import shown, text_of_person
@@ -122,7 +122,7 @@ class EnteredRelease:
             "together": pattern(lambda earlier: together_with(earlier, self.people)),
             "few": pattern(lambda persons, came, left: leaves_few(persons, k, came, left), 3),
             "violates": pattern(shows_groups),
-            "refused": Text(REFUSED),
+            "refused": Text(REFUSED + REPAIR_HINT),
             "nouns": {
                 "release": (Text(" earlier release"), Text(" earlier releases")),
                 "answer": (Text(" answer"), Text(" answers")),
