@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sqlanon.catalog.accounts import Accounts
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
+from sqlanon.inquiries.questions.ask import ask
 from sqlanon.policy.writer import policy_text
 from sqlanon.results.history import DepartureFigures
 from sqlanon.results.run_result import RunResult
@@ -22,7 +23,7 @@ from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen
 from tests.persons_support import CASES
 from tests.rules_support import apply
-from tests.run_support import Database, Row, anonymize, open_database
+from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
 from tests.test_accounts import COLUMNS, MODELS, PEOPLE, State, fill, kept, person
 from tests.test_adopted_releases import adopt
 from tests.test_increments import (
@@ -162,7 +163,7 @@ def test_those_who_left_stay_until_a_group_can_leave(database: Database) -> None
         assert shown(database, table) == left
         if left == everybody:
             assert kept(database) == before
-            assert "left, and stay until others of their groups leave." in waits.value.__notes__[0]
+            assert "left, and stay until others of their class leave." in waits.value.__notes__[0]
     assert waits.value.__notes__ == ["4 persons left, and 4 rows were retracted."]
     database.insert(table, [PEOPLE[1], *(person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36))])
     forget(database, table, 3, 5)
@@ -205,6 +206,38 @@ def test_groups_of_another_release_leave_as_groups(database: Database, history: 
             anonymize(policy)
         assert shown(database, table) == {1, 3, 5, 7}
     assert f"may show who left: {stored_name(database, f'{table}_o')}." in waits.value.__notes__[0]
+
+
+def test_those_who_stay_in_a_class_satisfy_the_models(database: Database) -> None:
+    """Four of a class of eight leave, whom an answer was about apart from the others; the others all have the flu."""
+    rows = [person(n, 25 + n % 2, "a", "rash" if n % 4 == 1 else "flu") for n in range(8)]
+    table = database.create(COLUMNS, rows)
+    policy = policy_of(database, table, history=RETRACT)
+    anonymize(policy)
+    assert ask(policy, "count(*) where age = 25", OPTIONS).value == "4"
+    forget(database, table, 1, 3, 5, 7)
+    with pytest.raises(ProtectionError, match="Nobody came"):
+        anonymize(policy)
+    assert shown(database, table) == set(range(8))
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    assert departed(anonymize(policy)).waiting == 4
+    assert shown(database, table) == {*range(8), *range(30, 36)}
+
+
+def test_no_fewer_than_k_stay_in_a_class(database: Database) -> None:
+    """Six of a class of eight leave, apart from two by another release of a smaller k."""
+    rows = [person(n, 25 + n // 6, "a", ["flu", "rash"][n % 2]) for n in range(8)]
+    table = database.create(COLUMNS, rows)
+    policy = policy_of(database, table, history=RETRACT, attributes=BY_TOWN)
+    anonymize(policy)
+    lesser = [{"model": "k-anonymity", "k": 2}]
+    other = {"attributes": BY_AGE, "history": {"mode": "refresh"}, "release": {"table": f"{table}_o"}}
+    anonymize(policy_of(database, table, **other, privacy=lesser))
+    forget(database, table, *range(6))
+    database.insert(table, [person(n, 21, "b", ["flu", "rash"][n % 2]) for n in range(30, 36)])
+    with pytest.raises(ProtectionError, match="fewer than 3"):
+        anonymize(policy)
+    assert shown(database, table) == set(range(8))
 
 
 def stored_name(database: Database, table: str) -> str:

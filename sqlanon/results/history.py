@@ -61,7 +61,7 @@ class DepartureFigures:
             whose = f", {others:,} of others, who are not released again" if others else ""
             yield f"{quantity(self.left, 'person')} left, and {quantity(self.rows, 'row')} were {how}{whose}"
         if waiting:
-            yield f"{quantity(waiting, 'person')} left, and stay until others of their groups leave"
+            yield f"{quantity(waiting, 'person')} left, and stay until others of their class leave"
         if self.unknown:
             yield (
                 f"{quantity(self.unknown, 'person')} left, and stay: their batch was added before"

@@ -2,8 +2,9 @@
 
 A batch is divided into groups: of the persons of one class, whom the same answers and other releases are about. Who
 holds the release of every night can tell no more than these groups. `retract` takes persons out of a group where those
-who leave, and those who stay, satisfy the models. `erase` takes out the class of a batch as a whole, which satisfied
-them when it was added, and so all groups of it. Rows are known by keyed digests, and equal ones stand for each other.
+who leave, and those who stay, satisfy the models, and so do all who stay in the class. `erase` takes out the class of a
+batch as a whole, which satisfied them when it was added, and so all groups of it. Rows are known by keyed digests, and
+equal ones stand for each other.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from sqlanon.values.expressions import text_of_person
 from sqlanon.verification.verify import verify_table
 from sqlanon.work.held_account import AccountLine, HeldAccount
 
-_PARTS = ("shown", "parted", "leaving", "places", "judged")
+_PARTS = ("shown", "parted", "retracted", "classed", "leaving", "places", "judged")
+_GROUP, _CLASS = (Identifier(name) for name in ("signature", "class"))
 
 
 def let_go(run: ClassRun, pinned: Origin | None) -> DepartureFigures | None:
@@ -133,14 +135,9 @@ class _Departing:
             raise ConflictError("The account was forgotten meanwhile: run again.")
         if policy.history.departures == "erase":
             self._show(session)
-            erased = {"leaving": leaving, "gone": self.gone, "shown": self.table("shown")}
-            session.run("runs/departures/create_erased", **erased, **self._of_persons)
-        else:
-            retracted = {"leaving": leaving, "parted": self.table("parted")}
-            groups = self._retractable(session)
-            if not groups:
-                return LeavingRows(places, 0)
-            session.run("runs/departures/create_retracted", **retracted, signatures=groups)
+            self._list_classes(session, leaving, self.gone)
+        elif not self._retract(session, leaving):
+            return LeavingRows(places, 0)
         of_rows = {"leaving": leaving, "shown": self.table("shown")}
         session.run("runs/departures/create_places", places=places, **of_rows)
         self.rows, self.left = map(int, session.query_one("runs/departures/count_leaving", leaving=leaving))
@@ -169,41 +166,68 @@ class _Departing:
                 " `sqlanon account forget`, and then `run --replace`."
             )
 
-    def _retractable(self, session: Engine) -> list[int]:
-        """List the groups of which persons can leave."""
-        policy, parted = self.run.policy, self.table("parted")
-        k = max(k_of_history(policy), largest_k(models_of(policy)))
-        session.run("runs/departures/create_parted", parted=parted, gone=self.gone, **self._of_persons)
-        groups = [int(group) for (group,) in session.query("runs/departures/list_divisible", parted=parted, k=k)]
-        if not groups:
-            return []
-        self._show(session)
-        models = [model for model in models_of(policy) if model.attribute is not None]
-        return self._satisfying(session, models, groups) if models else groups
+    def _list_classes(self, session: Engine, classed: Relation, former: Relation) -> None:
+        """Write down the whole classes, each of a batch, which the persons of `former` are in."""
+        of_rows = {"classed": classed, "former": former, "shown": self.table("shown")}
+        session.run("runs/departures/create_classes", **of_rows, **self._of_persons)
 
-    def _satisfying(self, session: Engine, models: Sequence[PrivacyModel], groups: list[int]) -> list[int]:
-        """List the groups whose parts satisfy the models; halves are tried until what violates one is alone."""
-        if self._is_satisfied(session, models, groups):
-            return groups
-        half = len(groups) // 2
+    def _retract(self, session: Engine, leaving: Relation) -> bool:
+        """Write down those of groups, and then of classes, who can leave; tell whether anybody can."""
+        parted, retracted, classed = (self.table(part) for part in ("parted", "retracted", "classed"))
+        session.run("runs/departures/create_parted", parted=parted, gone=self.gone, **self._of_persons)
+        groups = self._divisible(session, parted, _GROUP)
+        if groups:
+            self._show(session)
+            groups = self._satisfying(session, parted, _GROUP, groups)
+        if not groups:
+            return False
+        of_groups = {"parted": parted, "unit": _GROUP, "numbers": groups}
+        session.run("runs/departures/create_retracted", leaving=retracted, **of_groups)
+        self._list_classes(session, classed, retracted)
+        classes = self._satisfying(session, classed, _CLASS, self._divisible(session, classed, _CLASS))
+        if classes:
+            of_classes = {"parted": classed, "unit": _CLASS, "numbers": classes}
+            session.run("runs/departures/create_retracted", leaving=leaving, **of_classes)
+        return bool(classes)
+
+    def _divisible(self, session: Engine, parted: Relation, unit: Identifier) -> list[int]:
+        """List the groups or classes of which enough leave, and enough stay or nobody does."""
+        k = max(k_of_history(self.run.policy), largest_k(models_of(self.run.policy)))
+        divisible = session.query("runs/departures/list_divisible", parted=parted, unit=unit, k=k)
+        return [int(number) for (number,) in divisible]
+
+    def _satisfying(self, session: Engine, parted: Relation, unit: Identifier, numbers: list[int]) -> list[int]:
+        """List the groups or classes whose parts satisfy the models; halves are tried until what violates is alone."""
+        models = [model for model in models_of(self.run.policy) if model.attribute is not None]
+        if not models or not numbers or self._is_satisfied(session, models, parted, unit, numbers):
+            return numbers
+        half = len(numbers) // 2
         if not half:
             return []
         return [
-            *self._satisfying(session, models, groups[:half]),
-            *self._satisfying(session, models, groups[half:]),
+            *self._satisfying(session, parted, unit, numbers[:half]),
+            *self._satisfying(session, parted, unit, numbers[half:]),
         ]
 
-    def _is_satisfied(self, session: Engine, models: Sequence[PrivacyModel], groups: Sequence[int]) -> bool:
+    def _is_satisfied(
+        self,
+        session: Engine,
+        models: Sequence[PrivacyModel],
+        parted: Relation,
+        unit: Identifier,
+        numbers: Sequence[int],
+    ) -> bool:
         sensitive, judged = self.run.policy.sensitive, self.table("judged")
         group = free_name("signature", sensitive)
         session.run(
             "runs/departures/create_parts",
             judged=judged,
             group=group,
-            parted=self.table("parted"),
+            parted=parted,
+            unit=unit,
             shown=self.table("shown"),
             values=numbered_values(sensitive),
-            signatures=groups,
+            numbers=numbers,
         )
         verdict = verify_table(session, judged, [group.name], models)
         self.run.workspace.on(session).drop(judged)
