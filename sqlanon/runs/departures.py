@@ -9,6 +9,7 @@ equal ones stand for each other.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,11 +17,12 @@ from typing import Any
 from sqlanon.catalog.accounts import GrowingRelease, LineKind
 from sqlanon.engines.base import Engine
 from sqlanon.engines.publishing import LeavingRows, publisher_of
-from sqlanon.errors import ConflictError, VerificationError
+from sqlanon.errors import ConflictError, PolicyError, VerificationError
 from sqlanon.models import PrivacyModel, largest_k, models_of
 from sqlanon.plan.connecting import release_columns
 from sqlanon.plan.history import k_of_history
 from sqlanon.plan.trust import hold_trusted
+from sqlanon.policy import Role
 from sqlanon.results.history import DepartureFigures
 from sqlanon.results.source_facts import Origin
 from sqlanon.runs.account import line_of, numbered_values
@@ -39,12 +41,14 @@ _GROUP, _CLASS = (Identifier(name) for name in ("signature", "class"))
 def let_go(run: ClassRun, pinned: Origin | None) -> DepartureFigures | None:
     """Let rows of persons who are gone leave the run's release, in a transaction of its own; None where nobody is gone.
 
-    Raises ConflictError where nobody of the release is in its source, or it does not have the rows that were released
-    there; else what publishing raises. The release then stays as it was.
+    Raises PolicyError where batches were released by other quasi-identifiers, ConflictError where nobody of the release
+    is in its source, or it does not have the rows that were released there; else what publishing raises. The release
+    then stays as it was.
     """
     growth, target = run.growth, run.session.target
     if growth is None or not run.policy.history.lets_go:
         return None
+    _require_same_labels(run, growth)
     with run.journal.during("encode"):
         gone = _find_gone(run, growth, pinned)
         of_persons = {"gone": gone, "account": growth.account.id}
@@ -67,6 +71,20 @@ def let_go(run: ClassRun, pinned: Origin | None) -> DepartureFigures | None:
     others = _others(run, growth) if rows else ()
     run.departure_notes = notes if rows else ()
     return DepartureFigures(run.policy.history.departures, gone_rows, rows, left - gone_rows, unknown, others)
+
+
+def _require_same_labels(run: ClassRun, growth: GrowingRelease) -> None:
+    """Refuse to tell the classes of batches by other labels than theirs."""
+    own = {name for name, one in run.policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER}
+    for batch in growth.batches:
+        recorded = json.loads(run.catalog.run(batch.run).policy)["attributes"]
+        labelled = {name for name, one in recorded.items() if one["role"] == Role.QUASI_IDENTIFIER.value}
+        if changed := sorted(labelled ^ own):
+            raise PolicyError(
+                f"history.departures: {', '.join(map(repr, changed))} had another role in run {batch.run}, whose batch"
+                " is in the release, and classes are told by the quasi-identifiers; give the roles of then, or write"
+                " departures: keep."
+            )
 
 
 def _find_gone(run: ClassRun, growth: GrowingRelease, pinned: Origin | None) -> Relation:
