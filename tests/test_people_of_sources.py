@@ -9,7 +9,7 @@ import pytest
 from sqlanon import check_policy
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
-from tests.run_support import Database, anonymize
+from tests.run_support import Database, anonymize, open_database, quoted
 from tests.test_accounts import COLUMNS, PEOPLE, ROLES, policy_of
 
 
@@ -98,3 +98,28 @@ def test_a_renamed_table_and_partitions_have_the_same_people(postgres_database: 
     database.sql(f"CREATE TABLE {whole}_1 PARTITION OF {whole} FOR VALUES FROM (0) TO (1000)")
     database.insert(whole, list(PEOPLE.values()))
     assert [releases_of(policy_of(database, one, "watch")) for one in (whole, f"{whole}_1")] == [1, 2]
+
+
+@pytest.mark.parametrize("mode", ["none", "watch"])
+def test_who_may_read_a_view_needs_no_privilege_beneath(
+    postgres_url: str, restricted_role: tuple[str, str], mode: str
+) -> None:
+    """The database's catalog says which table is beneath; its schema may be closed to the role."""
+    role, url = restricted_role
+    with open_database(postgres_url) as owner, open_database(url) as database:
+        owner.sql(f'CREATE SCHEMA "se cret"; CREATE SCHEMA own AUTHORIZATION {role}')
+        owner.sql(f"CREATE SCHEMA sqlanon AUTHORIZATION {role}")
+        table = quoted('it\'s "all"')
+        owner.create(COLUMNS, list(PEOPLE.values()), table)
+        owner.sql(f'ALTER TABLE {table} SET SCHEMA "se cret"')
+        owner.sql(f'CREATE VIEW own.people AS SELECT * FROM "se cret".{table}; GRANT SELECT ON own.people TO {role}')
+        owner.sql("CREATE VIEW own.again AS SELECT * FROM own.people")
+        owner.sql(f"ALTER VIEW own.people OWNER TO postgres; GRANT SELECT ON own.again TO {role}")
+        database.sql("CREATE TABLE own.own AS SELECT * FROM own.people")
+        first = policy_of(database, "own.own", "watch")
+        assert releases_of(first) == 1
+        for number, view in enumerate(("own.people", "own.again"), start=1):
+            policy = policy_of(database, view, mode)
+            assert check_policy(policy) is not None
+            history = anonymize(policy).history
+            assert (None if history is None else history.releases) == (None if mode == "none" else number)
