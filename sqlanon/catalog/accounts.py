@@ -26,7 +26,7 @@ from sqlanon.sql import Relation
 
 ACCOUNT_WAIT = 60.0  # seconds, as for a release of the same source
 KEY_BITS = 128  # of the key of an account
-_TABLES = "accounts", "account_releases", "account_persons"
+_TABLES = "accounts", "account_sources", "account_releases", "account_persons"
 
 
 @dataclass(frozen=True)
