@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from sqlanon import check_policy
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
+from tests.cli.support import call_main
 from tests.run_support import Database, anonymize, open_database, quoted
 from tests.test_accounts import COLUMNS, PEOPLE, ROLES, policy_of
 
@@ -43,6 +45,24 @@ def test_a_view_of_one_table_has_its_people_in_whatever_order_they_are_released(
         assert [releases_of(one) for one in policies] == [1, 2, 3]
         plain = anonymize(policy_of(database, sources[0], "none")).warnings
         assert [one for one in plain if "this one is not entered" in one]
+
+
+def test_an_account_names_runs_of_views_and_tables_that_it_does_not_know(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, other, gone = (database.create(COLUMNS, list(PEOPLE.values())) for _ in range(3))
+    view = view_of(database, f"SELECT * FROM {table}")
+    plain = {one: anonymize(policy_of(database, one, "none")).run for one in (view, table, other, gone)}
+    named = anonymize(policy_of(database, view, "none", people="others", release={"table": f"{view}_others"})).run
+    database.sql(f"DROP TABLE {gone}")
+    for people in (None, "ours"):
+        anonymize(policy_of(database, table, "watch", people=people), replace=people is not None)
+    code, printed, _ = call_main(capsys, "account", "--url", database.url, "--json")
+    unknown = {one["people"]: one["unentered"] for one in json.loads(printed)["accounts"]}
+    assert code == 0
+    assert len(unknown) == 2
+    assert all(runs == [plain[table], plain[view]] for runs in unknown.values())
+    assert named not in str(unknown)
 
 
 def test_people_of_a_view_of_two_tables_are_to_be_named(database: Database) -> None:

@@ -177,8 +177,8 @@ class Accounts(Access):
         return {named[one["account"]]: one["subject"] for one in known}
 
     def table_identities(self, table: Relation) -> tuple[str, ...]:
-        """List the identities of a resolved table of the engine's database; see `source_identities`."""
-        return source_identities(self._engine, str(table), self._database, table)
+        """List the identities of a table of the engine's database, by its stored name; see `source_identities`."""
+        return source_identities(self._engine, str(table), self._database, self._engine.resolve(table))
 
     def open_account(self, people: People) -> ReleaseAccount:
         """Return the account of these people; where there is none, open one with a key of its own."""

@@ -51,7 +51,13 @@ def known_people(policy: Policy, engine: Engine, catalog: Catalog, source: Relat
         return []
     if policy.people is not None:
         return [name for name in names if name == policy.people]
-    tables = engine.sharing(source) if engine.relation_type(source) in _VIEWS else [source]
+    return accounts_of_source(engine, catalog, source)
+
+
+def accounts_of_source(engine: Engine, catalog: Catalog, source: Relation) -> list[str]:
+    """Name the accounts that know people of a source, by the tables that have its rows; by its name if it is gone."""
+    is_view = engine.resolve(source) is not None and engine.relation_type(source) in _VIEWS
+    tables = engine.sharing(source) if is_view else [source]
     identities = [one for table in tables for one in catalog.table_identities(table)]
     return list(catalog.accounts_of(identities))
 
