@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from sqlanon import check_policy
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
+from sqlanon.policy.loading import build_policy
 from tests.cli.support import call_main
 from tests.run_support import Database, anonymize, open_database, quoted
 from tests.test_accounts import COLUMNS, PEOPLE, ROLES, policy_of
@@ -77,6 +79,19 @@ def test_people_of_a_view_of_two_tables_are_to_be_named(database: Database) -> N
     assert not any("not entered" in one for one in anonymize(policy_of(database, table, "none")).warnings)
 
 
+def test_a_file_is_to_be_loaded_into_a_table_whoever_named_its_people(tmp_path: Path) -> None:
+    url, file = f"duckdb:///{tmp_path}/people.duckdb", tmp_path / "people.csv"
+    with open_database(url) as database:
+        table = database.create(COLUMNS, list(PEOPLE.values()))
+        database.sql(f"COPY {table} TO '{file}' (HEADER)")
+        plain = policy_of(database, table, "watch").model_dump(mode="json", exclude_unset=True)
+    for more in ({}, {"people": "ours"}, {"catalog": {"url": url}}):
+        there = {"source": {"file": str(file)}, "release": {"url": url, "table": "released"}, **more}
+        for refused in (anonymize, check_policy):
+            with pytest.raises(PolicyError, match="history: a file is in no database with its release; load it"):
+                refused(build_policy(plain | there))
+
+
 def test_a_name_that_a_policy_gives_holds_for_others_of_the_same_table(database: Database) -> None:
     table = database.create(COLUMNS, list(PEOPLE.values()))
     assert releases_of(policy_of(database, table, "watch", people="ours")) == 1
@@ -101,7 +116,11 @@ def test_another_column_is_of_other_people(database: Database) -> None:
     swapped = database.policy(view, ROLES | roles, **by_number | {"release": {"table": f"{table}_swapped"}})
     with pytest.raises(PolicyError, match="known to the accounts"):
         anonymize(swapped)
-    assert releases_of(swapped.model_copy(update={"people": "numbers"})) == 2
+    by_both = swapped.model_copy(update={"people": "numbers"})
+    for refused in (anonymize, check_policy):
+        with pytest.raises(PolicyError, match=r"account of numbers knows .* by 'nr', and this policy by 'who'"):
+            refused(by_both)
+    assert releases_of(swapped.model_copy(update={"people": f'"{table}"'})) == 1
 
 
 def test_a_renamed_table_and_partitions_have_the_same_people(postgres_database: Database) -> None:
