@@ -290,6 +290,20 @@ def test_an_account_that_was_forgotten_is_opened_anew(postgres_url: str) -> None
         assert len({digest for _, digest, *_ in kept(database)[2]}) == 17
 
 
+def test_an_account_that_a_procedure_opens_knows_its_people_by_their_table(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        table, _ = started(database, "watch", people="it's ours")
+        known = database.sql("SELECT identity, subject FROM sqlanon.account_sources ORDER BY identity")
+        with connect(database.url) as engine, Catalog.open(engine) as catalog:
+            catalog.forget_account(catalog.accounts()[0])
+        for _ in range(2):
+            carry_out(database)
+        assert database.sql("SELECT identity, subject FROM sqlanon.account_sources ORDER BY identity") == known
+        history = anonymize(policy_of(database, table, "watch"), replace=True).history
+        assert history is not None
+        assert (history.people, history.releases) == ("it's ours", 3)
+
+
 def test_batches_streams_and_renamed_tables_are_lines_as_for_the_program(postgres_url: str) -> None:
     with open_database(postgres_url) as database:
         figures = {}

@@ -26,7 +26,7 @@ from sqlanon.sql import Relation
 
 ACCOUNT_WAIT = 60.0  # seconds, as for a release of the same source
 KEY_BITS = 128  # of the key of an account
-_TABLES = "accounts", "account_releases", "account_persons"
+_TABLES = "accounts", "account_sources", "account_releases", "account_persons"
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ class Accounts(Access):
         return {named[one["account"]]: one["subject"] for one in known}
 
     def table_identities(self, table: Relation) -> tuple[str, ...]:
-        """List the identities of a resolved table of the engine's database; see `source_identities`."""
-        return source_identities(self._engine, str(table), self._database, table)
+        """List the identities of a table of the engine's database, by its stored name; see `source_identities`."""
+        return source_identities(self._engine, str(table), self._database, self._engine.resolve(table))
 
     def open_account(self, people: People) -> ReleaseAccount:
         """Return the account of these people; where there is none, open one with a key of its own."""

@@ -31,7 +31,7 @@ from sqlanon.catalog.budget_records import (
 from sqlanon.catalog.connection import Transaction
 from sqlanon.catalog.elsewhere import Elsewhere, add_sources, owners_of_sources
 from sqlanon.catalog.location import database_of
-from sqlanon.catalog.sources import identify_source, source_identities
+from sqlanon.catalog.sources import source_identities
 from sqlanon.engines.driver import Row
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
@@ -66,9 +66,7 @@ class Budgets(Elsewhere):
         identities = set[str]()
         for source in sources:
             table = self._engine.resolve(Relation.parse(source))
-            identities.add(f"table {identify_source(source, self._database).name} of {self._database}")
-            if table is not None:
-                identities.update(source_identities(self._engine, source, self._database, table))
+            identities.update(source_identities(self._engine, source, self._database, table))
         return [one for one in self.budgets() if identities.intersection(one.sources)]
 
     def budget_entries(self, name: str) -> list[BudgetEntry]:

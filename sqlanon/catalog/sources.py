@@ -63,7 +63,7 @@ def source_identities(engine: Engine, source: str, database: str, relation: Rela
 
     Args:
         source: as a run records it. database: as the catalog writes it down. relation: the resolved table; None of a
-            file.
+            file, and where the table is gone, which its name alone tells then.
 
     Raises:
         PolicyError: it is standard input, which can't be told from any other.
@@ -73,13 +73,19 @@ def source_identities(engine: Engine, source: str, database: str, relation: Rela
             "source.file: a privacy budget is of a source that can be recognized; - is a new one each time."
         )
     identity = identify_source(source, database)
-    if identity.is_file or relation is None:
+    if identity.is_file:
         return (f"file {identity.name}",)
+    if relation is None:
+        return (_by_name(identity),)
     shared = [name for table in engine.sharing(relation) for name in _names(engine, table, str(table), database)]
     return tuple(dict.fromkeys([*_names(engine, relation, source, database), *shared]))
 
 
 def _names(engine: Engine, relation: Relation, source: str, database: str) -> list[str]:
     """Name a table as itself alone."""
-    identity, number = identify_source(source, database), engine.object_of(relation)
-    return [f"table {identity.name} of {identity.database}", *([] if number is None else [f"object {number}"])]
+    number = engine.object_of(relation)
+    return [_by_name(identify_source(source, database)), *([] if number is None else [f"object {number}"])]
+
+
+def _by_name(identity: SourceIdentity) -> str:
+    return f"table {identity.name} of {identity.database}"

@@ -62,7 +62,7 @@ def show_account_command(
         if policy is not None:
             accounts = [one for one in accounts if one.name == people]
         entered = [_whole(account, catalog, engine) for account in accounts]
-        others = [] if people is None or entered or catalog.current() is None else unentered(catalog, people)
+        others = [] if people is None or entered or catalog.current() is None else unentered(engine, catalog, people)
     if call.json:
         call.emit({"accounts": [_object(one) for one in entered]})
     elif not entered:
@@ -129,7 +129,7 @@ def _whole(account: ReleaseAccount, catalog: Catalog, engine: Engine) -> _Whole:
         known_release.changed_release(catalog, engine, account.name, name, sql.Relation.parse(name))
         for name in releases
     ]
-    others = unentered(catalog, account.name)
+    others = unentered(engine, catalog, account.name)
     return _Whole(account, lines, catalog.budgets_of(tables), others, list(filter(None, changed)))
 
 

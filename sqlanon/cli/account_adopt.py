@@ -15,6 +15,7 @@ from sqlanon.cli.rules import RunName
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog
+    from sqlanon.engines.base import Engine
     from sqlanon.runs.adopting import Adoption
 
 
@@ -48,9 +49,9 @@ def adopt_command(
         print(_text(adopted))
 
 
-def unentered(catalog: Catalog, people: str) -> list[str]:
+def unentered(engine: Engine, catalog: Catalog, people: str) -> list[str]:
     """List the ids of published runs about people that are in no account, the newest first."""
-    return [run.id for run in adopting.unentered_runs(catalog, people)]
+    return [run.id for run in adopting.unentered_runs(engine, catalog, people)]
 
 
 def _text(adopted: Adoption) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.catalog import Catalog
-from sqlanon.catalog.accounts import ACCOUNT_WAIT, KEY_BITS, LineKind, account_lock_name, busy, forgotten
+from sqlanon.catalog.accounts import ACCOUNT_WAIT, KEY_BITS, LineKind, People, account_lock_name, busy, forgotten
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.jobs.patterns import pattern
@@ -66,13 +66,13 @@ def nobodys_rows(policy: Policy) -> Iterator[UnmatchedValue]:
 class EnteredRelease:
     """The release of a job, as its procedure holds it against all that was entered about the same people.
 
-    people: the name of their account. models: of the policy. most: the most rows that the procedure is made for.
+    people: as their account knows them. models: of the policy. most: the most rows that the procedure is made for.
     """
 
     engine: Engine
     catalog: Catalog
     policy: Policy
-    people: str
+    people: People
     recoded: Recoded
     models: Sequence[PrivacyModel]
     most: int
@@ -82,11 +82,13 @@ class EnteredRelease:
         tables, verifying = self.catalog.account_tables, self._verifying
         return {
             **tables,
-            "people": Text(self.people),
+            "people": Text(self.people.name),
+            "identities": [Text(one) for one in self.people.identities],
+            "subject": None if self.people.subject is None else Text(self.people.subject),
             "k": k_of_history(self.policy),
             "kind": Text(LineKind.RELEASE),
             "refuses": self.policy.history.mode != "watch",
-            "lock_name": Markup(Text(account_lock_name(self.people, self.catalog.location, ""))),
+            "lock_name": Markup(Text(account_lock_name(self.people.name, self.catalog.location, ""))),
             "patience": Text(f"{ACCOUNT_WAIT:.0f}s"),
             "digits": KEY_BITS // 4,
             "members": _MEMBERS,
@@ -110,16 +112,16 @@ class EnteredRelease:
 
     @property
     def _messages(self) -> dict[str, Any]:
-        k, person = k_of_history(self.policy), self.policy.person
+        k, person, people = k_of_history(self.policy), self.policy.person, self.people.name
         return {
-            "busy": Text(busy(self.people)),
-            "forgotten": Text(forgotten(self.people)),
+            "busy": Text(busy(people)),
+            "forgotten": Text(forgotten(people)),
             "several": Text(
                 f"history: '{person}' repeats, and releases are held against each other for tables of one row a person;"
                 " nothing was published."
             ),
-            "first": Text(first_about(self.people)),
-            "together": pattern(lambda earlier: together_with(earlier, self.people)),
+            "first": Text(first_about(people)),
+            "together": pattern(lambda earlier: together_with(earlier, people)),
             "few": pattern(lambda persons, came, left: leaves_few(persons, k, came, left), 3),
             "violates": pattern(shows_groups),
             "refused": Text(REFUSED + REPAIR_HINT),
@@ -231,5 +233,5 @@ def enter_release(
     policy = plan.policy
     if not policy.history.is_kept:
         return None
-    people = find_people(policy, engine, catalog, plan.source).name
+    people = find_people(policy, engine, catalog, plan.source)
     return EnteredRelease(engine, catalog, policy, people, recoded, models, most)

@@ -48,7 +48,8 @@ def run_procedure(engine: Engine, catalog: Catalog, job: Job) -> RunResult:
 
 def _object_of(engine: Engine, relation: Relation) -> str | None:
     """Tell a table from another one of its name; None where there is none."""
-    return None if engine.resolve(relation) is None else engine.object_of(relation)
+    known = engine.resolve(relation)
+    return None if known is None else engine.object_of(known)
 
 
 def run_by_rules(

@@ -86,6 +86,8 @@ def _place_problems(policy: Policy) -> Iterator[str]:
     database = database_url(policy)
     if policy.release.file is not None:
         yield f"history: a file can't be published together with its account; release a table, {_NONE}."
+    elif policy.source.file is not None:
+        yield f"history: a file is in no database with its release; load it into a table and name that, {_NONE}."
     elif policy.release.url not in (None, database):
         yield f"history: source and release must be in one database, with one URL; leave release.url out, {_NONE}."
 

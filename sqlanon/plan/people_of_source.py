@@ -20,20 +20,21 @@ def find_people(policy: Policy, engine: Engine, catalog: Catalog | None, source:
     now, or the name of that table. catalog: of the source's database; None where there is none yet. source: None where
     the policy alone can say who the people are, as of a file.
 
-    Raises PolicyError where nobody can tell who the people are: a view of several tables, a table that two accounts
-    know, or one that its account knows by another column.
+    Raises PolicyError where nobody can tell who the people are: a file, a view of several tables, or a table that two
+    accounts know; and where the account of these people, named by the policy or not, knows another column.
     """
     table = None if source is None else base_table(engine, source)
     subject = None if source is None or table is None else _subject(policy, engine, source)
     identities = () if table is None or catalog is None else catalog.table_identities(table)
+    known = {} if table is None or catalog is None else catalog.accounts_of(identities)
     if policy.people is not None:
-        return People(policy.people, identities, subject)
-    if table is None:
+        known = {name: column for name, column in known.items() if name == policy.people}
+    elif table is None:
+        what = "the source is a file" if source is None else f"{source} is a view of no table, or of several ones"
         raise PolicyError(
-            f"people: {source} is a view of no table, or of several ones, and who its people are can't be known; give"
-            " them a name, such as that of the table with one row a person."
+            f"people: {what}, and who its people are can't be known; give them a name, such as that of the table with"
+            " one row a person."
         )
-    known = {} if catalog is None else catalog.accounts_of(identities)
     if len(known) > 1:
         raise PolicyError(f"people: {table} is known to the accounts of {' and of '.join(sorted(known))}; name one.")
     for name, column in known.items():
@@ -42,7 +43,7 @@ def find_people(policy: Policy, engine: Engine, catalog: Catalog | None, source:
                 f"people: the account of {name} knows those of {table} by '{column}', and this policy by '{subject}'."
                 f" Write subject: {column}, or give other people a name of their own."
             )
-    return People(next(iter(known), str(table)), identities, subject)
+    return People(policy.people or next(iter(known), str(table)), identities, subject)
 
 
 def known_people(policy: Policy, engine: Engine, catalog: Catalog, source: Relation) -> list[str]:
@@ -51,7 +52,13 @@ def known_people(policy: Policy, engine: Engine, catalog: Catalog, source: Relat
         return []
     if policy.people is not None:
         return [name for name in names if name == policy.people]
-    tables = engine.sharing(source) if engine.relation_type(source) in _VIEWS else [source]
+    return accounts_of_source(engine, catalog, source)
+
+
+def accounts_of_source(engine: Engine, catalog: Catalog, source: Relation) -> list[str]:
+    """Name the accounts that know people of a source, by the tables that have its rows; by its name if it is gone."""
+    is_view = engine.resolve(source) is not None and engine.relation_type(source) in _VIEWS
+    tables = engine.sharing(source) if is_view else [source]
     identities = [one for table in tables for one in catalog.table_identities(table)]
     return list(catalog.accounts_of(identities))
 

@@ -15,9 +15,11 @@ from typing import Any
 from sqlanon.catalog import NO_RELEASE, Catalog, Run, Status
 from sqlanon.catalog.location import CatalogAddress
 from sqlanon.encoding.distinct_tuples import Tuples
+from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.history import k_of_history
+from sqlanon.plan.people_of_source import accounts_of_source
 from sqlanon.policy import CatalogSection, Policy
 from sqlanon.policy.history import HistorySection
 from sqlanon.releases.base import Release
@@ -39,6 +41,7 @@ from sqlanon.runs.recoded_again import (
 )
 from sqlanon.runs.sink import Publish
 from sqlanon.runs.source import DescribedRelease
+from sqlanon.sql import Relation
 from sqlanon.staging.staging import Staged
 from sqlanon.work.journal import Observer
 from sqlanon.work.session import open_session
@@ -212,15 +215,22 @@ class EnterOnly(Publish):
             self.entered = True
 
 
-def unentered_runs(catalog: Catalog, people: str) -> list[Run]:
-    """List the runs of a catalog that published a release about people, and are in no account; the newest first."""
-    published = [run for run in catalog.runs(None) if run.status is Status.PUBLISHED and _people_of(run) == people]
-    return [run for run in published if catalog.account_release(run.id) is None]
+def unentered_runs(engine: Engine, catalog: Catalog, people: str) -> list[Run]:
+    """List the runs of a catalog that published a release about people, and are in no account; the newest first.
+
+    engine: of the database of the runs' sources.
+    """
+    published = [run for run in catalog.runs(None) if run.status is Status.PUBLISHED]
+    named = [(run, json.loads(run.policy).get("people")) for run in published]
+    known = {source: _people_of(engine, catalog, source) for source in {run.source for run, name in named if not name}}
+    about = [run for run, name in named if people in ([name] if name else known[run.source])]
+    return [run for run in about if catalog.account_release(run.id) is None]
 
 
-def _people_of(run: Run) -> str:
-    """Name the people of a run as its account would be named."""
-    return json.loads(run.policy).get("people") or run.source
+def _people_of(engine: Engine, catalog: Catalog, source: str) -> list[str]:
+    """Name the accounts that know the people of a source as runs record it, and the one that would be opened."""
+    is_table = source.endswith('"') and catalog.current() is not None
+    return [source, *(accounts_of_source(engine, catalog, Relation.parse(source)) if is_table else [])]
 
 
 def _refuse_entered(catalog: Catalog, run: str) -> None:

@@ -376,14 +376,14 @@ class PostgresEngine(Engine):
         return str(owner)
 
     def object_of(self, relation: Relation) -> str | None:
-        return "/".join(self.query_one("engines/show_object", table=Text(str(relation))))
+        return "/".join(self.query_one("engines/show_object", **_place(relation)))
 
     def definition_of(self, relation: Relation) -> str | None:
-        queries = self.query("engines/show_definition", table=Text(str(relation)))
+        queries = self.query("engines/show_definition", **_place(relation))
         return str(queries[0][0]) if queries else None
 
     def parent_of(self, relation: Relation) -> Relation | None:
-        parents = self.query("engines/show_parent", table=Text(str(relation)))
+        parents = self.query("engines/show_parent", **_place(relation))
         return next((Relation(name, schema) for schema, name in parents), None)
 
     def dry_session(self) -> PostgresDrySession:
@@ -400,7 +400,7 @@ class PostgresEngine(Engine):
         return bool(reads)
 
     def sharing(self, relation: Relation) -> list[Relation]:
-        rows = self.query("engines/list_sharing_tables", table=Text(str(relation)))
+        rows = self.query("engines/list_sharing_tables", **_place(relation))
         return [Relation(name, schema) for schema, name in rows]
 
     def _known(self, relation: Relation) -> Relation:
@@ -408,6 +408,11 @@ class PostgresEngine(Engine):
         if known is None:
             raise PolicyError(f"There is no table {relation}.")
         return known
+
+
+def _place(relation: Relation) -> dict[str, Text]:
+    """Name a resolved relation as the database's catalog does, where no privilege on its schema is asked for."""
+    return {"schema": Text(relation.schema or ""), "name": Text(relation.name)}
 
 
 def _kind_of(base: str, letter: str) -> Kind:

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from sqlanon.catalog import Catalog
+from sqlanon.catalog.accounts import LineKind, People
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import EngineError, PolicyError, ProtectionError, SqlanonError
 from sqlanon.methods.clustering.streams import release_job, update_job
 from sqlanon.policy import Policy
+from sqlanon.sql import Relation
 from sqlanon.work.workspace import Workspace
 from tests.cli.support import call_main
 from tests.methods.clustering.test_condensation import anonymity, covariance
@@ -84,6 +88,20 @@ def test_a_release_is_a_line_of_the_account_of_its_people(
     listed = database.sql("SELECT number, kind, run, about, persons, k FROM sqlanon.account_releases")
     assert listed == [(1, "stream", released.run, "job listed", None, None)]
     assert database.sql("SELECT count(*) FROM sqlanon.account_persons") == [(0,)]
+
+
+@pytest.mark.either_engine
+def test_tables_that_joined_and_are_gone_leave_the_release_to_a_stream(database: Database) -> None:
+    """The accounts of a catalog that others keep ask what is beneath a table only while it is there."""
+    source, gone = (database.create(COLUMNS, rows_of(60, seed)) for seed in (1, 2))
+    with connect(database.url, OPTIONS) as engine, Catalog.open(engine) as catalog:
+        (known,) = filter(None, [engine.resolve(Relation(gone))])
+        catalog.enter_alone(People("ours", catalog.table_identities(known)), LineKind.STREAM, "a run", "x", "y")
+    policy = policy_of(database, source)
+    update_job(policy, "passing", gone, OPTIONS)
+    database.sql(f"DROP TABLE {gone}")
+    released = release_job(policy, "passing", options=OPTIONS)
+    assert any("about ours, and this one is not entered" in one for one in released.notes)
 
 
 def cut_off(*_: object) -> None:
