@@ -36,6 +36,7 @@ LACKING = {
     "bound": "the catalog is never on Spark",
     "moment_type": "the catalog is never on Spark",
     "exact_time": "Spark has no TIME",
+    "first_bits": "no account is kept on Spark",
     "place_of_row": "rows of a table have no order",
     "scientific": "`text_of_double` and `text_of_single` are written as a whole",
     "reads_back": "`text_of_double` and `text_of_single` are written as a whole",
