@@ -35,7 +35,7 @@ from sqlanon.work.journal import Journal
 SIZES = (100, 50, 20, 10, 8, 5, 4, 3, 2)
 NAMES = ", ".join(f"q{number}" for number in range(len(SIZES)))
 DRAWN = ", ".join(f"CAST(floor(random() * {size}) AS INTEGER) AS q{number}" for number, size in enumerate(SIZES))
-OF_ACCOUNT = ("work/account/", "runs/account/")
+OF_ACCOUNT = ("work/account/", "runs/accounts/")
 TABLE = "accounts_benchmark"
 
 

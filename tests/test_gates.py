@@ -308,7 +308,7 @@ NO_WAYS = {
     "runs.tradeoffs.": "a sweep measures releases, and makes none",
     "runs.dry_run.": "a dry run prints the statements, and sends those that only ask",
     "algorithms.": "parts of the ways",
-    "runs.adopting.": "an adoption enters a release that is out already, and publishes nothing",
+    "runs.accounts.adopting.": "an adoption enters a release that is out already, and publishes nothing",
     "methods.differential_privacy.drawing.": "draws of a private run, which `runs.sources.run` begins",
 }
 ANSWERS = {"write_question", "add_noise"}

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from sqlanon.policy.writer import policy_text
+from tests.accounts.test_accounts import COLUMNS as ACCOUNTED
+from tests.accounts.test_accounts import NEWCOMER, PEOPLE, policy_of
 from tests.cli.support import ROOT, call, only_object
 from tests.jobs_support import ALONE, COLUMNS, ROLES, K, frozen, frozen_table, runs, simple, table
 from tests.postgres_server import PostgresServer, find_binaries, start
 from tests.run_support import Database, anonymize, open_database
-from tests.test_accounts import COLUMNS as ACCOUNTED
-from tests.test_accounts import NEWCOMER, PEOPLE, policy_of
 
 pytestmark = pytest.mark.slow
 

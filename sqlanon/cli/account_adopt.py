@@ -16,7 +16,7 @@ from sqlanon.cli.rules import RunName
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog
     from sqlanon.engines.base import Engine
-    from sqlanon.runs.adopting import Adoption
+    from sqlanon.runs.accounts.adopting import Adoption
 
 
 def adopt_command(

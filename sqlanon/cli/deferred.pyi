@@ -48,13 +48,13 @@ from sqlanon.report.release_audit import auditing as auditing
 from sqlanon.report.releases_together import checking as checking
 from sqlanon.report.run_record import check as check
 from sqlanon.results import codec as codec
-from sqlanon.runs import adopting as adopting
 from sqlanon.runs import applying as applying
 from sqlanon.runs import dry_run as dry_run
-from sqlanon.runs import known_release as known_release
 from sqlanon.runs import linking as linking
 from sqlanon.runs import resuming as resuming
 from sqlanon.runs import sources as sources
+from sqlanon.runs.accounts import adopting as adopting
+from sqlanon.runs.accounts import known_release as known_release
 from sqlanon.runs.tradeoffs import comparing as comparing
 from sqlanon.runs.tradeoffs import sweeping as sweeping
 from sqlanon.work import session as session

@@ -1,4 +1,4 @@
-"""Entering the release of a job's procedure in the account of its people, by the statements of `runs.account`."""
+"""Entering the release of a job's procedure in the account of its people, by the statements of `runs.accounts`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,14 @@ from sqlanon.plan.people_of_source import find_people
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.releases.rules.row_expressions import UnmatchedValue, column_of
-from sqlanon.runs.history_problem import REFUSED, REPAIR_HINT, first_about, leaves_few, shows_groups, together_with
+from sqlanon.runs.accounts.history_problem import (
+    REFUSED,
+    REPAIR_HINT,
+    first_about,
+    leaves_few,
+    shows_groups,
+    together_with,
+)
 from sqlanon.runs.linking import SAME_RECODING
 from sqlanon.sql import Identifier, Relation, Statement, Text, free_name, macro
 from sqlanon.values.expressions import shown, text_of_person
@@ -140,7 +147,7 @@ class EnteredRelease:
         lines, k = tables["account_releases"], k_of_history(self.policy)
         return {
             "write_members": self._write_members(account),
-            "count_members": self._rendered("runs/account/count_members", members=_MEMBERS),
+            "count_members": self._rendered("runs/accounts/count_members", members=_MEMBERS),
             "count_lines": self._rendered("work/account/count_lines", **account, **COUNTED_LINES, lines=lines),
             "join": self._rendered("work/account/join_members", joined=_JOINED, members=_MEMBERS, **persons),
             "group": self._rendered("work/account/create_groups", groups=_GROUPS, joined=_JOINED, first=0),
@@ -153,7 +160,7 @@ class EnteredRelease:
             ),
             "measure": self._rendered("work/account/measure_groups", groups=_GROUPS, k=k),
             "list_group_members": self._rendered(
-                "runs/account/create_group_members",
+                "runs/accounts/create_group_members",
                 judged=_GROUP_MEMBERS,
                 group=self._group,
                 members=_MEMBERS,
@@ -180,7 +187,7 @@ class EnteredRelease:
             keys=[key for column, name in pairs for key in shown(self.engine, column, name)],
         )
         return self._rendered(
-            "runs/account/create_members",
+            "runs/accounts/create_members",
             members=_MEMBERS,
             judged=macro("relations.named_lines", listed),
             **account,

@@ -29,15 +29,15 @@ from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.results.measures import Check
 from sqlanon.results.run_result import HierarchyUse, RunResult
 from sqlanon.results.source_facts import Origin
-from sqlanon.runs.account import AccountEntry, prepare_entry
+from sqlanon.runs.accounts.departures import let_go
+from sqlanon.runs.accounts.entry import AccountEntry, prepare_entry
+from sqlanon.runs.accounts.growth import find_growth
+from sqlanon.runs.accounts.increments import arrivals, note_of_batch, require_enough, strangers_warning, waiting
+from sqlanon.runs.accounts.known_release import changed_release
 from sqlanon.runs.checkpoints import basis_of, checkpoint_of, looked_at
 from sqlanon.runs.column_changes import columns_of
-from sqlanon.runs.departures import let_go
 from sqlanon.runs.execution import ClassRun, Encoded
 from sqlanon.runs.fingerprint import FilesRead, digest_rows, fingerprint, fingerprint_of, shown_columns
-from sqlanon.runs.growth import find_growth
-from sqlanon.runs.increments import arrivals, note_of_batch, require_enough, strangers_warning, waiting
-from sqlanon.runs.known_release import changed_release
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.source import DescribedRelease, ReleaseSource

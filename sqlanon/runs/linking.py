@@ -17,7 +17,7 @@ from sqlanon.plan.drawn_plan import DrawnPlan
 from sqlanon.plan.people_of_source import find_people
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
-from sqlanon.runs.growth import find_growth
+from sqlanon.runs.accounts.growth import find_growth
 from sqlanon.runs.value_checks import TellMissing, check_values
 from sqlanon.sql import Relation
 from sqlanon.support.quantities import quantity

@@ -17,9 +17,9 @@ from sqlanon.policy import AlgorithmParameters
 from sqlanon.releases.base import Release
 from sqlanon.releases.earlier_groups import EarlierGroups
 from sqlanon.releases.rules.store_rules import StoredRules
+from sqlanon.runs.accounts.repairing import repaired
 from sqlanon.runs.class_source import ClassSource
 from sqlanon.runs.execution import ClassRun, Encoded
-from sqlanon.runs.repairing import repaired
 from sqlanon.work.workspace import Workspace
 
 

@@ -27,6 +27,8 @@ from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, find_row_filt
 from sqlanon.releases.rules.store_rules import StoredRules, fetch_tables
 from sqlanon.results.search_facts import AppliedFacts
 from sqlanon.runs import OnViolation
+from sqlanon.runs.accounts.repaired_rules import OwnRules, prune_rules, require_mergeable
+from sqlanon.runs.accounts.repairing import Coarsen, repaired
 from sqlanon.runs.class_source import ClassSource
 from sqlanon.runs.column_changes import (
     changed_columns,
@@ -37,8 +39,6 @@ from sqlanon.runs.column_changes import (
     require_columns,
 )
 from sqlanon.runs.execution import ClassRun, Encoded
-from sqlanon.runs.repaired_rules import OwnRules, prune_rules, require_mergeable
-from sqlanon.runs.repairing import Coarsen, repaired
 from sqlanon.runs.search_source import search_request
 from sqlanon.sql import Relation
 from sqlanon.staging.partition import Partition

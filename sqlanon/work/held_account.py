@@ -133,6 +133,7 @@ class HeldAccount:
     ) -> AccountGroups:
         """Number the groups `own` of persons who are `joined`, and measure all `groups`."""
         signatures = self._table("signatures")
+        self.session.analyze(joined, own)
         self.session.run(
             "work/account/create_signatures", signatures=signatures, groups=own, joined=joined, is_release=is_release
         )

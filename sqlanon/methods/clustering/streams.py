@@ -32,7 +32,7 @@ from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.document import path_text
 from sqlanon.results.measures import Check
-from sqlanon.runs.account import enter_uncounted
+from sqlanon.runs.accounts.entry import enter_uncounted
 from sqlanon.runs.execution import RunExecution
 from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.recording import record_without_rules

@@ -78,7 +78,7 @@ def require_person(plan: Plan) -> Attribute:
 def count_persons(engine: Engine, members: Relation, name: str) -> int:
     """Count the persons of a release; raises PolicyError where a person has several rows."""
     engine.analyze(members)
-    rows, persons = engine.query_one("runs/account/count_members", members=members)
+    rows, persons = engine.query_one("runs/accounts/count_members", members=members)
     if rows != persons:
         raise PolicyError(
             f"{name}: a person of its source has several rows, or none knows whose they are; releases are held against"

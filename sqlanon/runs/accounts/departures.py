@@ -25,9 +25,9 @@ from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Role
 from sqlanon.results.history import DepartureFigures
 from sqlanon.results.source_facts import Origin
-from sqlanon.runs.account import line_of, numbered_values
+from sqlanon.runs.accounts.entry import line_of, numbered_values
+from sqlanon.runs.accounts.growth import find_growth
 from sqlanon.runs.execution import ClassRun
-from sqlanon.runs.growth import find_growth
 from sqlanon.sql import Identifier, Relation, free_name, macro
 from sqlanon.support.quantities import quantity
 from sqlanon.values.expressions import text_of_person
@@ -53,7 +53,7 @@ def let_go(run: ClassRun, pinned: Origin | None) -> DepartureFigures | None:
         gone = _find_gone(run, growth, pinned)
         of_persons = {"gone": gone, "account": growth.account.id}
         persons = run.catalog.account_tables["account_persons"]
-        counts = run.engine.query_one("runs/departures/count_persons", persons=persons, **of_persons)
+        counts = run.engine.query_one("runs/accounts/departures/count_persons", persons=persons, **of_persons)
     released, left, unknown = map(int, counts)
     if left == released and left:
         raise ConflictError(_nobody(run, left))
@@ -95,7 +95,7 @@ def _find_gone(run: ClassRun, growth: GrowingRelease, pinned: Origin | None) -> 
     with run.files.must_stay(), engine.transaction():
         hold_trusted(run.policy, engine, plan.source, pinned)
         engine.run(
-            "runs/departures/create_gone",
+            "runs/accounts/departures/create_gone",
             gone=gone,
             source=plan.source,
             person=text_of_person(engine.render, macro("codes.in_source", Identifier(column.name)), column),
@@ -157,8 +157,8 @@ class _Departing:
         elif not self._retract(session, leaving):
             return LeavingRows(places, 0)
         of_rows = {"leaving": leaving, "shown": self.table("shown")}
-        session.run("runs/departures/create_places", places=places, **of_rows)
-        self.rows, self.left = map(int, session.query_one("runs/departures/count_leaving", leaving=leaving))
+        session.run("runs/accounts/departures/create_places", places=places, **of_rows)
+        self.rows, self.left = map(int, session.query_one("runs/accounts/departures/count_leaving", leaving=leaving))
         return LeavingRows(places, self.rows)
 
     def _show(self, session: Engine) -> None:
@@ -167,7 +167,7 @@ class _Departing:
         columns = session.columns(release)
         labels = release_columns(run.policy, {column.name for column in columns})
         session.run(
-            "runs/departures/create_shown",
+            "runs/accounts/departures/create_shown",
             shown=shown,
             release=release,
             line=line_of(session, columns),
@@ -176,7 +176,7 @@ class _Departing:
             account=self._of_persons["account"],
             accounts=run.catalog.account_tables["accounts"],
         )
-        (missing,) = session.query_one("runs/departures/count_missing", shown=shown, **self._of_persons)
+        (missing,) = session.query_one("runs/accounts/departures/count_missing", shown=shown, **self._of_persons)
         if missing:
             raise ConflictError(
                 f"{run.plan.release_name} lacks {quantity(int(missing), 'row')} as they were released: it was changed."
@@ -187,12 +187,12 @@ class _Departing:
     def _list_classes(self, session: Engine, classed: Relation, former: Relation) -> None:
         """Write down the whole classes, each of a batch, which the persons of `former` are in."""
         of_rows = {"classed": classed, "former": former, "shown": self.table("shown")}
-        session.run("runs/departures/create_classes", **of_rows, **self._of_persons)
+        session.run("runs/accounts/departures/create_classes", **of_rows, **self._of_persons)
 
     def _retract(self, session: Engine, leaving: Relation) -> bool:
         """Write down those of groups, and then of classes, who can leave; tell whether anybody can."""
         parted, retracted, classed = (self.table(part) for part in ("parted", "retracted", "classed"))
-        session.run("runs/departures/create_parted", parted=parted, gone=self.gone, **self._of_persons)
+        session.run("runs/accounts/departures/create_parted", parted=parted, gone=self.gone, **self._of_persons)
         groups = self._divisible(session, parted, _GROUP)
         if groups:
             self._show(session)
@@ -200,18 +200,18 @@ class _Departing:
         if not groups:
             return False
         of_groups = {"parted": parted, "unit": _GROUP, "numbers": groups}
-        session.run("runs/departures/create_retracted", leaving=retracted, **of_groups)
+        session.run("runs/accounts/departures/create_retracted", leaving=retracted, **of_groups)
         self._list_classes(session, classed, retracted)
         classes = self._satisfying(session, classed, _CLASS, self._divisible(session, classed, _CLASS))
         if classes:
             of_classes = {"parted": classed, "unit": _CLASS, "numbers": classes}
-            session.run("runs/departures/create_retracted", leaving=leaving, **of_classes)
+            session.run("runs/accounts/departures/create_retracted", leaving=leaving, **of_classes)
         return bool(classes)
 
     def _divisible(self, session: Engine, parted: Relation, unit: Identifier) -> list[int]:
         """List the groups or classes of which enough leave, and enough stay or nobody does."""
         k = max(k_of_history(self.run.policy), largest_k(models_of(self.run.policy)))
-        divisible = session.query("runs/departures/list_divisible", parted=parted, unit=unit, k=k)
+        divisible = session.query("runs/accounts/departures/list_divisible", parted=parted, unit=unit, k=k)
         return [int(number) for (number,) in divisible]
 
     def _satisfying(self, session: Engine, parted: Relation, unit: Identifier, numbers: list[int]) -> list[int]:
@@ -238,7 +238,7 @@ class _Departing:
         sensitive, judged = self.run.policy.sensitive, self.table("judged")
         group = free_name("signature", sensitive)
         session.run(
-            "runs/departures/create_parts",
+            "runs/accounts/departures/create_parts",
             judged=judged,
             group=group,
             parted=parted,
@@ -256,7 +256,7 @@ class _Departing:
         run, growth, k = self.run, self.run.growth, k_of_history(self.run.policy)
         assert growth is not None
         leaving = {"leaving": self.table("leaving"), **self._of_persons}
-        (divided,) = session.query_one("runs/departures/count_divided", k=k, **leaving)
+        (divided,) = session.query_one("runs/accounts/departures/count_divided", k=k, **leaving)
         if divided:
             raise VerificationError(
                 f"{quantity(int(divided), 'group')} would be divided by rows that leave; the release is as it was."

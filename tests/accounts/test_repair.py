@@ -16,12 +16,7 @@ from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
 from sqlanon.results.run_result import RunResult
-from tests.cli.support import call
-from tests.jobs_support import carry_out, frozen
-from tests.persons_support import CASES
-from tests.rules_support import apply, listed
-from tests.run_support import Database, Row, anonymize
-from tests.test_accounts import (
+from tests.accounts.test_accounts import (
     COLUMNS,
     PEOPLE,
     ROLES,
@@ -36,7 +31,12 @@ from tests.test_accounts import (
     person,
     policy_of,
 )
-from tests.test_increments import ALGORITHMS, LEVELS
+from tests.accounts.test_increments import ALGORITHMS, LEVELS
+from tests.cli.support import call
+from tests.jobs_support import carry_out, frozen
+from tests.persons_support import CASES
+from tests.rules_support import apply, listed
+from tests.run_support import Database, Row, anonymize
 
 KINDS: dict[str, dict[str, Any]] = {
     "mondrian": {},

@@ -23,8 +23,8 @@ from sqlanon.models import models_of
 from sqlanon.plan.history import k_of_history
 from sqlanon.releases.base import Judged
 from sqlanon.results.history import HistoryFigures
+from sqlanon.runs.accounts.history_problem import REFUSED, REPAIR_HINT, history_problem
 from sqlanon.runs.execution import ClassRun, RunExecution
-from sqlanon.runs.history_problem import REFUSED, REPAIR_HINT, history_problem
 from sqlanon.sql import Expression, Identifier, Relation, free_name
 from sqlanon.staging.staging import Staged
 from sqlanon.support.quantities import quantity
@@ -96,7 +96,7 @@ class AccountEntry:
             return
         judged, group = workspace.table("history_judged"), free_name("signature", self.sensitive)
         session.run(
-            "runs/account/create_group_members",
+            "runs/accounts/create_group_members",
             judged=judged,
             group=group,
             members=self.members,
@@ -124,7 +124,7 @@ def prepare_entry(run: ClassRun, judged: Judged, staged: Staged, *, with_rows: b
     line = line_of(engine, staged.engine.columns(staged.final)) if with_rows else None
     person, members = columns[judged.person or ""], run.workspace.table("history_members")
     engine.run(
-        "runs/account/create_members",
+        "runs/accounts/create_members",
         members=members,
         judged=judged.relation,
         accounts=run.catalog.account_tables["accounts"],
@@ -156,7 +156,9 @@ def _require_same_rows(
     """Refuse digests that are not those of the rows which are about to be released: nobody could leave by them."""
     accounts = run.catalog.account_tables["accounts"]
     of_account = {"account": account.id, "accounts": accounts, "members": members}
-    (others,) = staged.engine.query_one("runs/departures/compare_digests", staged=staged.final, line=line, **of_account)
+    (others,) = staged.engine.query_one(
+        "runs/accounts/departures/compare_digests", staged=staged.final, line=line, **of_account
+    )
     if others:
         raise VerificationError(
             f"{quantity(int(others), 'row')} of the staged release can't be told by their persons; nothing was"
@@ -172,7 +174,7 @@ def _rows_and_persons(run: ClassRun, engine: Engine, members: Relation, person: 
     assert run.outcome.verification is not None
     counted = run.outcome.verification.persons
     if counted is None or counted.persons < counted.rows or person.kind is Kind.OTHER:
-        return set(engine.query_one("runs/account/count_members", members=members))
+        return set(engine.query_one("runs/accounts/count_members", members=members))
     return set(engine.query_one("count_rows", table=members))
 
 

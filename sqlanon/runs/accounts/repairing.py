@@ -1,7 +1,7 @@
 """Repairs: classes of a release are merged until they divide no earlier group of its people into too small parts.
 
 A repair is a search, before the release is staged. The transaction that publishes checks what came of it as it checks
-every release (see `account`).
+every release (see `entry`).
 """
 
 from __future__ import annotations

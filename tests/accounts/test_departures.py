@@ -11,22 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.catalog.accounts import Accounts
 from sqlanon.engines import connect
-from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
+from sqlanon.errors import ConflictError, PolicyError, ProtectionError
 from sqlanon.inquiries.questions.ask import ask
 from sqlanon.policy.writer import policy_text
 from sqlanon.results.history import DepartureFigures
 from sqlanon.results.run_result import RunResult
 from sqlanon.sql import Relation
-from tests.cli.support import call
-from tests.jobs_support import carry_out, frozen
-from tests.persons_support import CASES
-from tests.rules_support import apply
-from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
-from tests.test_accounts import COLUMNS, MODELS, PEOPLE, ROLES, State, fill, kept, person
-from tests.test_adopted_releases import adopt
-from tests.test_increments import (
+from tests.accounts.test_accounts import COLUMNS, MODELS, PEOPLE, ROLES, State, fill, full_disk, kept, person
+from tests.accounts.test_adopted_releases import adopt
+from tests.accounts.test_increments import (
     ALGORITHMS,
     BY_AGE,
     BY_TOWN,
@@ -37,6 +31,11 @@ from tests.test_increments import (
     result_of,
     weakest,
 )
+from tests.cli.support import call
+from tests.jobs_support import carry_out, frozen
+from tests.persons_support import CASES
+from tests.rules_support import apply
+from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
 
 ERASE, RETRACT = ({"mode": "increments", "departures": way} for way in ("erase", "retract"))
 RISK = {"model": "average-risk", "risk": 0.3}
@@ -297,13 +296,8 @@ def test_a_departure_that_fails_to_be_entered_changes_nothing(
     before = (result_of(database, table), kept(database))
     forget(database, table, 3)
 
-    def fail(*_: Any) -> None:
-        raise EngineError("The disk is full.")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Accounts, "enter_within", fail)
-        with pytest.raises(EngineError, match="disk"):
-            anonymize(policy)
+    with full_disk(monkeypatch):
+        anonymize(policy)
     assert (result_of(database, table), kept(database)) == before
     with pytest.raises(ProtectionError, match="Nobody came"):
         anonymize(policy)

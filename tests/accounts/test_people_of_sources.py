@@ -12,9 +12,9 @@ from sqlanon import check_policy
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
+from tests.accounts.test_accounts import COLUMNS, PEOPLE, ROLES, policy_of
 from tests.cli.support import call_main
 from tests.run_support import Database, anonymize, open_database, quoted
-from tests.test_accounts import COLUMNS, PEOPLE, ROLES, policy_of
 
 
 def view_of(database: Database, query: str) -> str:

@@ -19,11 +19,23 @@ from sqlanon.engines import connect
 from sqlanon.errors import Cancelled, ConflictError, PolicyError, ProtectionError, SqlanonError
 from sqlanon.inquiries.questions.ask import ask
 from sqlanon.policy import Policy
+from tests.accounts.test_accounts import (
+    COLUMNS,
+    MODELS,
+    NEWCOMER,
+    PEOPLE,
+    ROLES,
+    State,
+    fill,
+    kept,
+    nights,
+    person,
+    policy_of,
+)
 from tests.jobs_support import carry_out, frozen, runs
 from tests.persons_support import CASES
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, Row, anonymize, open_database, quoted
-from tests.test_accounts import COLUMNS, MODELS, NEWCOMER, PEOPLE, ROLES, State, fill, kept, nights, person, policy_of
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.catalog.accounts import Accounts
-from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
+from sqlanon.errors import ConflictError, PolicyError, ProtectionError
 from sqlanon.inquiries.questions.ask import ask
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
@@ -21,12 +20,12 @@ from sqlanon.results.run_result import RunResult
 from sqlanon.runs.class_source import ClassSource
 from sqlanon.runs.execution import ClassRun
 from sqlanon.runs.linking import check_run
+from tests.accounts.test_accounts import COLUMNS, MODELS, PEOPLE, ROLES, State, fill, full_disk, kept, person
 from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen
 from tests.persons_support import CASES
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
-from tests.test_accounts import COLUMNS, MODELS, PEOPLE, ROLES, State, fill, kept, person
 
 K, DIVERSITY = 3, 2
 LEVELS = ROLES | {
@@ -416,13 +415,8 @@ def test_a_batch_that_fails_to_be_entered_is_not_added(database: Database, monke
     before = (result_of(database, table), kept(database))
     database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
 
-    def fail(*_: Any) -> None:
-        raise EngineError("The disk is full.")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Accounts, "enter_within", fail)
-        with pytest.raises(EngineError, match="disk"):
-            anonymize(policy)
+    with full_disk(monkeypatch):
+        anonymize(policy)
     assert (result_of(database, table), kept(database)) == before
     anonymize(policy)
     assert len(kept(database)[2]) == 22

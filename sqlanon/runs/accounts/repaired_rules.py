@@ -66,7 +66,7 @@ def prune_rules(
     workspace.drop(routed.rows, routed.routes)
     counted, leaves, nodes = (workspace.table(name) for name in ("counted_leaves", "pruned_leaves", "pruned"))
     ranges = {"leaves": rules.tables.leaves, "attributes": rules.attributes, "located": located.table}
-    engine.run("runs/repair/count_leaves", counted=counted, **ranges)
+    engine.run("runs/accounts/repair/count_leaves", counted=counted, **ranges)
     tree = TreeClasses(engine, workspace, counted, rules.tables.nodes)
     if not merge_failing(tree, located):
         return None

@@ -15,12 +15,8 @@ from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
-from sqlanon.runs.adopting import Adoption, adopt_run
-from tests.cli.support import call
-from tests.persons_support import CASES
-from tests.rules_support import apply
-from tests.run_support import OPTIONS, Database, Row, anonymize
-from tests.test_accounts import (
+from sqlanon.runs.accounts.adopting import Adoption, adopt_run
+from tests.accounts.test_accounts import (
     COLUMNS,
     MODELS,
     NEWCOMER,
@@ -36,6 +32,10 @@ from tests.test_accounts import (
     person,
     policy_of,
 )
+from tests.cli.support import call
+from tests.persons_support import CASES
+from tests.rules_support import apply
+from tests.run_support import OPTIONS, Database, Row, anonymize
 
 LEVELS = {
     "who": "identifier",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -124,6 +126,19 @@ def kept(database: Database) -> list[list[Row]]:
     return [sorted(database.sql(f"SELECT * FROM sqlanon.{table}"), key=str) for table in tables]
 
 
+@contextmanager
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Inside, nothing can be entered in an account, and what is called ends with that error."""
+
+    def fail(*_: Any) -> None:
+        raise EngineError("The disk is full.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Accounts, "enter_within", fail)
+        with pytest.raises(EngineError, match="disk"):
+            yield
+
+
 @pytest.mark.parametrize("mode", ["watch", "refresh"])
 @settings(max_examples=5, **CASES)
 @given(states=nights())
@@ -228,13 +243,8 @@ def test_a_failed_publication_leaves_the_account_as_it_was(database: Database, m
     before, released = kept(database), classes_of(database, f"{table}_r")
     database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(100, 110)])
 
-    def fail(*_: Any) -> None:
-        raise EngineError("The disk is full.")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Accounts, "enter_within", fail)
-        with pytest.raises(EngineError, match="disk"):
-            anonymize(policy, replace=True)
+    with full_disk(monkeypatch):
+        anonymize(policy, replace=True)
     assert (kept(database), classes_of(database, f"{table}_r")) == (before, released)
     database.sql(f"CREATE VIEW {table}_v AS SELECT * FROM {table}_r")  # so that rows are replaced in place
     result = anonymize(policy, replace=True)

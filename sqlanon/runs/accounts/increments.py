@@ -28,7 +28,7 @@ def arrivals(run: ClassRun, plan: Plan, growth: GrowingRelease) -> Plan:
     tables, copy = run.catalog.account_tables, run.workspace.table(ARRIVED)
     names = [attribute.name for attribute in plan.coded]
     engine.run(
-        "runs/account/create_arrivals",
+        "runs/accounts/create_arrivals",
         copy=copy,
         source=plan.source,
         columns=[{"name": Identifier(name), "stored": Identifier(f"c{n}")} for n, name in enumerate(names)],

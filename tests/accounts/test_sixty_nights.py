@@ -7,9 +7,9 @@ import random
 import pytest
 
 from sqlanon.errors import ProtectionError
+from tests.accounts.test_accounts import COLUMNS, MODELS, fill, person
+from tests.accounts.test_increments import DIVERSITY, difference, policy_of, weakest
 from tests.run_support import Database, Row, anonymize
-from tests.test_accounts import COLUMNS, MODELS, fill, person
-from tests.test_increments import DIVERSITY, difference, policy_of, weakest
 
 pytestmark = pytest.mark.slow
 

@@ -26,7 +26,7 @@ from sqlanon.releases.base import Release
 from sqlanon.results.history import HistoryFigures
 from sqlanon.results.measures import Check
 from sqlanon.results.run_result import RunResult
-from sqlanon.runs.account import AccountEntry
+from sqlanon.runs.accounts.entry import AccountEntry
 from sqlanon.runs.class_source import ClassSource
 from sqlanon.runs.execution import ClassRun, Encoded, RunExecution
 from sqlanon.runs.flow import carry_out, interruptible

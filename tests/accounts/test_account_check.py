@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy.writer import policy_text
 from sqlanon.report.releases_together.checking import Together, check_releases
+from tests.accounts.test_accounts import COLUMNS, DIVERSITY, MODELS, PEOPLE, ROLES, K, State, kept, person, policy_of
 from tests.cli.support import call
 from tests.persons_support import CASES
 from tests.run_support import OPTIONS, Database, Row, anonymize, quoted
-from tests.test_accounts import COLUMNS, DIVERSITY, MODELS, PEOPLE, ROLES, K, State, kept, person, policy_of
 
 SHOWN = {"age": "VARCHAR(40)", "to wn": "VARCHAR(40)", "signature": "VARCHAR(9)", "nr": "INTEGER"}
 Vectors = dict[int, tuple[frozenset[Row], ...]]
