@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import stat
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, PrivateAttr, model_serializer
 
 from sqlanon.errors import PolicyError
 from sqlanon.policy.part import Part, Reference, broken
 from sqlanon.support.environment import require_set
 
 LEAST_KEY = 16  # bytes
+DRAWN = "drawn"
 _MOST_KEY = 4096  # bytes of a file that holds a key
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -30,33 +32,54 @@ class KeyFile(Part):
     """The file, relative to the policy; a line's end behind the key is no part of it."""
 
 
+class DrawnKey(Part):
+    """A key that is drawn when a policy is read, and kept nowhere: `drawn`, as policies and records write it."""
+
+    _secret: bytes = PrivateAttr(default_factory=lambda: secrets.token_bytes(64))
+
+    @property
+    def secret(self) -> bytes:
+        """Return the bytes of the key."""
+        return self._secret
+
+    @model_serializer
+    def _write(self) -> str:
+        return DRAWN
+
+
 def _named(given: Any) -> Any:
     """Refuse a key that is written out, in a sentence that does not repeat it."""
-    if given is None or isinstance(given, KeyFile) or (isinstance(given, dict) and list(given) == ["file"]):
+    if given == DRAWN:
+        return DrawnKey()
+    if given is None or isinstance(given, Part) or (isinstance(given, dict) and list(given) == ["file"]):
         return given
     if isinstance(given, str) and _VARIABLE.fullmatch(given):
         return given
     raise broken(
-        'must name where the key is kept, and not hold it: key: "${NAME}" of the environment, or key: {file: …}. A key'
-        " that was written here is none any more; make another one."
+        'must name where the key is kept, and not hold it: key: "${NAME}" of the environment, or key: {file: …}; or'
+        " key: drawn, for one that is kept nowhere. A key that was written here is none any more; make another one."
     )
 
 
-Key = Annotated[str | KeyFile | None, BeforeValidator(_named)]
+Key = Annotated[str | KeyFile | DrawnKey | None, BeforeValidator(_named)]
 
 
-def place_of_key(key: str | KeyFile) -> str:
+def place_of_key(key: str | KeyFile | DrawnKey) -> str:
     """Name the place of a key for people."""
+    if isinstance(key, DrawnKey):
+        return "memory"
     if isinstance(key, KeyFile):
         return f"the file {key.file}"
     return f"the environment variable '{_variable(key)}'"
 
 
-def read_key(key: str | KeyFile) -> bytes:
-    """Read a secret key: the UTF-8 bytes of a variable, or those of a file but for the end of its line.
+def read_key(key: str | KeyFile | DrawnKey) -> bytes:
+    """Read a secret key: the UTF-8 bytes of a variable, or those of a file but for the end of its line; or a drawn one.
 
     Raises PolicyError where there is none, it is shorter than 16 bytes, or others may read the file.
     """
+    if isinstance(key, DrawnKey):
+        return key.secret
     secret = _of_file(key) if isinstance(key, KeyFile) else _of_environment(key)
     if len(secret) < LEAST_KEY:
         raise PolicyError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ValidationError
@@ -30,11 +30,12 @@ _TYPES = {
 _PARTS_OF_COLUMN: Mapping[str | int, type[BaseModel]] = {"domain": Domain, "key": KeyFile}
 
 
-def problems_of(error: ValidationError, document: Document) -> list[str]:
-    """One sentence for every wrong place, in the order of the places."""
+def problems_of(error: ValidationError, document: Document, whole: type[BaseModel] = Policy) -> list[str]:
+    """One sentence for every wrong place, in the order of the places; whole: the part that the document is."""
     sentences: dict[str, None] = {}
     for detail in error.errors(include_url=False, include_context=True, include_input=False):
         path, owner = _locate(detail, document.data)
+        owner = owner if whole is Policy else _part_at(path[:-1], whole)
         if detail["type"] == "too_short" and _value_at(path, document.data):
             continue  # nothing valid was left of a list whose entries have their own sentences
         sentences.setdefault(_sentence(detail, path, owner, document), None)
@@ -73,6 +74,17 @@ def _real_parts(location: Path, data: Any, is_missing: bool) -> Iterator[str | i
         if not there:
             return
         data = data[part]
+
+
+def _part_at(path: Path, whole: type[BaseModel]) -> type[BaseModel]:
+    """Find the part of the grammar at a path: what is in a mapping of names is of one kind."""
+    part = whole
+    for name in path:
+        info = next((info for key, info in part.model_fields.items() if (info.alias or key) == name), None)
+        kinds = () if info is None else (info.annotation, *get_args(info.annotation))
+        inner = next((one for one in kinds if isinstance(one, type) and issubclass(one, BaseModel)), None)
+        part = part if inner is None else inner
+    return part
 
 
 def _has(data: Any, part: str | int) -> bool:

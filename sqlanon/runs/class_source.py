@@ -117,6 +117,10 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
         with run.files.must_stay(source=False):
             yield
 
+    def placed(self, run: ClassRun, plan: Plan) -> Plan:  # noqa: ARG002
+        """Plan for the rows that are coded; plan: for all rows, with the keys that readers see."""
+        return plan
+
     def encode(self, run: ClassRun) -> Encoded:
         """Code the source's rows, inside of the transaction that is the run's snapshot."""
         return Encoded(encode(run.engine, run.snapshot, run.workspace, whole=self.repairs or None))
@@ -161,6 +165,7 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
         """Check claims and classes by the raw values, the policy and the staged rows; see `require_verified`."""
         check_claims(run, staged)
         self.verify_models(run, staged)
+        self.finish(run, staged)
         require_verified(run)
         run.outcome.masking = run.release.measure_masking(run.engine, run.workspace)
         if run.policy.digest == "run":
@@ -180,6 +185,9 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
             )
             run.outcome.verification = judged.of_rows(verification)
             self._entry = prepare_entry(run, judged, staged, with_rows=self.enters_rows(run))
+
+    def finish(self, run: ClassRun, staged: Staged) -> None:
+        """Check what else is claimed of the staged rows, and bring these in the form in which readers will see them."""
 
     def enters_rows(self, run: ClassRun) -> bool:
         """Tell whether the account keeps digests of the rows."""
@@ -272,7 +280,7 @@ def _snapshot(run: ClassRun, source: ClassSource, publishes: bool) -> Encoded:
             read = arrivals(run, read, run.growth)
             run.arrived = engine.query_one("count_rows", table=read.source)[0]
             require_enough(run, run.growth, run.arrived)
-        run.snapshot = pseudonymized(engine, read, run.workspace)
+        run.snapshot = source.placed(run, pseudonymized(engine, read, run.workspace))
         encoded = source.encode(run)
         outcome.columns = columns_of(engine, plan.source)
         outcome.origin = None if run.policy.source.file else origin_of(engine, plan.source)

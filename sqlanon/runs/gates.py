@@ -1,8 +1,8 @@
 """Gates that every release passes on its way out, whatever kind of run made it.
 
 Nobody else writes the release meanwhile, others may follow and cancel the run, no earlier release of a source forbids
-this one, and the transaction that publishes records it. Every kind of run calls `at_work` and `WayOut.publish`; nothing
-else publishes, and rows leave a release by `WayOut.let_go` alone, which a test holds the program to.
+this one, and the transaction that publishes records it. Every kind of run calls `at_work` and `publish_together`;
+nothing else publishes, and rows leave a release by `WayOut.let_go` alone, which a test holds the program to.
 """
 
 from __future__ import annotations
@@ -96,37 +96,6 @@ class WayOut:
         self.linked = "\n".join(linked) or None
         return newest
 
-    def publish(
-        self,
-        staged: Staged,
-        record: PublishedRecord,
-        control: Control,
-        *,
-        rules: str | None = None,
-        digest: str | None = None,
-        before_commit: Record = nothing,
-    ) -> tuple[str, ...]:
-        """Let the staged release take its place, and record it in the same transaction where there is one.
-
-        before_commit: is called when all else is done in that transaction; what it raises undoes it.
-
-        Returns notes for people. Raises PolicyError where others have released a source since, Cancelled.
-        """
-
-        def within(session: Engine) -> None:
-            control.finish()
-            record.make_within(session)
-            before_commit(session)
-
-        with self._held():
-            self.check_earlier(rules, digest)
-            if staged.is_public_before_its_record:
-                control.finish()
-            notes = staged.publish(within)
-            self.published = True
-            record.make_up_for()
-        return notes
-
     def let_go(self, session: Engine, release: Relation, leaving: Leaving, enter: Record) -> tuple[str, ...]:
         """Take rows out of a release that is there, and enter that in the same transaction of the session.
 
@@ -140,9 +109,65 @@ class WayOut:
     @contextlib.contextmanager
     def _held(self) -> Iterator[None]:
         """Inside, nobody else releases a source, or enters anything in the account."""
-        with contextlib.ExitStack() as locks:
-            for place, _ in sorted(self.sources):
-                locks.enter_context(self.catalog.releasing(place))
-            if self.people is not None:
-                locks.enter_context(self.catalog.entering(self.people.name))
+        with _held([self]):
             yield
+
+
+@dataclass(frozen=True)
+class Leave:
+    """A staged release that is to take its place, and what is recorded of it in the same transaction.
+
+    before_commit: is called when all else is done in that transaction; what it raises undoes it.
+    """
+
+    way: WayOut
+    staged: Staged
+    record: PublishedRecord
+    control: Control
+    rules: str | None = None
+    digest: str | None = None
+    before_commit: Record = nothing
+
+    def publish(self) -> tuple[str, ...]:
+        """Let the release take its place, in the transaction that is open or in one of its own; notes for people."""
+        if self.staged.is_public_before_its_record:
+            self.control.finish()
+        return self.staged.publish(self._within)
+
+    def _within(self, session: Engine) -> None:
+        self.control.finish()
+        self.record.make_within(session)
+        self.before_commit(session)
+
+
+def publish_together(leaving: Sequence[Leave]) -> list[tuple[str, ...]]:
+    """Let staged releases take their places, all or none, and record them in the same transaction where there is one.
+
+    Several are in one database, which has transactions.
+
+    Returns notes for people, of each. Raises PolicyError where others have released a source since, Cancelled.
+    """
+    with _held([one.way for one in leaving]):
+        for one in leaving:
+            one.way.check_earlier(one.rules, one.digest)
+        together = contextlib.nullcontext() if len(leaving) == 1 else leaving[0].staged.engine.transaction()
+        with together:
+            notes = [one.publish() for one in leaving]
+        for one in leaving:
+            one.way.published = True
+        for one in leaving:
+            one.record.make_up_for()
+    return notes
+
+
+@contextlib.contextmanager
+def _held(ways: Sequence[WayOut]) -> Iterator[None]:
+    """Inside, nobody else releases a source of these, or enters anything in their accounts."""
+    with contextlib.ExitStack() as locks:
+        catalogs = {place: way.catalog for way in ways for place, _ in way.sources}
+        for place in sorted(catalogs):
+            locks.enter_context(catalogs[place].releasing(place))
+        people = {way.people.name: way.catalog for way in ways if way.people is not None}
+        for name in sorted(people):
+            locks.enter_context(people[name].entering(name))
+        yield

@@ -15,7 +15,7 @@ from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.plan.people_of_source import find_people, known_people
 from sqlanon.results.measures import Check
 from sqlanon.runs.execution import RunExecution
-from sqlanon.runs.gates import WayOut
+from sqlanon.runs.gates import Leave, WayOut, publish_together
 from sqlanon.runs.recording import PublishedRecord
 from sqlanon.runs.source import ReleaseSource, RunT
 from sqlanon.sql import Relation
@@ -111,18 +111,18 @@ class Publish(Sink[RunExecution[Any]]):
         self, run: RunExecution[Any], source: AnySource, staged: Staged, before_commit: Record | None = None
     ) -> None:
         """Let the staged release take its place through the gates; see `WayOut.publish`."""
-        assert run.way_out is not None
-        described = source.describe(run, staged)
-        record = PublishedRecord(run.catalog, run.id, run.plan.release, described.record, described.rules)
+        leave = leaving(run, source, staged, before_commit)
         with run.journal.during("publish"):
-            run.notes = run.way_out.publish(
-                staged,
-                record,
-                run.control,
-                rules=source.rules_run,
-                digest=described.rules_digest,
-                before_commit=before_commit or described.before_commit,
-            )
+            run.notes = publish_together([leave])[0]
+
+
+def leaving(run: RunExecution[Any], source: AnySource, staged: Staged, before_commit: Record | None = None) -> Leave:
+    """Describe the staged release of a run that is to take its place."""
+    assert run.way_out is not None
+    described = source.describe(run, staged)
+    record = PublishedRecord(run.catalog, run.id, run.plan.release, described.record, described.rules)
+    act = before_commit or described.before_commit
+    return Leave(run.way_out, staged, record, run.control, source.rules_run, described.rules_digest, act)
 
 
 def require_passed(checks: Mapping[str, Check]) -> None:

@@ -61,13 +61,26 @@ class Journal:
     began: float = field(default_factory=time.perf_counter)
     lock: threading.Lock = field(default_factory=threading.Lock)  # sub-trees report from threads of their own
     announced: str | None = None  # the phase that the observer knows of
+    rests: bool = False
 
     def note(self, statement: Statement, seconds: float, rows: int) -> None:
         """Write a statement down; a listener of engines (see `StatementListener`)."""
         count = rows if rows >= 0 else None
+        if self.rests:
+            self.require_wanted()
+            return
         with self.lock:
             self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.record, seconds, count))
         self.require_wanted()
+
+    @contextlib.contextmanager
+    def resting(self) -> Iterator[None]:
+        """Inside, statements are those of another run, which writes them down itself; the run may be cancelled yet."""
+        self.rests = True
+        try:
+            yield
+        finally:
+            self.rests = False
 
     def require_wanted(self) -> None:
         """Raise Cancelled if the run is to end."""

@@ -239,8 +239,10 @@ class DuckDBPublisher(Publisher):
         return known
 
     def _checkpoint(self, release: Relation) -> None:
-        """Free what was dropped. While other transactions run it can't be done, and a later checkpoint does it."""
+        """Free what was dropped. While transactions run it can't be done, and a later checkpoint does it."""
         assert release.catalog is not None
+        if self.engine.in_transaction:  # of several tables that are published together
+            return
         try:
             self.engine.run("work/publish/checkpoint", catalog=Identifier(release.catalog))
         except SqlanonError as error:

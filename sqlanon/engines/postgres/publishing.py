@@ -176,7 +176,7 @@ class PostgresPublisher(Publisher):
             try:
                 return self._swap(staging, release, patience)
             except ConflictError:
-                if not compared.same_columns:
+                if not compared.same_columns or self.engine.in_transaction:  # which the conflict has ended
                     raise
         elif not compared.same_columns:
             raise ConflictError(

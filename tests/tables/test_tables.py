@@ -1,0 +1,142 @@
+"""Tables that belong together: whoever joins the released tables learns of nobody more than the models allow."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.results.run_result import RunResult
+from tests.run_support import Database
+from tests.tables.clinics import (
+    RELEASE,
+    SOURCE,
+    Clinic,
+    fewest_candidates,
+    policy_data,
+    release,
+    shown_visits,
+    tables_of,
+)
+
+
+def test_whoever_knows_a_row_and_two_visits_has_candidates(database: Database) -> None:
+    draws, released = random.Random(8), 0
+    for _ in range(6):
+        clinic = Clinic.drawn(draws, draws.randrange(8, 14))
+        clinic.create(database)
+        try:
+            results = release(policy_data(database))
+        except ProtectionError:
+            continue
+        people = shown_visits(database)
+        assert fewest_candidates(people, 0) >= 4
+        assert fewest_candidates(people, 2) >= 2
+        released += sum(len(visits) for _, visits in people.values())
+        visits = results["visits"]
+        assert isinstance(visits, RunResult)
+        assert visits.release.rows == sum(len(visits) for _, visits in people.values())
+    assert released > 20
+
+
+def test_without_the_model_of_visits_they_tell_people_apart(database: Database) -> None:
+    """So that the test before can fail."""
+    Clinic.drawn(random.Random(8), 12).create(database)
+    weak = [{"model": "k-anonymity", "k": 4}, {"model": "k-anonymity", "k": 1, "of": ["visits"]}]
+    release(policy_data(database, privacy=weak))
+    assert fewest_candidates(shown_visits(database), 2) == 1
+
+
+def test_every_class_within_one_of_people_has_its_sensitive_values(database: Database) -> None:
+    Clinic.drawn(random.Random(3), 40).create(database)
+    models = [
+        {"model": "k-anonymity", "k": 8},
+        {"model": "distinct-l-diversity", "attribute": "visits.ill", "l": 3},
+    ]
+    release(policy_data(database, privacy=models))
+    counts = database.sql(
+        f"SELECT count(DISTINCT v.ill) FROM {RELEASE}.visits AS v JOIN {RELEASE}.patients AS p"
+        " ON p.patient_id = v.patient_id GROUP BY p.age, p.zip, p.town, v.day, v.ward"
+    )
+    assert counts
+    assert min(count for (count,) in counts) >= 3
+
+
+def test_visits_of_nobody_are_left_out_and_counted(database: Database) -> None:
+    clinic = Clinic.drawn(random.Random(5), 30)
+    clinic.create(database)
+    visits = release(policy_data(database))["visits"]
+    assert isinstance(visits, RunResult)
+    assert visits.source.rows == len(clinic.visits)
+    numbers = {n for (n,) in database.sql(f"SELECT visit_id FROM {RELEASE}.visits")}
+    strangers = {row[0] for row in clinic.visits if row[1] is None or row[1] >= 30}
+    assert not numbers & strangers
+
+
+def test_pseudonyms_join_the_tables_of_one_release_and_no_others(database: Database) -> None:
+    Clinic.drawn(random.Random(5), 30).create(database)
+    release(policy_data(database))
+    first = {key for (key,) in database.sql(f"SELECT patient_id FROM {RELEASE}.patients")}
+    release(policy_data(database))
+    second = {key for (key,) in database.sql(f"SELECT patient_id FROM {RELEASE}.patients")}
+    assert len(first) == len(second) == 30
+    assert not first & second
+    assert {key for (key,) in database.sql(f"SELECT patient_id FROM {RELEASE}.visits")} <= second
+
+
+def test_all_old_tables_stay_where_the_last_one_fails(database: Database) -> None:
+    """The second table can't be replaced, as others depend on its columns: so the first one is not."""
+    Clinic.drawn(random.Random(5), 30).create(database)
+    data = policy_data(database)
+    release(data)
+    before = {name: database.sql(f"SELECT * FROM {RELEASE}.{name}") for name in ("patients", "visits")}
+    database.sql(f"CREATE VIEW {RELEASE}.days AS SELECT ward FROM {RELEASE}.visits")
+    data["tables"]["visits"]["attributes"]["ward"] = {"role": "omit"}
+    with pytest.raises(PolicyError):
+        release(data)
+    assert {name: database.sql(f"SELECT * FROM {RELEASE}.{name}") for name in before} == before
+    assert database.leftovers() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"people": {"table": "patient", "key": "patient_id"}},
+            "'patient' is not among the tables; did you mean 'patients'",
+        ),
+        ({"people": {"table": "patients", "key": "id"}}, "'id' is not among the attributes of patients"),
+        ({"privacy": [{"model": "k-anonymity", "k": 4}]}, "tables.visits: no model of `privacy` is about it"),
+        (
+            {
+                "privacy": [
+                    {"model": "k-anonymity", "k": 4},
+                    {"model": "distinct-l-diversity", "attribute": "ill", "l": 2},
+                ]
+            },
+            "write 'ill' with its table, as patients.ill",
+        ),
+        ({"surce": {}}, "unknown key 'surce'; did you mean 'source'"),
+    ],
+)
+def test_what_does_not_fit_is_named(database: Database, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(PolicyError) as error:
+        tables_of(policy_data(database, **change))
+    assert message in str(error.value)
+
+
+def test_a_circle_of_references_is_named() -> None:
+    data = {
+        "source": {"schema": SOURCE, "url": "duckdb:///x"},
+        "release": {"schema": RELEASE},
+        "people": {"table": "a", "key": "n"},
+        "tables": {
+            "a": {"references": {"b": "b"}, "attributes": {"n": {"role": "identifier"}, "b": {"role": "insensitive"}}},
+            "b": {"references": {"n": "a"}, "attributes": {"b": {"role": "insensitive"}, "n": {"role": "identifier"}}},
+        },
+        "privacy": [{"model": "k-anonymity", "k": 2}],
+    }
+    with pytest.raises(PolicyError, match="a → b → a"):
+        tables_of(data)
