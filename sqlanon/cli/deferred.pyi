@@ -31,6 +31,7 @@ from sqlanon.jobs.dbt import project as project
 from sqlanon.measures.workload import utility as utility
 from sqlanon.plan import connecting as connecting
 from sqlanon.plan import people_of_source as people_of_source
+from sqlanon.policy import dividing as dividing
 from sqlanon.policy import grants as grants
 from sqlanon.policy import loading as loading
 from sqlanon.policy import schema as schema
@@ -55,6 +56,8 @@ from sqlanon.runs import resuming as resuming
 from sqlanon.runs import sources as sources
 from sqlanon.runs.accounts import adopting as adopting
 from sqlanon.runs.accounts import known_release as known_release
+from sqlanon.runs.tables import together as together
+from sqlanon.runs.tables import verifying as verifying
 from sqlanon.runs.tradeoffs import comparing as comparing
 from sqlanon.runs.tradeoffs import sweeping as sweeping
 from sqlanon.work import session as session

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from sqlanon.cli import several_tables
 from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, Repair, TrustOwner, command, expanded
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.deferred import (
@@ -159,6 +160,9 @@ def check_command(
 
     It also tells where a run would be refused for an earlier release of the table.
     """
+    if (tables := several_tables.load(policy, {"--sql": sql})) is not None:
+        several_tables.tell_check(call, tables, policy, replace=replace)
+        return
     loaded = loading.load_policy(policy)
     texts = texts_of_policy(loaded)
     if texts is not None:
@@ -216,11 +220,15 @@ def run_command(
     quiet: Quiet = False,
 ) -> None:
     """Anonymize the table, verify the release independently, and publish it. If anything fails, nothing changes."""
+    unfit = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
+    unfit |= {"--resume": resume, "--repair": repair}
+    if (tables := several_tables.load(policy, unfit)) is not None:
+        several_tables.tell_run(call, tables, replace=replace, progress=progress, quiet=quiet)
+        return
     loaded = loading.load_policy(policy)
     texts = texts_of_policy(loaded)
     if texts is not None:
-        unfit = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
-        texts.refuse(loaded, {**unfit, "--resume": resume, "--repair": repair})
+        texts.refuse(loaded, unfit)
         texts.tell_run(call, loaded, replace=replace, progress=progress, quiet=quiet)
         return
     search_options = options_of_search.SearchOptions(

@@ -75,8 +75,10 @@ class _Events:
 
     def _tell(self, event: str, **more: object) -> None:
         seconds = round(time.monotonic() - self._began, 3) if self._is_timed else None
-        known = {"version": EVENTS_VERSION, "event": event, "run": self._run, "phase": self._phase, "seconds": seconds}
-        print(json.dumps(known | more), file=sys.stderr, flush=True)
+        phase, _, table = (self._phase or "").partition(" ")
+        known = {"version": EVENTS_VERSION, "event": event, "run": self._run, "phase": phase or None}
+        known |= {"table": table} if table else {}
+        print(json.dumps(known | {"seconds": seconds} | more), file=sys.stderr, flush=True)
 
 
 class _Lines(Silent):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from sqlanon.cli import several_tables
 from sqlanon.cli.call import (
     HERE,
     About,
@@ -214,6 +215,8 @@ def _check_release(call: Call, policy: Path, table: str | None, *, with_source: 
     """Check the release of a policy, or another table in its place, and print what came of it."""
     if whole and not with_source:
         raise PolicyError("--all holds every row against the source, which --no-source leaves out: give one of them.")
+    if (tables := several_tables.load(policy, {"--all": whole, "--table": table})) is not None:
+        return several_tables.tell_verify(call, tables)
     loaded = loading.load_policy(policy)
     audit = auditing.audit_release(loaded, table, call.options, with_source=with_source, whole=whole)
     if (texts := texts_of_policy(loaded)) is not None:

@@ -38,11 +38,14 @@ class Loss:
 
 def measure_loss(engine: Engine, partition: Partition) -> Loss:
     """The information loss of a partition; the same numbers on every engine."""
-    axes = [_penalty(engine, partition, axis) for axis in partition.axes]
+    measured = [axis for axis in partition.axes if not axis.field.attribute.is_given]
+    if not measured:
+        return Loss(0.0, {})
+    axes = [_penalty(engine, partition, axis) for axis in measured]
     gcp, *each = engine.query_one(
         "measures/measure_loss", leaves=partition.leaves, axes=axes, omitted=partition.omitted, scale=_SCALE
     )
-    names = [axis.field.attribute.name for axis in partition.axes]
+    names = [axis.field.attribute.name for axis in measured]
     return Loss(float(gcp or 0.0), {n: round(float(one or 0.0), 9) for n, one in zip(names, each, strict=True)})
 
 

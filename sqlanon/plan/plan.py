@@ -54,6 +54,7 @@ class Attribute:
     hides_nulls: whether classes that hold NULL show nothing but NULL.
     set_limit: the members that a set is shown by at most.
     distinct: the share of its values that differ, so far as was looked at; 0 if they were not.
+    is_given: whether readers know it from elsewhere, so that it is neither generalized nor counted as lost.
     order: the texts of all its values, from the least to the greatest, if the policy gives them.
     """
 
@@ -66,6 +67,7 @@ class Attribute:
     set_limit: int = SET_LIMITS["list"]
     distinct: float = 0.0
     order: tuple[str, ...] | None = None
+    is_given: bool = False
 
     @property
     def name(self) -> str:

@@ -11,7 +11,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import AttributeSection, Policy, Show
 from sqlanon.policy.document import path_text
-from sqlanon.policy.keys import place_of_key, read_key
+from sqlanon.policy.keys import DrawnKey, place_of_key, read_key
 from sqlanon.work.publish.release_files import PARQUET
 
 
@@ -85,6 +85,8 @@ def _linked(attribute: AttributeSection, repeats: bool) -> str:
     )
     if attribute.key is None:
         return f"its surrogates are drawn anew by every run, and link nothing to other releases.{rows}"
+    if isinstance(attribute.key, DrawnKey):
+        return f"its pseudonyms are made by a key that is drawn for this release, and link nothing to others.{rows}"
     return (
         f"its pseudonyms are made by the key in {place_of_key(attribute.key)}; any two releases by one key can be"
         f" joined by them, and whoever has the key can tell whose they are.{rows}"

@@ -64,10 +64,8 @@ def _named(given: Any) -> Any:
 Key = Annotated[str | KeyFile | DrawnKey | None, BeforeValidator(_named)]
 
 
-def place_of_key(key: str | KeyFile | DrawnKey) -> str:
+def place_of_key(key: str | KeyFile) -> str:
     """Name the place of a key for people."""
-    if isinstance(key, DrawnKey):
-        return "memory"
     if isinstance(key, KeyFile):
         return f"the file {key.file}"
     return f"the environment variable '{_variable(key)}'"

@@ -332,7 +332,9 @@ def _record_measures(run: ClassRun, encoded: Encoded, release: Release) -> None:
     outcome.gcp = None if loss is None else loss.gcp
     losses = {} if loss is None else loss.of
     outcome.quasi_identifiers = tuple(
-        quasi_identifier(one, encoded.values, labels, losses) for one in encoded.coded.quasi_identifiers
+        quasi_identifier(one, encoded.values, labels, losses)
+        for one in encoded.coded.quasi_identifiers
+        if not one.attribute.is_given
     )
 
 

@@ -17,5 +17,6 @@ _WORDS = {
 
 
 def phase_words(name: str) -> str:
-    """Name the work of a phase; a phase without words of its own by its name."""
-    return _WORDS.get(name, name)
+    """Name the work of a phase, and its table where that follows; a phase without words of its own by its name."""
+    phase, _, table = name.partition(" ")
+    return f"{_WORDS.get(phase, phase)} {table}".rstrip()

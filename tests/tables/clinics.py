@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlanon.policy.divided import build_tables
+from sqlanon.policy.dividing import build_tables
 from sqlanon.policy.document import Document
 from sqlanon.policy.tables import Tables
 from sqlanon.results.records import AnyResult
@@ -109,3 +109,42 @@ def fewest_candidates(people: Mapping[str, tuple[Row, list[Row]]], known: int) -
                 fitting = sum(other == row and set(facts) <= set(theirs) for other, theirs in people.values())
                 fewest = min(fewest, fitting)
     return fewest
+
+
+LABS = {"lab_id": "INTEGER", "patient_id": "INTEGER", "visit_id": "INTEGER", "level": "INTEGER"}
+
+
+def add_labs(database: Database, clinic: Clinic, draws: random.Random) -> list[Row]:
+    """Make a third table, whose rows refer to visits and their patients; some to no visit, or to one of another."""
+    labs: list[Row] = []
+    for visit, patient, *_ in clinic.visits:
+        labs += [(len(labs) + n, patient, visit, draws.randrange(50)) for n in range(draws.randrange(3))]
+    labs += [(len(labs), 0, None, 7), (len(labs) + 1, 1, clinic.visits[0][0], 7)]
+    database.create(LABS, labs, f"{SOURCE}.labs")
+    return labs
+
+
+def with_labs(data: dict[str, Any], m: int = 2) -> dict[str, Any]:
+    """The policy with the third table, of whose rows somebody may know `m`."""
+    identifier = {"role": "identifier", "show": "pseudonym", "key": "drawn"}
+    data["tables"]["visits"]["attributes"]["visit_id"] = identifier
+    data["tables"]["labs"] = {
+        "references": {"visit_id": "visits", "patient_id": "patients"},
+        "suppression": 0.95,
+        "attributes": {"lab_id": {"role": "insensitive"}, "level": {"role": "quasi-identifier"}},
+    }
+    data["privacy"].append({"model": "km-anonymity", "k": 2, "m": m, "of": ["labs"]})
+    return data
+
+
+def shown_labs(database: Database) -> dict[str, tuple[Row, list[Row]]]:
+    """What the joined release shows of each person: the row of patients, and labs with what their visits show."""
+    patients, labs = shown_visits(database), defaultdict[str, list[Row]](list)
+    visits = {
+        key: tuple(rest) for key, *rest in database.sql(f"SELECT visit_id, patient_id, day, ward FROM {RELEASE}.visits")
+    }
+    for key, visit, level in database.sql(f"SELECT patient_id, visit_id, level FROM {RELEASE}.labs"):
+        assert visit is None or visits[visit][0] == key
+        labs[key].append((str(level), *(("",) if visit is None else map(str, visits[visit][1:]))))
+    assert labs.keys() <= patients.keys()
+    return {key: (shown, labs[key]) for key, (shown, _) in patients.items()}

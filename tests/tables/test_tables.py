@@ -14,11 +14,14 @@ from tests.tables.clinics import (
     RELEASE,
     SOURCE,
     Clinic,
+    add_labs,
     fewest_candidates,
     policy_data,
     release,
+    shown_labs,
     shown_visits,
     tables_of,
+    with_labs,
 )
 
 
@@ -139,4 +142,28 @@ def test_a_circle_of_references_is_named() -> None:
         "privacy": [{"model": "k-anonymity", "k": 2}],
     }
     with pytest.raises(PolicyError, match="a → b → a"):
+        tables_of(data)
+
+
+def test_rows_that_refer_to_rows_of_people_are_classed_within_theirs(database: Database) -> None:
+    """Laboratory values of visits: what a visit shows is known of its values, and those of other persons are gone."""
+    draws, released = random.Random(4), 0
+    for _ in range(4):
+        clinic = Clinic.drawn(draws, draws.randrange(12, 18))
+        clinic.create(database)
+        add_labs(database, clinic, draws)
+        try:
+            release(with_labs(policy_data(database)))
+        except ProtectionError:
+            continue
+        people = shown_labs(database)
+        assert fewest_candidates(people, 2) >= 2
+        released += sum(len(labs) for _, labs in people.values())
+    assert released > 20
+
+
+def test_a_table_that_refers_to_people_by_others_alone_needs_their_key(database: Database) -> None:
+    data = with_labs(policy_data(database))
+    del data["tables"]["labs"]["references"]["patient_id"]
+    with pytest.raises(PolicyError, match="labs refers to patients by 'visits' alone; name a view of it"):
         tables_of(data)

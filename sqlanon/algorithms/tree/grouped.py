@@ -7,7 +7,7 @@ of a tree of its own, and all trees grow at once, in the same statements as one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
@@ -25,15 +25,6 @@ from sqlanon.results.search_facts import TreeFacts
 from sqlanon.sql import Expression, Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace
-
-
-@dataclass(frozen=True)
-class FailingGroups:
-    """The groups that violate a model as they are: a work table `(class)` of their codes, how many, and their rows."""
-
-    table: Relation
-    count: int
-    rows: int
 
 
 def partition_within(
@@ -55,11 +46,12 @@ def partition_within(
     failing = _list_failing(engine, workspace, coded, task, group, person)
 
     def begin(trunk: Growth, _: Callable[[GrowthProgress], None]) -> Frontier:
-        return _roots(trunk, tuples.table, group, failing.table)
+        return _roots(trunk, tuples.table, group, failing)
 
     partition = partition_by_task(engine, workspace, coded, tuples, task, begin, TreeFacts(), report)
-    workspace.drop(failing.table)
-    return replace(partition, suppressed=failing.rows)
+    workspace.drop(failing)
+    (kept,) = engine.query_one("algorithms/tree/decide/sum_leaves", leaves=partition.leaves)
+    return replace(partition, suppressed=coded.source_rows - int(kept))
 
 
 def _roots(trunk: Growth, table: Relation, group: Field, failing: Relation) -> Frontier:
@@ -81,8 +73,11 @@ def _list_failing(
     task: Task,
     group: Field,
     person: Field,
-) -> FailingGroups:
-    """List the groups whose persons are too few for a model, or have values that are too much alike."""
+) -> Relation:
+    """List the groups whose persons are too few for a model, or have values that are too much alike.
+
+    Returns a work table `(class)` of their codes.
+    """
     persons, failing = workspace.table("group_persons"), workspace.table("failing_groups")
     grouped: dict[str, Any] = {"rows": coded.rows, "group": _code(group), "person": _bits(person)}
     engine.run("algorithms/tree/scan/count_groups", counted=persons, value=None, **grouped)
@@ -96,9 +91,8 @@ def _list_failing(
         "algorithms/tree/decide/list_failing_groups", failing=failing, persons=persons, fewest=fewest, measures=measures
     )
     engine.analyze(failing)
-    count, rows = engine.query_one("algorithms/tree/scan/count_failing_rows", failing=failing, **grouped)
     workspace.drop(persons, *values.values())
-    return FailingGroups(failing, int(count), int(rows))
+    return failing
 
 
 def _measures(engine: Engine, task: Task, values: Mapping[str, Relation]) -> list[Expression]:

@@ -3,7 +3,8 @@
 A split is allowable by what its children hold; whether persons have sets of classes that are their own is seen once all
 classes are there. As long as some set of classes is that of too few persons, its smallest class is merged with the rest
 of what was split to make it. All classes are nodes of the tree, each of which satisfied the models that judge classes
-one by one when it was made. In the end there is one class, which has no sets.
+one by one when it was made. In the end there is one class, which has no sets; or there is one for each of several
+roots, and those whose sets are still of too few persons are left out.
 """
 
 from __future__ import annotations
@@ -117,6 +118,19 @@ class TreeClasses:
         self.classes = climbed
         self.engine.analyze(climbed)
 
+    def count(self) -> int:
+        """Count the classes."""
+        return int(self.engine.query_one("algorithms/tree/merge/count_classes", classes=self.classes)[0])
+
+    def leave_out(self, numbered: Relation, short: Relation) -> None:
+        """Take the listed classes out; numbered and short: as in `climb`."""
+        self.rounds += 1
+        kept = self.workspace.table("classes", self.rounds)
+        self._run("leave_out", kept=kept, classes=self.classes, numbered=numbered, short=short)
+        self.workspace.drop(self.classes)
+        self.classes = kept
+        self.engine.analyze(kept)
+
     def merge_leaves(self, merged: Relation, axes: Sequence[Ranged]) -> None:
         """Create the leaves of the tree of classes, each with the ranges of all that is in it."""
         self._run("merge_leaves", merged=merged, leaves=self.leaves, classes=self.classes, axes=axes)
@@ -170,7 +184,10 @@ class _Merging:
         self.engine.analyze(numbered, memberships)
         short, listed = list_short(self.engine, self.workspace, memberships, size, persons)
         if listed:
+            before = self.tree.count()
             self.tree.climb(numbered, short)
+            if self.tree.count() == before:  # these are roots already, of which there may be several
+                self.tree.leave_out(numbered, short)
         self.workspace.drop(numbered, memberships, short)
         return listed > 0
 

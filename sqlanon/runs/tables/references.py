@@ -61,55 +61,50 @@ def create_key_classes(
     return KeyClasses(part.name, table, int(classes))
 
 
-@dataclass(frozen=True)
-class PlacedRows:
-    """A plan for the rows that refer to released rows alone, with the number of their group.
-
-    left_out: how many rows refer to rows that the release does not have, or to those of several persons.
-    """
-
-    plan: Plan
-    left_out: int
-
-
-def group_name(part: TablePart, plan: Plan) -> str:
+def group_name(part: TablePart, columns: Sequence[str]) -> str:
     """Name the column for the number of the group, which no column of the table has as its name."""
     others = " and ".join(dict.fromkeys(other for other, _ in (part.references or {}).values()))
-    return free_name(f"class of {others}", [one.name for one in plan.coded]).name
+    return free_name(f"class of {others}", columns).name
 
 
 def with_group(plan: Plan, name: str) -> Plan:
     """Plan for one more quasi-identifier, the number of the group."""
     column = Column(name, "BIGINT", Kind.INTEGER, False)
-    attribute = Attribute(column, Role.QUASI_IDENTIFIER, None, Show.LABEL)
+    attribute = Attribute(column, Role.QUASI_IDENTIFIER, None, Show.LABEL, is_given=True)
     section = AttributeSection(role=Role.QUASI_IDENTIFIER)
     policy = plan.policy.model_copy(update={"attributes": {**plan.policy.attributes, name: section}})
     return replace(plan, policy=policy, attributes=(*plan.attributes, attribute))
 
 
 def place_rows(
-    engine: Engine, workspace: Workspace, plan: Plan, part: TablePart, classes: Mapping[str, KeyClasses], name: str
-) -> PlacedRows:
-    """Copy the rows whose references are all released, each with the number of its group.
+    engine: Engine,
+    source: Relation,
+    columns: Sequence[str],
+    placed: Relation,
+    part: TablePart,
+    classes: Mapping[str, KeyClasses],
+    name: str,
+) -> int:
+    """Create a copy of the rows whose references are all released, each with the number of its group.
 
-    plan: for the rows with the keys that the release shows. classes: of the tables that they refer to. name: of the new
+    source: rows with the keys that the release shows. classes: of the tables that they refer to. name: of the new
     column.
+
+    Returns how many rows are not in the copy: these refer to rows that the release does not have, or to those of
+    several persons.
     """
-    copy = workspace.table("placed")
-    people = part.person
-    assert people is not None
     engine.run(
         "runs/tables/place_rows",
-        placed=copy,
-        source=plan.source,
-        columns=[Identifier(one.name) for one in plan.coded if one.name != name],
+        placed=placed,
+        source=source,
+        columns=[Identifier(column) for column in columns],
         group=Identifier(name),
-        person=Identifier(people),
+        person=Identifier(str(part.person)),
         references=_references(part, classes),
     )
-    engine.analyze(copy)
-    (before,), (after,) = (engine.query_one("count_rows", table=one) for one in (plan.source, copy))
-    return PlacedRows(replace(plan, source=copy), int(before) - int(after))
+    engine.analyze(placed)
+    before, after = (engine.query_one("count_rows", table=one)[0] for one in (source, placed))
+    return int(before) - int(after)
 
 
 def _references(part: TablePart, classes: Mapping[str, KeyClasses]) -> list[dict[str, object]]:

@@ -1,7 +1,7 @@
 """Runs of the tables of one policy, one within the other, so that all are staged before the first is published.
 
-Each table has a run of its own, with its own record, work tables and lock; what a run reads of a table that it refers to
-is there as long as the run needs it. The innermost run publishes them all in one transaction, and each concludes for
+Each table has a run of its own, with its own record, work tables and lock; what a run reads of a table that it refers
+to is there as long as the run needs it. The innermost run publishes them all in one transaction, and each concludes for
 itself.
 """
 
@@ -20,13 +20,14 @@ from sqlanon.results.records import AnyResult
 from sqlanon.runs.execution import ClassRun, RunExecution
 from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.gates import publish_together
+from sqlanon.runs.linking import check_run
 from sqlanon.runs.sink import AnySource, Publish, leaving
-from sqlanon.runs.sources import source_of
+from sqlanon.runs.sources import check_without_classes, source_of
 from sqlanon.runs.tables.references import KeyClasses, create_key_classes
 from sqlanon.runs.tables.within import SearchWithin
 from sqlanon.staging.staging import Staged
 from sqlanon.support.environment import named
-from sqlanon.work.journal import Observer
+from sqlanon.work.journal import Observer, Progress
 from sqlanon.work.session import Session, open_session
 
 
@@ -45,6 +46,32 @@ def run_tables(
     policy = tables.people.policy
     with interruptible(), open_session(policy, options or EngineOptions(), replace_release=replace) as session:
         return _Together(tables, session, replace=replace, observer=observer).run()
+
+
+def check_tables(
+    tables: Tables, *, replace: bool = False, options: EngineOptions | None = None
+) -> tuple[dict[str, Any], list[str]]:
+    """Check each table of a policy against the database, changing nothing.
+
+    Returns the plan or the check of each, and why a run would be refused all the same.
+    Raises PolicyError with every problem of all tables.
+    """
+    require_possible(tables)
+    checked, refusals, problems = dict[str, Any](), list[str](), list[str]()
+    for part in tables.parts:
+        try:
+            if part.policy.algorithm.recodes.makes_classes:
+                checked[part.name], refusal = check_run(part.policy, replace=replace, options=options)
+            else:
+                checked[part.name] = one = check_without_classes(part.policy, options)
+                refusal = one.refusal
+        except PolicyError as error:
+            problems += [f"tables.{part.name}: {problem}" for problem in error.problems]
+        else:
+            refusals += [] if refusal is None else [f"tables.{part.name}: {refusal}"]
+    if problems:
+        raise PolicyError(problems)
+    return checked, refusals
 
 
 def require_possible(tables: Tables) -> None:
@@ -84,7 +111,8 @@ class _Together:
     def _go_on(self) -> None:
         part = self._waiting.pop(0)
         sink = _StageTogether(self, part, self._replace)
-        self._results[part.name] = carry_out(self.session, part.policy, self._source(part), sink, self._observer)
+        observer = None if self._observer is None else _OfTable(self._observer, part.name)
+        self._results[part.name] = carry_out(self.session, part.policy, self._source(part), sink, observer)
 
     def _source(self, part: TablePart) -> Any:
         if part.is_within and part.policy.algorithm.recodes.makes_classes:
@@ -117,6 +145,25 @@ def _key_classes(part: TablePart, run: RunExecution[Any], source: AnySource, sta
         return source.key_classes
     shown = run.release.shown_columns if isinstance(run, ClassRun) else []
     return create_key_classes(run.engine, run.workspace, part, staged.final, shown)
+
+
+class _OfTable:
+    """An observer that hears of which table a phase is."""
+
+    def __init__(self, observer: Observer, table: str) -> None:
+        self._observer, self._table = observer, table
+
+    def started(self, run: str) -> None:
+        """Pass on that the run of the table has begun."""
+        self._observer.started(run)
+
+    def phase(self, name: str) -> None:
+        """Pass on the phase with the table behind it."""
+        self._observer.phase(f"{name} {self._table}")
+
+    def progress(self, progress: Progress) -> None:
+        """Pass on how far the search is."""
+        self._observer.progress(progress)
 
 
 class _StageTogether(Publish):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from sqlanon.algorithms import SearchRequest
@@ -47,16 +49,15 @@ class SearchWithin(Search):
 
     def begin(self, run: ClassRun, release: str) -> None:
         super().begin(run, release)
-        self.group = group_name(self.part, run.plan)
+        self.group = group_name(self.part, [one.name for one in run.plan.coded])
 
     def placed(self, run: ClassRun, plan: Plan) -> Plan:
         """Leave out what refers to rows that the release does not have; the rest gets the numbers of its groups."""
-        run.plan = with_group(run.plan, self.group)
-        placed = place_rows(
-            run.engine, run.workspace, with_group(plan, self.group), self.part, self.classes, self.group
-        )
-        self.left_out = placed.left_out
-        return placed.plan
+        run.plan, copy = with_group(run.plan, self.group), run.workspace.table("placed")
+        columns = [one.name for one in plan.coded]
+        self.left_out = place_rows(run.engine, plan.source, columns, copy, self.part, self.classes, self.group)
+        run.workspace.drop(*([plan.source] if plan.source != run.plan.source else []))
+        return replace(with_group(plan, self.group), source=copy)
 
     def encode(self, run: ClassRun) -> Encoded:
         (rows,) = run.engine.query_one("count_rows", table=run.snapshot.source)
@@ -76,12 +77,13 @@ class SearchWithin(Search):
         partition = partition_within(
             run.engine, run.workspace, encoded.coded, request.tuples, request.models, names, request.report
         )
-        self._require_few_left_out(run, encoded, partition)
+        self._require_few_left_out(encoded, partition)
         return partition
 
-    def _require_few_left_out(self, run: ClassRun, encoded: Encoded, partition: Partition) -> None:
+    def _require_few_left_out(self, encoded: Encoded, partition: Partition) -> None:
         """Refuse a release that leaves out more rows for the models than the policy allows."""
-        rows, most = encoded.coded.source_rows, run.policy.suppressible(encoded.coded.source_rows)
+        rows = encoded.coded.source_rows
+        most = int(Decimal(str(self.part.suppression)) * rows)
         if partition.suppressed <= most:
             return
         raise ProtectionError(

@@ -18,17 +18,18 @@ from sqlanon.policy.loading import build_document, read_policy
 from sqlanon.policy.problems import problems_of
 from sqlanon.policy.tables import TablePart, Tables, TablesPolicy
 from sqlanon.sql import Relation
-from sqlanon.support.suggest import did_you_mean, quoted
+from sqlanon.support.suggest import any_of, did_you_mean
 
 COPYING = "masking"  # the algorithm of tables that are about no person
 PARTITIONING = "mondrian"  # the algorithm of tables that refer to people
 SHARED = ("catalog", "trust", "republish", "digest")  # keys that hold for every table
 OF = "of"
+KEY = "tables"
 
 
 def is_of_tables(document: Document) -> bool:
     """Tell whether a policy is one of several tables."""
-    return isinstance(document.data, dict) and "tables" in document.data
+    return isinstance(document.data, dict) and KEY in document.data
 
 
 def build_tables(document: Document, base_directory: str | os.PathLike[str] | None) -> Tables:
@@ -43,9 +44,13 @@ def build_tables(document: Document, base_directory: str | os.PathLike[str] | No
     return _Division(whole, document, base_directory).divide()
 
 
-def read_tables(path: str | os.PathLike[str]) -> Tables:
-    """Read a policy file of several tables."""
-    return build_tables(read_document(read_policy(path)), FilePath(path).parent)
+def load_tables(path: str | os.PathLike[str]) -> Tables | None:
+    """Read a policy file of several tables; None where the policy is of one table."""
+    text = read_policy(path)
+    if KEY not in text:
+        return None
+    document = read_document(text)
+    return build_tables(document, FilePath(path).parent) if is_of_tables(document) else None
 
 
 def _problems(whole: TablesPolicy, document: Document) -> Iterator[str]:
@@ -168,7 +173,7 @@ class _Division:
         deeper = [other for other in section.references.values() if other in self._about]
         if deeper and name not in self._about:
             self._problems.append(
-                f"{self._place(name, 'references')}: {name} refers to {people.table} by {quoted(deeper)} alone; name a"
+                f"{self._place(name, 'references')}: {name} refers to {people.table} by {any_of(deeper)} alone; name a"
                 f" view of it that has the key of {people.table} too, as in SELECT n.*, p.{people.key} FROM {name} AS n"
                 f" JOIN {deeper[0]} AS p …, and refer to {people.table} by it."
             )
@@ -261,10 +266,10 @@ class _Division:
             "release": {"table": str(Relation(name, whole.release.schema_))},
             "attributes": self._attributes[name],
             "privacy": [model for _, model in models],
-            "suppression": section.suppression,
         }
         wanted |= {key: data[key] for key in SHARED if key in data}
         if is_people:
+            wanted["suppression"] = section.suppression
             wanted |= {"algorithm": data["algorithm"]} if whole.algorithm is not None else {}
         else:
             wanted["algorithm"] = {"name": PARTITIONING if models else COPYING}
@@ -283,7 +288,7 @@ class _Division:
             if other in self._about
         }
         key = whole.people.key if is_people else section.key or self._key_referred_to(name)
-        return TablePart(name, policy, key, person, references, is_people)
+        return TablePart(name, policy, key, person, references, section.suppression, is_people)
 
     def _key_referred_to(self, name: str) -> str | None:
         """Name the column that other tables refer to; None where none does."""

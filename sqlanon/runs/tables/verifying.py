@@ -1,0 +1,87 @@
+"""Verification of the released tables of one policy, as somebody sees them who joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlanon.engines.base import Engine
+from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.errors import PolicyError
+from sqlanon.models import models_of
+from sqlanon.plan.connecting import connect_to_table, release_columns
+from sqlanon.plan.lookup import require_columns, unknown_table
+from sqlanon.policy.tables import TablePart, Tables
+from sqlanon.runs.tables.references import KeyClasses, create_key_classes, group_name, place_rows
+from sqlanon.sql import Relation
+from sqlanon.verification.model_hierarchies import checked_hierarchies
+from sqlanon.verification.release import attributes_of, verify_rows
+from sqlanon.verification.verdict import Verification
+from sqlanon.work.workspace import TemporaryWorkspace, Workspace
+
+
+@dataclass(frozen=True)
+class VerifiedTable:
+    """The check of one released table about people.
+
+    astray: how many of its rows refer to rows that are not there, or to those of several persons.
+    """
+
+    verification: Verification
+    astray: int
+
+    @property
+    def satisfied(self) -> bool:
+        """Tell whether the table may be released as it is."""
+        return not self.astray and self.verification.satisfied
+
+
+def verify_tables(tables: Tables, options: EngineOptions | None = None) -> dict[str, VerifiedTable]:
+    """Check each released table about people, joined with those that it refers to, against the models of the policy.
+
+    Raises PolicyError where a table is not there, or lacks columns of a release.
+    """
+    policy = tables.people.policy
+    release, trusts = str(policy.release.table), policy.trust == "owner"
+    with connect_to_table(policy.source.url, release, options, trusts, makes_tables=True) as (engine, _):
+        workspace = TemporaryWorkspace(engine)
+        return _Verifying(engine, workspace).verify(tables)
+
+
+class _Verifying:
+    """The check of several tables, each after those that it refers to."""
+
+    def __init__(self, engine: Engine, workspace: Workspace) -> None:
+        self._engine, self._workspace = engine, workspace
+        self._classes: dict[str, KeyClasses] = {}
+
+    def verify(self, tables: Tables) -> dict[str, VerifiedTable]:
+        verified = {}
+        for number, part in enumerate(tables.parts):
+            if part.person is not None:
+                verified[part.name] = self._table(part, self._workspace.part(f"of_{number}"))
+        return verified
+
+    def _table(self, part: TablePart, workspace: Workspace) -> VerifiedTable:
+        engine, policy = self._engine, part.policy
+        relation = engine.resolve(Relation.parse(str(policy.release.table)))
+        if relation is None:
+            raise PolicyError(f"tables.{part.name}: {unknown_table(engine, str(policy.release.table))}")
+        there = [column.name for column in engine.columns(relation)]
+        columns, astray = release_columns(policy, set(there)), 0
+        models = models_of(policy)
+        require_columns(engine, relation, [*columns, *attributes_of(models), *policy.sensitive, str(part.person)])
+        if part.is_within:
+            name, placed = group_name(part, there), workspace.table("placed")
+            astray = place_rows(engine, relation, there, placed, part, self._classes, name)
+            relation, columns = placed, [*columns, name]
+        with checked_hierarchies(engine, policy, models, relation) as hierarchies:
+            verification = verify_rows(engine, relation, columns, models, policy, hierarchies, None, policy.person)
+        if part.key is not None:
+            self._classes[part.name] = create_key_classes(engine, workspace, part, relation, columns)
+        return VerifiedTable(verification, astray)
+
+
+def all_satisfied(verified: Mapping[str, VerifiedTable]) -> bool:
+    """Tell whether all tables may be released as they are."""
+    return all(one.satisfied for one in verified.values())
