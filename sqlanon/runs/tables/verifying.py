@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
-from sqlanon.errors import PolicyError
 from sqlanon.models import models_of
-from sqlanon.plan.connecting import connect_to_table, release_columns
-from sqlanon.plan.lookup import require_columns, unknown_table
+from sqlanon.plan.connecting import release_columns
+from sqlanon.plan.lookup import require_columns
+from sqlanon.plan.opening import open_release_table
 from sqlanon.policy.tables import TablePart, Tables
 from sqlanon.runs.tables.references import KeyClasses, create_key_classes, group_name, place_rows
 from sqlanon.sql import Relation
@@ -41,11 +43,13 @@ def verify_tables(tables: Tables, options: EngineOptions | None = None) -> dict[
 
     Raises PolicyError where a table is not there, or lacks columns of a release.
     """
-    policy = tables.people.policy
-    release, trusts = str(policy.release.table), policy.trust == "owner"
-    with connect_to_table(policy.source.url, release, options, trusts, makes_tables=True) as (engine, _):
-        workspace = TemporaryWorkspace(engine)
-        return _Verifying(engine, workspace).verify(tables)
+    url = str(tables.people.policy.source.url)
+    with connect(url, options) as engine, contextlib.ExitStack() as opened:
+        verifying = _Verifying(engine, TemporaryWorkspace(engine))
+        for part in tables.parts:
+            if part.person is not None:
+                verifying.verify(part, opened.enter_context(open_release_table(engine, part.policy)))
+        return verifying.verified
 
 
 class _Verifying:
@@ -54,19 +58,12 @@ class _Verifying:
     def __init__(self, engine: Engine, workspace: Workspace) -> None:
         self._engine, self._workspace = engine, workspace
         self._classes: dict[str, KeyClasses] = {}
+        self.verified: dict[str, VerifiedTable] = {}
 
-    def verify(self, tables: Tables) -> dict[str, VerifiedTable]:
-        verified = {}
-        for number, part in enumerate(tables.parts):
-            if part.person is not None:
-                verified[part.name] = self._table(part, self._workspace.part(f"of_{number}"))
-        return verified
-
-    def _table(self, part: TablePart, workspace: Workspace) -> VerifiedTable:
+    def verify(self, part: TablePart, relation: Relation) -> None:
+        """Check one table; those that it refers to were checked before."""
         engine, policy = self._engine, part.policy
-        relation = engine.resolve(Relation.parse(str(policy.release.table)))
-        if relation is None:
-            raise PolicyError(f"tables.{part.name}: {unknown_table(engine, str(policy.release.table))}")
+        workspace = self._workspace.part(f"of_{len(self.verified)}")
         there = [column.name for column in engine.columns(relation)]
         columns, astray = release_columns(policy, set(there)), 0
         models = models_of(policy)
@@ -79,7 +76,7 @@ class _Verifying:
             verification = verify_rows(engine, relation, columns, models, policy, hierarchies, None, policy.person)
         if part.key is not None:
             self._classes[part.name] = create_key_classes(engine, workspace, part, relation, columns)
-        return VerifiedTable(verification, astray)
+        self.verified[part.name] = VerifiedTable(verification, astray)
 
 
 def all_satisfied(verified: Mapping[str, VerifiedTable]) -> bool:

@@ -19,6 +19,7 @@ from sqlanon.policy.tables import TablePart
 from sqlanon.releases.base import Release
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.runs.execution import ClassRun, Encoded
+from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.search_source import Search
 from sqlanon.runs.tables.references import (
     KeyClasses,
@@ -91,6 +92,14 @@ class SearchWithin(Search):
             f" persons have rows, or too much alike; suppression allows {most:,}. Allow more, or make the classes of"
             f" people larger: a larger k there, or coarser hierarchies."
         )
+
+    def add_notes(self, outcome: ResultBuilder) -> None:
+        if self.left_out:
+            refer = "row refers" if self.left_out == 1 else "rows refer"
+            outcome.notes += (
+                f"{self.left_out:,} {refer} to rows that the release does not have, or to those of several persons, and"
+                " are left out.",
+            )
 
     def keep_rules(self, run: ClassRun, release: Release) -> StoredRules | None:  # noqa: ARG002
         return None
