@@ -27,6 +27,7 @@ from tests.inquiries.questions.test_asking import ROWS as ASKED_ROWS
 from tests.inquiries.questions.test_asking import policy_of as asked_policy
 from tests.jobs_support import ROLES as JOB_ROLES
 from tests.jobs_support import carry_out, frozen, simple
+from tests.masking_support import mask, masking_policy
 from tests.methods.differential_privacy.test_private import ATTRIBUTES, COLUMNS, rows_of
 from tests.methods.generalization.federation.support import NAMES
 from tests.methods.generalization.federation.threads import Room, sites_of
@@ -140,6 +141,12 @@ def _hide(database: Database, _directory: Path, _patch: pytest.MonkeyPatch) -> R
     return Ready(policy, name, lambda observer: hide(policy, replace=True, observer=observer).run)
 
 
+def _mask(database: Database, _directory: Path, _patch: pytest.MonkeyPatch) -> Ready:
+    name = database.create(PEOPLE, ROWS)
+    policy = masking_policy(database, name, dict.fromkeys(PEOPLE, "insensitive"))
+    return Ready(policy, name, lambda observer: mask(policy, replace=True, observer=observer).run)
+
+
 def _private(database: Database, _directory: Path, _patch: pytest.MonkeyPatch, **algorithm: Any) -> Ready:
     name = database.create(COLUMNS, rows_of(40, 1))
     policy = private_policy(database, name, ATTRIBUTES, **algorithm)
@@ -215,6 +222,7 @@ WAYS: dict[str, Way] = {
     "condense release": Way(("methods.clustering.streams.release_job",), _stream),
     "randomize": Way(("runs.sources.run",), _randomize),
     "hide": Way(("runs.sources.run",), _hide),
+    "mask": Way(("runs.sources.run",), _mask),
     **{
         f"private {name}": Way(("runs.sources.run",), partial(_private, **algorithm), shown="private")
         for name, algorithm in _PRIVATE.items()

@@ -87,14 +87,17 @@ class Database:
         return [(row[0], row[1]) for row in found]
 
     def policy(self, source: str, attributes: Mapping[str, Any], **more: Any) -> Policy:
-        """A policy from `source` to the table `<source>_r`, 2-anonymous unless `privacy` says otherwise."""
+        """A policy from `source` to the table `<source>_r`, 2-anonymous unless `privacy` says otherwise.
+
+        A key that is None is left out.
+        """
         data: dict[str, Any] = {
             "source": {"url": self.url, "table": source},
             "release": {"table": f"{source}_r"},
             "attributes": {name: {"role": a} if isinstance(a, str) else a for name, a in attributes.items()},
             "privacy": [{"model": "k-anonymity", "k": 2}],
         }
-        return build_policy(data | more)
+        return build_policy({key: value for key, value in (data | more).items() if value is not None})
 
     def release(self, source: str, attributes: Mapping[str, Any], **more: Any) -> list[Row]:
         """Run that policy; the released rows in the order in which they are stored."""

@@ -23,6 +23,7 @@ from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
 from tests.cli.support import call
 from tests.hiding_support import hiding_policy
+from tests.masking_support import masking_policy
 from tests.methods.differential_privacy.test_private import ATTRIBUTES, COLUMNS, rows_of
 from tests.private_support import private_policy
 from tests.randomize_support import randomized_policy
@@ -55,11 +56,17 @@ def _hiding(database: Database) -> Policy:
     return hiding_policy(database, name, BASKETS, [{"if": ["a"], "then": ["b"]}])
 
 
+def _masking(database: Database) -> Policy:
+    name = database.create(BASKETS, [(1, "a"), (2, "b")])
+    return masking_policy(database, name, dict.fromkeys(BASKETS, "insensitive"))
+
+
 KINDS: dict[str, Callable[[Database], Policy]] = {
     "classes": _classes,
     "private": _private,
     "randomized": _randomized,
     "hiding": _hiding,
+    "masking": _masking,
 }
 WITHOUT_CLASSES = [kind for kind in KINDS if kind != "classes"]
 

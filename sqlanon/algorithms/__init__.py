@@ -19,6 +19,7 @@ _WITHOUT_CLASSES = {
     " command.",
     Recodes.NOISE: "changes single values at random: `sqlanon check` and `run` take policies that name it.",
     Recodes.ITEMS: "takes single items out: `sqlanon check` and `run` take policies that name it.",
+    Recodes.ROWS: "copies rows and masks identifiers: `sqlanon check` and `run` take policies that name it.",
 }
 """Algorithms that search for no classes, by what they release; see `runs.sources`."""
 

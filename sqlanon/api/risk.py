@@ -36,6 +36,8 @@ _WITHOUT_CLASSES = {
     Recodes.COUNTS: "The policy releases noisy counts, which have no classes of rows.",
     Recodes.NOISE: "The policy releases rows with noise, which have no classes.",
     Recodes.ITEMS: "The policy hides rules, and its release has no classes.",
+    Recodes.ROWS: "The policy masks identifiers, and its release has no classes; `sqlanon risk` of a URL and a table"
+    " measures columns that you name.",
 }
 
 

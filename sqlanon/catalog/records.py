@@ -52,6 +52,7 @@ class ReleaseKind(StrEnum):
     COUNTS = "counts"  # noisy counts of cells
     NOISE = "noise"  # rows whose values were changed at random
     ITEMS = "items"  # rows without the items by which rules could be mined
+    ROWS = "rows"  # rows as they are, without identifiers
 
 
 @dataclass(frozen=True)

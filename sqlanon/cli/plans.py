@@ -46,8 +46,10 @@ def plan_text(plan: Plan) -> str:
         f"Source:  {source_text(plan.policy)}, {quantity(plan.rows, 'row')}\nRelease: {release_text(plan.policy)}",
         table(["column", "type", "role", "hierarchy", "in the release"], rows),
         "" if plan.reading is None else listed("Read from the file", plan.reading.lines()),
-        "Models:\n" + "\n".join(f"  {spec_text(model.shown())}" for model in plan.policy.privacy),
-        plan.repetition.sentence or "",
+        "\n".join(["Models:", *(f"  {spec_text(model.shown())}" for model in plan.policy.privacy)])
+        if plan.policy.privacy
+        else "",
+        (plan.repetition.sentence or "") if plan.policy.algorithm.recodes.makes_classes else "",
         listed("Warnings", plan.warnings),
     ]
     return "\n\n".join(part for part in parts if part)

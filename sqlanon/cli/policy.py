@@ -166,13 +166,14 @@ def check_command(
     loaded = loading.load_policy(policy)
     texts = texts_of_policy(loaded)
     if texts is not None:
-        texts.refuse(loaded, {"--sql": sql})
+        texts.refuse(loaded, {"--sql": sql and not texts.runs_dry})
+    if sql:
+        _print_dry_run(call, loaded, replace, options_of_search.SearchOptions())
+        return
+    if texts is not None:
         refusal = texts.tell_check(call, loaded)
         if not call.json:
             call.note(_next_of_check(policy, refusal))
-        return
-    if sql:
-        _print_dry_run(call, loaded, replace, options_of_search.SearchOptions())
         return
     tell_missing = None if call.json else _tell_missing
     plan, refusal = linking.check_run(loaded, replace=replace, options=call.options, tell_missing=tell_missing)
@@ -228,7 +229,8 @@ def run_command(
     loaded = loading.load_policy(policy)
     texts = texts_of_policy(loaded)
     if texts is not None:
-        texts.refuse(loaded, unfit)
+        texts.refuse(loaded, unfit | {"--dry-run": dry_run and not texts.runs_dry})
+    if texts is not None and not dry_run:
         texts.tell_run(call, loaded, replace=replace, progress=progress, quiet=quiet)
         return
     search_options = options_of_search.SearchOptions(

@@ -24,6 +24,7 @@ class ReleaseTexts:
     check_text, result_text, audit_text: write a check, a result and an audit for people.
     subject: names what options have no meaning for, in the error that refuses them.
     rule: which rows are left out, told before a row is read. is_timed: whether progress tells seconds.
+    runs_dry: whether the statements of a run can be told without one.
     tell_loss: prints what readers of a release can take away of its protection.
     """
 
@@ -33,6 +34,7 @@ class ReleaseTexts:
     subject: Callable[[Policy], str] = lambda policy: name_algorithm(policy)
     rule: Callable[[Policy], str | None] = lambda _: None
     is_timed: bool = True
+    runs_dry: bool = False
     tell_loss: Callable[[Call, Policy], None] | None = None
 
     def refuse(self, policy: Policy, given: Mapping[str, object]) -> None:

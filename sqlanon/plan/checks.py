@@ -93,7 +93,7 @@ def coding_problems(subject: PlanSubject, column: Column, attribute: AttributeSe
 def subject_problems(subject: PlanSubject) -> Iterator[str]:
     """List the reasons why a release can't be published: its rows are no persons, or a key of pseudonyms is missing."""
     problem = subject.repetition.problem
-    if problem is not None and subject.policy.subject is None:
+    if problem is not None and subject.policy.subject is None and subject.policy.algorithm.recodes.makes_classes:
         yield problem
     yield from key_problems(subject.policy)
     yield from history_problems(subject)
@@ -116,7 +116,7 @@ def _column_problems(subject: PlanSubject) -> Iterator[str]:
             "and `sqlanon apply --policy` leaves out what has come since a release, if a policy gives it role omit."
         )
     quasi = sum(attribute.role is Role.QUASI_IDENTIFIER for attribute in subject.policy.attributes.values())
-    if not quasi:
+    if not quasi and subject.policy.algorithm.recodes.makes_classes:
         yield "No attribute has role quasi-identifier: there is nothing to generalize."
     if quasi > MAX_QUASI_IDENTIFIERS:
         yield f"There are {quasi} quasi-identifiers, and at most {MAX_QUASI_IDENTIFIERS} can be searched."
@@ -124,7 +124,8 @@ def _column_problems(subject: PlanSubject) -> Iterator[str]:
 
 def _row_problems(subject: PlanSubject) -> Iterator[str]:
     if subject.rows == 0:
-        yield f"{subject.table} holds no rows."
+        if subject.policy.algorithm.recodes.makes_classes:
+            yield f"{subject.table} holds no rows."
         return
     for name, nulls in subject.nulls.items():
         if nulls and subject.policy.attributes[name].nulls == "refuse":
@@ -344,6 +345,9 @@ def warnings(subject: PlanSubject) -> Iterator[str]:
 
 
 def _protection_warnings(subject: PlanSubject) -> Iterator[str]:
+    if not subject.policy.algorithm.recodes.makes_classes:
+        yield from _exposure_warnings(subject)
+        return
     models = models_of(subject.policy)
     if all(model.promised_rows is None for model in models):
         yield "No k-anonymity is asked for: a class may be as small as the other models let it."
@@ -359,6 +363,17 @@ def _protection_warnings(subject: PlanSubject) -> Iterator[str]:
             yield f"{_place(column.name)}: only hierarchical t-closeness, which is not asked for, uses its hierarchy."
         if column.name in diverse and attribute.nulls == "value":
             yield f"{_place(column.name)}: NULL counts as a value for l-diversity; with nulls: nothing it adds none."
+
+
+def _exposure_warnings(subject: PlanSubject) -> Iterator[str]:
+    """Say that nothing but masks protects the rows, and name the sensitive columns."""
+    yield (
+        "No model protects the rows: whoever knows kept values of a person may find the row. Kept columns must say"
+        " nothing of persons that others know."
+    )
+    for column, attribute in subject.attributes:
+        if attribute.role is Role.SENSITIVE:
+            yield f"{_place(column.name)}: it is sensitive, and released as it is."
 
 
 def _hierarchy_warnings(place: str, hierarchy: Hierarchy) -> Iterator[str]:

@@ -138,7 +138,7 @@ def cluster_problems(
     if clusters and algorithm.refines and generalizes:
         yield "algorithm.refine: refinement lessens variance, and groups of a hierarchy have none; leave refine out."
     yield from algorithm.size_problems(rows)
-    k = algorithm.rows_of(max(model.least_rows for model in models_of(policy)))
+    k = algorithm.rows_of(max((model.least_rows for model in models_of(policy)), default=1))
     if clusters and k <= rows < 2 * k:
         yield (
             f"algorithm: {name} needs at least {2 * k} rows for clusters of {k}, and the table holds {rows}: all of"

@@ -27,11 +27,12 @@ class Recodes(StrEnum):
     COUNTS = "counts"  # noisy counts of the cells of a public domain
     NOISE = "noise"  # rows whose values were changed at random
     ITEMS = "items"  # transactions, or rows, without single items
+    ROWS = "rows"  # rows as they are, without identifiers
 
     @property
     def makes_classes(self) -> bool:
         """Tell whether the release shows classes of rows, which a search finds."""
-        return self not in (Recodes.COUNTS, Recodes.NOISE, Recodes.ITEMS)
+        return self not in (Recodes.COUNTS, Recodes.NOISE, Recodes.ITEMS, Recodes.ROWS)
 
 
 class AlgorithmParameters(Part):
@@ -39,6 +40,8 @@ class AlgorithmParameters(Part):
 
     name: str
     recodes: ClassVar[Recodes]
+    takes_models: ClassVar[bool] = True
+    """False if the release is judged by no model, so that its policy asks for none."""
     exhaustive: ClassVar[bool] = False
     """True if the search may have to check every generalization of a lattice."""
     stops_early: ClassVar[bool] = False

@@ -27,8 +27,8 @@ class Policy(Part):
     attributes: dict[str, AttributeSection] = Field(min_length=1)
     """Every column of the table, by its exact name, without quotes, and with its role. On PostgreSQL a column that was
     made without quotes has a name of lower case. Columns are named so wherever a policy names them."""
-    privacy: tuple[Model, ...] = Field(min_length=1)
-    """The models that every class must satisfy, all of them."""
+    privacy: tuple[Model, ...] = Field(default=(), min_length=1)
+    """The models that every class must satisfy, all of them. Every algorithm but `masking` needs one."""
     algorithm: Algorithm = Field(default_factory=default_algorithm)
     """The algorithm that searches for the release."""
     budget: PrivacyBudget | None = None

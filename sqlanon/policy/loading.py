@@ -113,7 +113,7 @@ def build_document(
             problems += _method_problems(policy, document.place)
     except ValidationError as error:
         problems += problems_of(error, document)
-    problems += _place_problems(document) + _model_problems(document)
+    problems += _place_problems(document) + _missing_models(document) + _model_problems(document)
     if problems:
         raise PolicyError(problems)
     return policy
@@ -274,6 +274,15 @@ def _place_problems(document: Document) -> list[str]:
     if "file" in source and source.keys().isdisjoint({"url", "table"}) and release.keys() == {"table"}:
         return [f"{document.place(('release',))} needs a url for its table, as the source is a file."]
     return []
+
+
+def _missing_models(document: Document) -> list[str]:
+    """A policy without models, where its algorithm is judged by some."""
+    algorithm = document.data.get("algorithm")
+    parameters = parameters_of_algorithm(algorithm.get("name")) if isinstance(algorithm, dict) else None
+    if "privacy" in document.data or (parameters is not None and not parameters.takes_models):
+        return []
+    return ["privacy is missing."]
 
 
 def _model_problems(document: Document) -> list[str]:

@@ -71,7 +71,7 @@ def _with_choices(
     algorithm: Any = Annotated[reduce(or_, algorithms.values()), Field(discriminator="name")]
     fields, default = Policy.model_fields, default_algorithm()
     chosen: Any = {
-        "privacy": (tuple[model, ...], Field(min_length=1, description=fields["privacy"].description)),
+        "privacy": (tuple[model, ...], Field(default=(), min_length=1, description=fields["privacy"].description)),
         "algorithm": (algorithm, ... if is_missing(default) else default),
     }
     return create_model("Policy", __base__=Policy, __doc__=Policy.__doc__, **chosen)

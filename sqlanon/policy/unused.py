@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from sqlanon.policy.attributes import AttributeSection, Role
@@ -42,9 +42,7 @@ class WithoutClasses:
 
     def unused_problems(self, policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
         """Refuse the keys that the algorithm does not use."""
-        for key in _UNUSED:
-            if key in policy.model_fields_set:
-                yield f"{place((key,))}: {self.algorithm} does not use it; leave it out."
+        yield from unused_keys(policy, place)
         if policy.source.file is not None:
             yield (
                 f"{place(('source', 'file'))}: columns of a file have the types that its rows look like; load it into a"
@@ -59,6 +57,13 @@ class WithoutClasses:
         for name, attribute in policy.attributes.items():
             for key in _unused_of(attribute):
                 yield f"{place(('attributes', name))}: {self.algorithm} does not use {key}; leave it out."
+
+
+def unused_keys(policy: Policy, place: Callable[[Path], str], but: Collection[str] = ()) -> Iterator[str]:
+    """Refuse the keys of a policy that have no meaning without classes; but: those that the algorithm uses."""
+    for key in _UNUSED:
+        if key in policy.model_fields_set and key not in but:
+            yield f"{place((key,))}: {policy.algorithm.name} does not use it; leave it out."
 
 
 def _unused_of(attribute: AttributeSection) -> Iterator[str]:

@@ -57,11 +57,16 @@ def render_own(room: str, run: Run, result: MethodResult, sentences: Mapping[str
     return template("page.html.j2", room).render(
         run=run,
         result=result,
-        source=policy["source"]["table"],
-        release=policy["release"]["table"],
+        source=_name_of(policy["source"]),
+        release=_name_of(policy["release"]),
         made_by=__version__,
         how="" if parameters is None else parameters.sentence,
         checks=[{"sentence": sentences.get(check, check), **asdict(of)} for check, of in result.checks.items()],
         policy=json.dumps(without_values(policy), ensure_ascii=False, indent=2),
         **parts,
     )
+
+
+def _name_of(place: Mapping[str, str]) -> str:
+    """Name the table or the file of a policy's source or release."""
+    return place.get("table") or place["file"]

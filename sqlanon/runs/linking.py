@@ -203,6 +203,14 @@ def mining_warning(run: str, source: str) -> str:
     return f"Run {run} released {source} before: who holds that release may mine there what is hidden here."
 
 
+def masking_warning(run: str, source: str) -> str:
+    """Warn that a source whose rows are copied was released before."""
+    return (
+        f"Run {run} released {source} before: rows of that release and of this one can be joined by what they have in"
+        " common, kept values among them."
+    )
+
+
 def private_warning(run: str, source: str) -> str:
     """Warn that a source was released with differential privacy before, whose budget does not cover this release."""
     return (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.sql import Expression, Identifier, macro
-from sqlanon.values.expressions import exact
+from sqlanon.values.expressions import comparable, exact
 
 
 def released_order(engine: Engine, columns: Sequence[Column], alias: str = "shown") -> list[Expression]:
@@ -21,6 +21,8 @@ def _keys(engine: Engine, column: Column, alias: str) -> Iterator[Expression]:
         yield engine.render.macro("collate", value)
     elif column.kind is Kind.FLOAT:
         yield from exact(engine, column, value)
+    elif column.kind is Kind.OTHER:
+        yield comparable(engine, value, column.kind)
     else:
         yield value
         if column.kind is Kind.DECIMAL and column.decimals is None:

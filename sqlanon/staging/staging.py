@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sqlanon.engines.base import Engine
 from sqlanon.engines.star import Star, create_view
 from sqlanon.plan.plan import Plan
 from sqlanon.plan.released_texts import texts_of_release
-from sqlanon.sql import Relation
+from sqlanon.sql import Identifier, Relation
 from sqlanon.staging.recode import Recoding
 from sqlanon.staging.rows import rows_for_a_file, stage
 from sqlanon.staging.star import stage_star, star_columns
@@ -19,6 +19,9 @@ from sqlanon.values.digest import table_digest
 from sqlanon.work.publish import FileRelease, Grants, Record, guard_staging, open_file, publish, publish_star, transfer
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
+
+Write = Callable[[Relation], None]
+"""Creates the table of the released rows."""
 
 
 class Staged(ABC):
@@ -115,25 +118,45 @@ class StagedFile(Staged):
 def stage_release(
     session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool
 ) -> Iterator[Staged]:
-    """Build the staged release; an unpublished part file is removed at the end, tables go with the workspace."""
+    """Build the staged release of a recoding; see `stage_written`, which has the same contract."""
+
+    def write(table: Relation) -> None:
+        stage(session.engine, workspace, plan, recoding, table)
+
     if plan.policy.release.file is not None:
         with FileRelease(session.target, plan.policy.release.file, replace=replace) as file:
-            yield _stage_file(session, plan, workspace, recoding, file)
+            if session.is_one_database and not session.engine.traits.writes_directories:
+                yield _stage_narrow_rows(session, plan, workspace, recoding, file)
+            else:
+                yield _stage_file(session, plan, workspace, write, file)
     elif plan.policy.release.layout == "star":
         yield _stage_star(session, plan, workspace, recoding, replace)
     else:
-        yield _stage_table(session, plan, workspace, recoding, replace)
+        yield _stage_table(session, plan, workspace, write, replace)
 
 
-def _stage_table(session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool) -> StagedTable:
+@contextlib.contextmanager
+def stage_written(session: Session, plan: Plan, workspace: Workspace, write: Write, replace: bool) -> Iterator[Staged]:
+    """Build the staged release; an unpublished part file is removed at the end, tables go with the workspace.
+
+    write: creates the table of the released rows, inside of a transaction of the session with the source's database.
+    """
+    if plan.policy.release.file is not None:
+        with FileRelease(session.target, plan.policy.release.file, replace=replace) as file:
+            yield _stage_file(session, plan, workspace, write, file)
+    else:
+        yield _stage_table(session, plan, workspace, write, replace)
+
+
+def _stage_table(session: Session, plan: Plan, workspace: Workspace, write: Write, replace: bool) -> StagedTable:
     engine, target = session.engine, session.target
     final = workspace.staging(plan.release, target)
     if session.is_one_database:
         with engine.transaction():
-            stage(engine, workspace, plan, recoding, final)
+            write(final)
             grants = guard_staging(engine, final)
         return StagedTable(final, engine, final, plan.release, grants, replace)
-    staged = _stage_aside(engine, workspace, plan, recoding)
+    staged = _stage_aside(engine, workspace, write)
     grants = transfer(engine, staged, target, final, as_text=_texts(plan, engine, staged))
     return StagedTable(staged, target, final, plan.release, grants, replace)
 
@@ -166,25 +189,42 @@ def _guard(engine: Engine, star: Star) -> Grants:
     return guard_staging(engine, star.view)
 
 
-def _stage_file(
+def _stage_narrow_rows(
     session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, file: FileRelease
 ) -> StagedFile:
+    view = Relation("released_rows", "main", "temp")
+    with rows_for_a_file(session.engine, workspace, plan, recoding, view) as columns:
+        file.write(view)
+    final = open_file(session.target, Path(file.part), columns)
+    return StagedFile(final, session.target, final, file)
+
+
+def _stage_file(session: Session, plan: Plan, workspace: Workspace, write: Write, file: FileRelease) -> StagedFile:
     engine, target = session.engine, session.target
-    if engine.traits.writes_directories and session.is_one_database:
-        staged = _stage_aside(engine, workspace, plan, recoding)
-        file.write(staged)
+    staged = _stage_aside(engine, workspace, write)
+    if session.is_one_database:
+        with _as_text(engine, plan, staged) as written:
+            file.write(written)
         final = open_file(target, file.part, engine.columns(staged))
         return StagedFile(final, target, final, file)
-    if session.is_one_database:
-        view = Relation("released_rows", "main", "temp")
-        with rows_for_a_file(engine, workspace, plan, recoding, view) as columns:
-            file.write(view)
-        final = open_file(target, Path(file.part), columns)
-        return StagedFile(final, target, final, file)
-    staged, rows = _stage_aside(engine, workspace, plan, recoding), Relation("released_rows", "main", "memory")
+    rows = Relation("released_rows", "main", "memory")
     transfer(engine, staged, target, rows, as_text=_texts(plan, engine, staged))
     file.write(rows)
     return StagedFile(staged, target, open_file(target, Path(file.part), target.columns(rows)), file)
+
+
+@contextlib.contextmanager
+def _as_text(engine: Engine, plan: Plan, staged: Relation) -> Iterator[Relation]:
+    """Inside there are the staged rows with the text of columns of which the policy asks for it."""
+    columns = [(column, plan.policy.attributes[column.name].as_ == "text") for column in engine.columns(staged)]
+    if not any(is_text for _, is_text in columns):
+        yield staged
+        return
+    view = Relation("released_rows", "main", "temp")
+    described = [{"name": Identifier(column.name), "as_text": is_text} for column, is_text in columns]
+    engine.run("staging/view_as_text", view=view, staged=staged, columns=described)
+    yield view
+    engine.run("staging/drop_view", view=view)
 
 
 def _texts(plan: Plan, engine: Engine, staged: Relation) -> frozenset[str]:
@@ -192,9 +232,9 @@ def _texts(plan: Plan, engine: Engine, staged: Relation) -> frozenset[str]:
     return texts_of_release(plan.policy, engine.columns(staged))
 
 
-def _stage_aside(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding) -> Relation:
+def _stage_aside(engine: Engine, workspace: Workspace, write: Write) -> Relation:
     """Stage into a work table, to be carried elsewhere."""
     staged = workspace.table("staged")
     with engine.transaction():
-        stage(engine, workspace, plan, recoding, staged)
+        write(staged)
     return staged

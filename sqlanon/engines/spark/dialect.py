@@ -95,6 +95,7 @@ class SparkSQL(Dialect):
             "single cells are neither suppressed nor generalized on Spark; copy the table to DuckDB or PostgreSQL."
         ),
         "noise": Capability("columns are not randomized on Spark; copy the table to DuckDB."),
+        "rows": Capability("identifiers are not masked on Spark; copy the table to DuckDB or PostgreSQL."),
         "items": Capability("rules are not hidden on Spark; copy the table to DuckDB or PostgreSQL."),
     }
     counts_population = Capability("classes are not held against a population on Spark; copy both tables to DuckDB.")

@@ -51,6 +51,7 @@ _UNMEASURED = {
     " it without noise, and no budget would be charged.",
     Recodes.NOISE: "A release with noise is measured by `sqlanon loss`, and has no classes to predict by.",
     Recodes.ITEMS: "A release with hidden rules has no classes to predict by; its run counts what was lost.",
+    Recodes.ROWS: "A release by algorithm: masking has every row as it is, and no classes to predict by.",
 }
 
 

@@ -101,9 +101,10 @@ def require_past_run(
     run = find_past_run(policy, None, options).run
     result = None if run is None else run.method_result
     if run is None or not isinstance(result, kind):
+        place = policy.release.table or policy.release.file
         raise PolicyError(
-            f"No run is recorded that published {policy.release.table} {how}: there is nothing to hold the table"
-            " against. Name the catalog in the policy (catalog), if it is elsewhere."
+            f"No run is recorded that published {place} {how}: there is nothing to hold the table against. Name"
+            " the catalog in the policy (catalog), if it is elsewhere."
         )
     return run, result
 
@@ -187,16 +188,16 @@ class RecordedRelease(Protocol):
 
 
 def compare_columns(
-    policy: Policy, recorded: RecordedRelease, columns: Sequence[Column], added: Sequence[str] = ()
+    policy: Policy, recorded: RecordedRelease | None, columns: Sequence[Column], added: Sequence[str] = ()
 ) -> Check:
     """Hold the columns of a release against the roles of the policy, and their types against the record.
 
-    added: the columns that are of no source.
+    recorded: None where types are not what the record says, as of a file. added: the columns that are of no source.
     """
     shown = {one.name: one.type for one in columns}
     wanted = {name for name, attribute in policy.attributes.items() if not attribute.is_omitted}
     differing = len(wanted.union(added) ^ shown.keys())
-    if recorded.released is not None and not differing:
+    if recorded is not None and recorded.released is not None and not differing:
         differing = int(list(shown.items()) != list(recorded.released.items()))
     return Check(differing, len(shown))
 

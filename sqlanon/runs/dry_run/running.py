@@ -34,6 +34,7 @@ from sqlanon.runs.execution import ClassRun, Encoded, RunExecution
 from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.search_source import Search
 from sqlanon.runs.sink import AnySource, Publish
+from sqlanon.runs.sources import source_of
 from sqlanon.work.session import (
     Session,
     catalog_at,
@@ -98,7 +99,9 @@ def run_dry(
     answers = FakeAnswers(Script())
     with interruptible(), open_dry_session(policy, options or EngineOptions(), answers) as session:
         sink = PrintRelease(answers, replace)
-        carry_out(session, policy, ShortSearch(policy, search_options, answers), sink, answers.script)
+        makes_classes = policy.algorithm.recodes.makes_classes
+        source = ShortSearch(policy, search_options, answers) if makes_classes else source_of(policy, search_options)
+        carry_out(session, policy, source, sink, answers.script)
     return DryRun(answers.plan, answers.script.steps)
 
 
