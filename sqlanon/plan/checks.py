@@ -116,7 +116,8 @@ def _column_problems(subject: PlanSubject) -> Iterator[str]:
             "and `sqlanon apply --policy` leaves out what has come since a release, if a policy gives it role omit."
         )
     quasi = sum(attribute.role is Role.QUASI_IDENTIFIER for attribute in subject.policy.attributes.values())
-    if not quasi and subject.policy.algorithm.recodes.makes_classes:
+    algorithm = subject.policy.algorithm
+    if not quasi and algorithm.recodes.makes_classes and not algorithm.is_within:
         yield "No attribute has role quasi-identifier: there is nothing to generalize."
     if quasi > MAX_QUASI_IDENTIFIERS:
         yield f"There are {quasi} quasi-identifiers, and at most {MAX_QUASI_IDENTIFIERS} can be searched."

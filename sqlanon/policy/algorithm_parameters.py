@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, PrivateAttr
 
 from sqlanon.policy.attributes import AttributeSection, Hierarchy, Show
 from sqlanon.policy.part import Part
@@ -78,6 +78,19 @@ class AlgorithmParameters(Part):
 
     files_at: ClassVar[Mapping[str, str]] = {}
     """The key that names a file in entries of a mapping, by the key of the mapping."""
+
+    _is_within: bool = PrivateAttr(default=False)
+
+    @property
+    def is_within(self) -> bool:
+        """Tell whether rows are classed within the classes of rows of other tables, which say enough of them."""
+        return self._is_within
+
+    def within(self) -> Self:
+        """Return the same parameters for rows that are classed within the classes of rows of other tables."""
+        other = self.model_copy()
+        other._is_within = True
+        return other
 
     def entries_with_files(self) -> Iterator[tuple[str, str, Part, str]]:
         """List the entries that name files: the key of the mapping, that of the entry, the entry, the file's key."""
@@ -175,7 +188,7 @@ class AlgorithmParameters(Part):
     @property
     def suppresses(self) -> bool:
         """Tell whether rows may be left without a class."""
-        return self.recodes is Recodes.LEVELS
+        return self.recodes is Recodes.LEVELS or self.is_within
 
     @property
     def refines(self) -> bool:

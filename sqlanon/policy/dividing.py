@@ -23,6 +23,7 @@ from sqlanon.support.suggest import any_of, did_you_mean
 COPYING = "masking"  # the algorithm of tables that are about no person
 PARTITIONING = "mondrian"  # the algorithm of tables that refer to people
 SHARED = ("catalog", "trust", "republish", "digest")  # keys that hold for every table
+NO_MODEL = {"model": "k-anonymity", "k": 1}  # of rows that tell nothing beside whose they are
 OF = "of"
 KEY = "tables"
 
@@ -265,30 +266,31 @@ class _Division:
             "source": {"url": data["source"].get("url"), "table": str(Relation(name, whole.source.schema_))},
             "release": {"table": str(Relation(name, whole.release.schema_))},
             "attributes": self._attributes[name],
-            "privacy": [model for _, model in models],
         }
         wanted |= {key: data[key] for key in SHARED if key in data}
         if is_people:
-            wanted["suppression"] = section.suppression
             wanted |= {"algorithm": data["algorithm"]} if whole.algorithm is not None else {}
         else:
-            wanted["algorithm"] = {"name": PARTITIONING if models else COPYING}
+            wanted["algorithm"] = {"name": PARTITIONING if person is not None else COPYING}
         if person is not None and not is_people:
             wanted["subject"] = person
-        elif person is None:
-            wanted["subject"] = "none"
+        if person is not None:
+            wanted["suppression"] = section.suppression
+            wanted["privacy"] = [model for _, model in models] or [NO_MODEL]
         try:
             policy = build_document(self._part_document(name, wanted, models), self._base)
         except PolicyError as error:
             self._problems += [f"tables.{name}: {problem}" for problem in error.problems]
             return None
+        if person is not None and not is_people:
+            policy = policy.model_copy(update={"algorithm": policy.algorithm.within()})
         references = {
             column: (other, str(_key_of(whole, other, column)))
             for column, other in section.references.items()
             if other in self._about
         }
         key = whole.people.key if is_people else section.key or self._key_referred_to(name)
-        return TablePart(name, policy, key, person, references, section.suppression, is_people)
+        return TablePart(name, policy, key, person, references, is_people)
 
     def _key_referred_to(self, name: str) -> str | None:
         """Name the column that other tables refer to; None where none does."""

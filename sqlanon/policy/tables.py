@@ -93,7 +93,6 @@ class TablePart:
 
     person: the column of the people's key; None where the table is about nobody.
     references: by columns, the tables about people that rows refer to, and the keys there.
-    suppression: the largest share of rows that classes within others may leave out.
     is_people: whether it is the table of the people.
     """
 
@@ -102,7 +101,6 @@ class TablePart:
     key: str | None = None
     person: str | None = None
     references: Mapping[str, tuple[str, str]] | None = None
-    suppression: float = 0.0
     is_people: bool = False
 
     @property

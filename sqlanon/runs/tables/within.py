@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 from sqlanon.algorithms import SearchRequest
@@ -78,13 +77,12 @@ class SearchWithin(Search):
         partition = partition_within(
             run.engine, run.workspace, encoded.coded, request.tuples, request.models, names, request.report
         )
-        self._require_few_left_out(encoded, partition)
+        self._require_few_left_out(run, encoded, partition)
         return partition
 
-    def _require_few_left_out(self, encoded: Encoded, partition: Partition) -> None:
+    def _require_few_left_out(self, run: ClassRun, encoded: Encoded, partition: Partition) -> None:
         """Refuse a release that leaves out more rows for the models than the policy allows."""
-        rows = encoded.coded.source_rows
-        most = int(Decimal(str(self.part.suppression)) * rows)
+        rows, most = encoded.coded.source_rows, run.policy.suppressible(encoded.coded.source_rows)
         if partition.suppressed <= most:
             return
         raise ProtectionError(
