@@ -20,6 +20,8 @@ from sqlanon.inquiries.profile.column_facts import Profile
 from sqlanon.inquiries.profile.costs import DraftCosts
 from sqlanon.inquiries.profile.draft import Draft, propose_policy, shown_by_file
 from sqlanon.inquiries.profile.profiling import profile
+from sqlanon.inquiries.profile.schema_draft import SchemaDraft, propose_tables
+from sqlanon.inquiries.profile.schema_keys import measure_schema
 from sqlanon.inquiries.profile.tryout import try_draft
 from sqlanon.measures.masking.all_measures import DIMENSION, SAMPLE, measure_masking
 from sqlanon.measures.masking.compared import compare
@@ -112,6 +114,23 @@ def draft(
         costs = _tried(engine, facts, policy, url, options) if trying else None
     text = propose_policy(facts, url, table, reading, costs, refusals)
     return Draft(text, facts, costs, tuple(shown_by_file(facts, reading)), refusals)
+
+
+def draft_schema(
+    url: str,
+    schema: str,
+    people: str | None = None,
+    options: EngineOptions | None = None,
+    *,
+    trusts_owner: bool = False,
+) -> SchemaDraft:
+    """Draft one policy for all tables of a schema that belong together; see `draft`.
+
+    people: the table that has one row a person, where its key is not named like that of a person.
+    """
+    url = _expanded(url)
+    with connect(url, options, read_only=True) as engine:
+        return propose_tables(measure_schema(engine, schema, people, trusts_owner=trusts_owner), url)
 
 
 def _expanded(text: str) -> str:

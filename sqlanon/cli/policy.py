@@ -58,6 +58,12 @@ def init_command(
     table: Annotated[
         str | None, typer.Argument(help="The table, as SQL writes it, or a file that Spark reads; none for a file.")
     ] = None,
+    schema: Annotated[
+        str | None, typer.Option("--schema", help="Draft one policy for all tables of this schema, by its exact name.")
+    ] = None,
+    people: Annotated[
+        str | None, typer.Option("--people", help="With --schema: the table that has one row a person.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the policy here; by default, and with -, to stdout.")
     ] = None,
@@ -88,6 +94,9 @@ def init_command(
     output = None if output is None or str(output) == STDOUT else output
     if output is not None and output.exists() and not force:
         raise PolicyError(f"{output} exists; choose another name, or allow it to be overwritten (--force).")
+    if schema is not None or people is not None:
+        several_tables.tell_draft(call, source, table, schema, people, output, trusts_owner=trust_owner)
+        return
     given = {"encoding": encoding, "delimiter": delimiter, "null": null, "dates": dates, "header": header}
     given |= {"names": None if names is None else _split(names), "decimal": decimal, "thousands": thousands}
     reading = {name: value for name, value in given.items() if value is not None and value != []}

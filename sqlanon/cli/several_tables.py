@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.deferred import dividing, plans, summary, together, verifying
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.release_texts import texts_of_policy
-from sqlanon.cli.writing import quoted
+from sqlanon.cli.writing import give_exactly, quoted, write
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.results.run_result import RunResult
 from sqlanon.support.quantities import quantity
@@ -29,6 +30,32 @@ def load(path: Path, unfit: Mapping[str, object]) -> Tables | None:
     if tables is not None and given:
         raise PolicyError(f"{', '.join(given)} does not go with a policy of several tables; leave it out.")
     return tables
+
+
+def tell_draft(
+    call: Call,
+    source: str,
+    table: str | None,
+    schema: str | None,
+    people: str | None,
+    output: Path | None,
+    *,
+    trusts_owner: bool,
+) -> None:
+    """Draft one policy for the tables of a schema, and write or print it."""
+    if schema is None:
+        raise PolicyError("--people goes with --schema, which names the schema of the tables.")
+    if table is not None or "://" not in source:
+        raise PolicyError("--schema goes with the URL of a database alone: sqlanon init URL --schema NAME.")
+    drafted = api.draft_schema(source, schema, people, call.options, trusts_owner=trusts_owner)
+    if output is not None:
+        write(output, drafted.text)
+    if call.json:
+        call.emit(drafted.as_json())
+    elif output is None:
+        give_exactly(drafted.text)
+    if output is not None:
+        call.note(f"Wrote {output}. Look at every role in it, then run: sqlanon check {quoted(output)}")
 
 
 def tell_check(call: Call, tables: Tables, policy: Path, *, replace: bool) -> None:

@@ -16,7 +16,7 @@ from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.urls import holds_secret
 from sqlanon.inquiries.profile import remarks
-from sqlanon.inquiries.profile.column_facts import RARE, Basis, ColumnFacts, Profile
+from sqlanon.inquiries.profile.column_facts import RARE, Basis, ColumnFacts, Profile, Proposal
 from sqlanon.inquiries.profile.costs import Attempt, DraftCosts
 from sqlanon.inquiries.profile.hierarchy import draft_hierarchy, other_forms
 from sqlanon.inquiries.profile.writing import comment, percent, quoted
@@ -107,7 +107,7 @@ def propose_policy(
         remarks.refused(refusals),
         _read(profile, options) + _places(source_url, table, profile.reading, is_file=is_file) + _trust(profile),
         _subject(profile),
-        "attributes:\n" + "\n".join(_attribute(profile, facts, costs) for facts in profile.columns),
+        "attributes:\n" + "\n".join(column_line(profile, facts, None, costs) for facts in profile.columns),
         remarks.combinations(profile),
         remarks.dependences(profile),
         remarks.tried(costs),
@@ -256,11 +256,16 @@ def _sql_name(part: str) -> str:
     return part if plain else '"' + part.replace('"', '""') + '"'
 
 
-def _attribute(profile: Profile, facts: ColumnFacts, costs: DraftCosts | None) -> str:
+def column_line(
+    profile: Profile, facts: ColumnFacts, kept_as: Role | None = None, costs: DraftCosts | None = None
+) -> str:
+    """Write the line of a column; kept_as: the role in place of one that models or searches are about."""
     proposal = profile.proposals[facts.name]
+    if kept_as is not None and proposal.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE):
+        proposal = Proposal(kept_as, Basis.NAME, "about no person")
     hierarchy = draft_hierarchy(facts) + _limits(facts) if proposal.role is Role.QUASI_IDENTIFIER else ""
     doubt = "?" if proposal.basis is Basis.CAUTION else ""
-    line = f"  {_key(facts.name)}: {{role: {proposal.role.value}{hierarchy}}}"
+    line = f"  {key_of(facts.name)}: {{role: {proposal.role.value}{hierarchy}}}"
     outliers = _outliers(facts) if _limits(facts) else ""
     forms = other_forms(facts) if hierarchy else ""
     forms += remarks.singled_out(facts, proposal.role)
@@ -292,7 +297,8 @@ def _outliers(facts: ColumnFacts) -> str:
     return f"; its {' and '.join(ends)} {percent(RARE)} span more than the rest, and are coded as one"
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
+    """Write a name as a key of YAML."""
     plain = _PLAIN.fullmatch(name) and name.lower() not in _WORDS_OF_YAML
     return name if plain else quoted(name)
 
@@ -311,7 +317,7 @@ def draft_models(profile: Profile, costs: DraftCosts | None) -> list[str]:
     k = choose_k(profile.rows)
     among = f"each row is among {k - 1} others or more; the more rows a table has, the less a larger k loses"
     models = [f"  - {{model: k-anonymity, k: {k}}}    # k for {profile.rows:,} rows: {among}{_alone(costs)}"]
-    return models + [_model(facts, costs) for facts in profile.named(Role.SENSITIVE)]
+    return models + [model_line(facts, "", costs) for facts in profile.named(Role.SENSITIVE)]
 
 
 def _alone(costs: DraftCosts | None) -> str:
@@ -320,8 +326,9 @@ def _alone(costs: DraftCosts | None) -> str:
     return f"; alone it costs GCP {percent(costs.k_alone.loss)} ({costs.k_alone.classes:,} classes)"
 
 
-def _model(facts: ColumnFacts, costs: DraftCosts | None) -> str:
-    name, attribute = comment(facts.name), quoted(facts.name)
+def model_line(facts: ColumnFacts, table: str = "", costs: DraftCosts | None = None) -> str:
+    """Write the line of a sensitive column's model; table: what its name begins with among several tables."""
+    name, attribute = comment(table + facts.name), quoted(table + facts.name)
     if facts.column.kind is Kind.OTHER:
         return f"  # no model for {name}: values of its type are not compared; cast it in the source"
     if facts.distinct < 2:  # NULL adds no diversity

@@ -86,9 +86,9 @@ class SearchWithin(Search):
         if partition.suppressed <= most:
             return
         raise ProtectionError(
-            f"tables.{self.part.name}: {partition.suppressed:,} of {rows:,} rows are in {self.group} where too few"
-            f" persons have rows, or too much alike; suppression allows {most:,}. Allow more, or make the classes of"
-            f" people larger: a larger k there, or coarser hierarchies."
+            f"tables.{self.part.name}: {partition.suppressed:,} of {rows:,} rows are in groups ({self.group}) where too"
+            f" few persons have rows, or rows that are too much alike; suppression allows {most:,}. Allow more, or make"
+            " the classes of people larger: by a larger k there, or coarser hierarchies."
         )
 
     def add_notes(self, outcome: ResultBuilder) -> None:
