@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -303,6 +304,22 @@ def test_a_release_that_others_changed_is_warned_of(database: Database, tmp_path
     assert json.loads(call("account", file, "--json").stdout)["accounts"][0]["changed"] == []
 
 
+@pytest.mark.parametrize("mode", ["watch", "refresh", "increments"])
+def test_a_release_that_nobody_knows_of_is_warned_of(database: Database, mode: str) -> None:
+    """A catalog that was restored out of a backup from before the first release knows neither it nor its run."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table, mode)
+    anonymize(policy_of(database, database.create(COLUMNS, list(PEOPLE.values())), mode))
+    database.sql(f"CREATE TABLE {table}_r AS SELECT age, nr FROM {table}")
+    warned = "neither the account of .* nor the catalog knows who released it"
+    for expected_now in (True, False, False):
+        try:
+            said = anonymize(policy, replace=True).warnings
+        except ProtectionError:  # nobody came
+            continue
+        assert any(re.search(warned, one) for one in said) is expected_now
+
+
 def test_a_job_enters_its_releases(database: Database) -> None:
     table = database.create(COLUMNS, list(PEOPLE.values()))
     run = anonymize(policy_of(database, table, "refresh")).run
@@ -327,6 +344,8 @@ def test_a_job_enters_its_releases(database: Database) -> None:
         ({"release": {"table": "r", "url": "duckdb:///other.duckdb"}}, "one database"),
         ({"catalog": {"url": "duckdb:///other.duckdb"}}, "the catalog must be"),
         ({"privacy": [{"model": "distinct-l-diversity", "attribute": "signature", "l": 2}]}, "give history.k"),
+        ({"history": {"mode": "refresh", "k": 17}}, "k is 17, but the table holds 16 rows"),
+        ({"history": {"mode": "increments", "k": 17}}, "k is 17, but the table holds 16 rows"),
     ],
 )
 def test_what_can_not_be_entered_is_refused_before_any_work(
