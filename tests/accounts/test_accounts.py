@@ -25,6 +25,9 @@ from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
+from sqlanon.runs.class_source import ClassSource
+from sqlanon.runs.execution import ClassRun
+from sqlanon.staging.staging import Staged
 from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen
 from tests.persons_support import CASES
@@ -302,6 +305,33 @@ def test_a_release_that_others_changed_is_warned_of(database: Database, tmp_path
     assert said in call("account", file).stdout
     assert said in anonymize(policy, replace=True).warnings
     assert json.loads(call("account", file, "--json").stdout)["accounts"][0]["changed"] == []
+
+
+def test_each_release_is_compared_with_the_last_of_its_name(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    database.sql(f"CREATE VIEW {table}_v AS SELECT * FROM {table} WHERE nr > 3")
+    for one in (table, f"{table}_v") * 2:
+        said = anonymize(policy_of(database, one, "watch"), replace=True).warnings
+        assert not [warning for warning in said if "is not the release" in warning]
+
+
+def test_an_account_that_is_forgotten_meanwhile_lets_nothing_out(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    verify = ClassSource.verify
+
+    def interrupted(self: ClassSource, run: ClassRun, staged: Staged) -> Any:
+        checks = verify(self, run, staged)
+        assert call("account", "forget", "ours", "--url", database.url, "--yes").exit_code == 0
+        return checks
+
+    monkeypatch.setattr(ClassSource, "verify", interrupted)
+    with pytest.raises(ConflictError, match="The account of ours was forgotten meanwhile: run again"):
+        anonymize(policy_of(database, table, "watch", people="ours"))
+    assert kept(database) == [[], [], []]
+    assert not database.sql(f"SELECT * FROM information_schema.tables WHERE table_name = '{table}_r'")
+    assert database.leftovers() == []
 
 
 @pytest.mark.parametrize("mode", ["watch", "refresh", "increments"])
