@@ -432,6 +432,22 @@ def test_a_person_of_several_rows_is_refused(database: Database) -> None:
         anonymize(policy_of(database, table, "watch"))
 
 
+def test_a_row_that_a_person_gets_after_the_plan_is_refused(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    plan = ClassSource.require_plan
+
+    def interrupted(self: ClassSource, run: ClassRun) -> None:
+        plan(self, run)
+        database.insert(table, [(*PEOPLE[3][:-1], 77)])
+
+    monkeypatch.setattr(ClassSource, "require_plan", interrupted)
+    with pytest.raises(PolicyError, match="history: a person has several rows"):
+        anonymize(policy_of(database, table, "watch"))
+    assert kept(database)[1:] == [[], []]
+
+
 def test_the_command_shows_an_account_and_forgets_it(database: Database, tmp_path: Path) -> None:
     table = database.create(COLUMNS, list(PEOPLE.values()))
     file = tmp_path / "policy.yml"

@@ -272,8 +272,9 @@ def _lenient() -> list[dict[str, Any]]:
 
 
 def test_a_repair_goes_by_the_k_of_the_history(database: Database) -> None:
-    """The models ask for fewer persons."""
-    table = database.create(COLUMNS, list(PEOPLE.values()))
+    """The models ask for fewer persons, and the groups of another account have fewer."""
+    table, other = (database.create(COLUMNS, list(PEOPLE.values())) for _ in range(2))
+    anonymize(policy_of(database, other, "refresh"))
     policy = policy_of(database, table, "refresh", history={"mode": "refresh", "k": 6})
     with pytest.raises(ProtectionError, match=r"16 persons among fewer than 6 .*--repair merge classes"):
         anonymize(policy)
