@@ -146,7 +146,8 @@ def test_those_who_left_are_erased_with_their_class(database: Database) -> None:
     assert (figures.left, figures.waiting, figures.unknown) == (1, 0, 0)
     assert result.history is not None
     assert result.history.added_to == 16 - len(left) - figures.rows
-    assert len({row[2] for row in kept(database)[2]}) == result.history.groups  # two of them of those who left
+    groups = {row[2]: row[3] for row in kept(database)[2]}  # two of them of those who left, at two times
+    assert len(groups) == result.history.groups == len({row[2:4] for row in kept(database)[2]})
     assert figures.sentences in result.notes
 
 
