@@ -42,6 +42,7 @@ from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
 
 ERASE, RETRACT = ({"mode": "increments", "departures": way} for way in ("erase", "retract"))
 RISK = {"model": "average-risk", "risk": 0.3}
+PRESENCE = {"model": "delta-presence", "population": "everybody", "minimum": 0.1, "maximum": 0.9}
 CLOSE = {"model": "t-closeness", "attribute": "signature", "t": 0.5}
 
 
@@ -471,6 +472,7 @@ def test_the_commands_say_who_left(tmp_path: Path) -> None:
         ({"history": {"mode": "refresh", "departures": "erase"}}, "mode: increments alone"),
         ({"history": {"mode": "increments", "departures": "at once"}}, "departures"),
         ({"history": ERASE, "privacy": [*MODELS, RISK], "algorithm": "optimal"}, "average-risk judges"),
+        ({"history": ERASE, "privacy": [*MODELS, PRESENCE]}, "delta-presence judges"),
         ({"history": RETRACT, "privacy": [*MODELS, CLOSE]}, "t-closeness compares"),
     ],
 )
