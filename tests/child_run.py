@@ -32,11 +32,11 @@ FORKED.set_forkserver_preload([__name__, "pytest", "sqlanon.engines.duckdb.engin
 class Child:
     """The process, seen from the test."""
 
-    def __init__(self, policy: Mapping[str, Any], pause: str, errors: Path) -> None:
-        """pause: the phase to stop at, if any; errors: the file that stderr goes to."""
+    def __init__(self, policy: Mapping[str, Any], pause: str, errors: Path, **given: Any) -> None:
+        """pause: the phase to stop at, if any; errors: the file that stderr goes to; given: how to run."""
         self._told, telling = FORKED.Pipe(duplex=False)
         self._errors = errors
-        arguments = (policy, pause, telling, errors, dict(os.environ))
+        arguments = (policy, pause, telling, errors, dict(os.environ), given)
         self._process = FORKED.Process(target=_carry_out, args=arguments, daemon=True)
         self._process.start()
         telling.close()  # the child's end, so that reading ends with the child
@@ -95,7 +95,12 @@ class PhaseSender:
 
 
 def _carry_out(
-    policy: Mapping[str, Any], pause: str, told: Connection, errors: Path, environment: Mapping[str, str]
+    policy: Mapping[str, Any],
+    pause: str,
+    told: Connection,
+    errors: Path,
+    environment: Mapping[str, str],
+    given: Mapping[str, Any],
 ) -> None:
     """Carry out the run in the child: stderr goes to a file, phases and errors to the pipe."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the test run does with it
@@ -103,7 +108,8 @@ def _carry_out(
     with errors.open("w") as file:
         os.dup2(file.fileno(), 2)
     try:
-        run(build_policy(policy), replace=True, options=EngineOptions(threads=1), observer=PhaseSender(told, pause))
+        options, observer = EngineOptions(threads=1), PhaseSender(told, pause)
+        run(build_policy(policy), replace=True, options=options, observer=observer, **given)
     except SqlanonError as error:
         told.send(f"{type(error).__name__}: {error}")
         sys.exit(error.exit_code)

@@ -24,7 +24,7 @@ from sqlanon.support import process
 
 _COLUMNS = [Identifier(field.name) for field in fields(Run) if field.name not in ("status", "recorded")]
 _UNEXPECTED = "An unexpected error; its text is not kept."  # other people's messages may hold cell values
-_CHOICES = ("named", "of_job", "of_dry_runs")  # to choose runs; see the template
+_CHOICES = ("named", "of_job", "of_release", "of_dry_runs")  # to choose runs; see the template
 
 
 class RunRecords(Access):
@@ -89,6 +89,10 @@ class RunRecords(Access):
     def runs_of_job(self, name: str, limit: int | None = 20) -> list[Run]:
         """The latest runs of a job, the newest first."""
         return self._runs({"job": name}, limit, by="of_job")
+
+    def last_run_to(self, release: str) -> Run | None:
+        """The newest run that published a release of this name; None where there is none."""
+        return next(iter(self._runs({"release": release}, 1, by="of_release")), None)
 
     def run(self, name: str) -> Run:
         """The run of that id; its beginning, or its last four digits, will do if they are no other's.

@@ -124,7 +124,7 @@ class _Whole:
 def _whole(account: ReleaseAccount, catalog: Catalog, engine: Engine) -> _Whole:
     lines = catalog.account_releases(account)
     tables = dict.fromkeys(one.source for one in lines if one.source.endswith('"'))
-    releases = dict.fromkeys(one.about for one in lines if one.kind == "release" and one.about is not None)
+    releases = dict.fromkeys(one.about for one in lines if one.kind in known_release.KINDS and one.about is not None)
     changed = [
         known_release.changed_release(catalog, engine, account.name, name, sql.Relation.parse(name))
         for name in releases

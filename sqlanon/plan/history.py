@@ -11,6 +11,7 @@ from sqlanon.models import largest_k, models_of
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import Policy
 from sqlanon.policy.algorithm_parameters import Recodes
+from sqlanon.support.quantities import quantity
 from sqlanon.work.session import catalog_place, database_url
 
 _WITH_LABELS = (Recodes.REGIONS, Recodes.CUTS, Recodes.LEVELS, Recodes.INTERVALS)
@@ -41,6 +42,9 @@ def history_problems(subject: PlanSubject) -> Iterator[str]:
         yield f"history: batches are added to one table; leave release.layout out, {_NONE}."
     if policy.history.adds and policy.digest == "run":
         yield f"history: a run digests its own batch, and no more of the release; leave digest out, {_NONE}."
+    k, rows = policy.history.k or 0, subject.rows
+    if policy.history.mode != "watch" and not subject.is_part and 0 < rows < k:
+        yield f"history: k is {k}, but the table holds {quantity(rows, 'row')}."
     yield from _departure_problems(policy)
     yield from _place_problems(policy)
 

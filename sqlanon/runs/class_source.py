@@ -85,7 +85,7 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
         people = run.way_out.people.name
         if run.policy.history.adds:
             run.growth = find_growth(run.catalog, run.session.target, plan, people, replace=self._replace)
-        else:
+        if run.growth is None:
             run.changed = changed_release(run.catalog, run.session.target, people, plan.release_name, plan.release)
 
     def warnings(self, run: ClassRun) -> tuple[str, ...]:  # noqa: ARG002

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,9 @@ from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, EngineError, PolicyError, ProtectionError
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
+from sqlanon.runs.class_source import ClassSource
+from sqlanon.runs.execution import ClassRun
+from sqlanon.staging.staging import Staged
 from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen
 from tests.persons_support import CASES
@@ -303,6 +307,49 @@ def test_a_release_that_others_changed_is_warned_of(database: Database, tmp_path
     assert json.loads(call("account", file, "--json").stdout)["accounts"][0]["changed"] == []
 
 
+def test_each_release_is_compared_with_the_last_of_its_name(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    database.sql(f"CREATE VIEW {table}_v AS SELECT * FROM {table} WHERE nr > 3")
+    for one in (table, f"{table}_v") * 2:
+        said = anonymize(policy_of(database, one, "watch"), replace=True).warnings
+        assert not [warning for warning in said if "is not the release" in warning]
+
+
+def test_an_account_that_is_forgotten_meanwhile_lets_nothing_out(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    verify = ClassSource.verify
+
+    def interrupted(self: ClassSource, run: ClassRun, staged: Staged) -> Any:
+        checks = verify(self, run, staged)
+        assert call("account", "forget", "ours", "--url", database.url, "--yes").exit_code == 0
+        return checks
+
+    monkeypatch.setattr(ClassSource, "verify", interrupted)
+    with pytest.raises(ConflictError, match="The account of ours was forgotten meanwhile: run again"):
+        anonymize(policy_of(database, table, "watch", people="ours"))
+    assert kept(database) == [[], [], []]
+    assert not database.sql(f"SELECT * FROM information_schema.tables WHERE table_name = '{table}_r'")
+    assert database.leftovers() == []
+
+
+@pytest.mark.parametrize("mode", ["watch", "refresh", "increments"])
+def test_a_release_that_nobody_knows_of_is_warned_of(database: Database, mode: str) -> None:
+    """A catalog that was restored out of a backup from before the first release knows neither it nor its run."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table, mode)
+    anonymize(policy_of(database, database.create(COLUMNS, list(PEOPLE.values())), mode))
+    database.sql(f"CREATE TABLE {table}_r AS SELECT age, nr FROM {table}")
+    warned = "neither the account of .* nor the catalog knows who released it"
+    for expected_now in (True, False, False):
+        try:
+            said = anonymize(policy, replace=True).warnings
+        except ProtectionError:  # nobody came
+            continue
+        assert any(re.search(warned, one) for one in said) is expected_now
+
+
 def test_a_job_enters_its_releases(database: Database) -> None:
     table = database.create(COLUMNS, list(PEOPLE.values()))
     run = anonymize(policy_of(database, table, "refresh")).run
@@ -327,6 +374,8 @@ def test_a_job_enters_its_releases(database: Database) -> None:
         ({"release": {"table": "r", "url": "duckdb:///other.duckdb"}}, "one database"),
         ({"catalog": {"url": "duckdb:///other.duckdb"}}, "the catalog must be"),
         ({"privacy": [{"model": "distinct-l-diversity", "attribute": "signature", "l": 2}]}, "give history.k"),
+        ({"history": {"mode": "refresh", "k": 17}}, "k is 17, but the table holds 16 rows"),
+        ({"history": {"mode": "increments", "k": 17}}, "k is 17, but the table holds 16 rows"),
     ],
 )
 def test_what_can_not_be_entered_is_refused_before_any_work(
@@ -381,6 +430,22 @@ def test_a_person_of_several_rows_is_refused(database: Database) -> None:
     database.sql(f"UPDATE {table} SET who = 'one'")
     with pytest.raises((PolicyError, ProtectionError)):
         anonymize(policy_of(database, table, "watch"))
+
+
+def test_a_row_that_a_person_gets_after_the_plan_is_refused(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    plan = ClassSource.require_plan
+
+    def interrupted(self: ClassSource, run: ClassRun) -> None:
+        plan(self, run)
+        database.insert(table, [(*PEOPLE[3][:-1], 77)])
+
+    monkeypatch.setattr(ClassSource, "require_plan", interrupted)
+    with pytest.raises(PolicyError, match="history: a person has several rows"):
+        anonymize(policy_of(database, table, "watch"))
+    assert kept(database)[1:] == [[], []]
 
 
 def test_the_command_shows_an_account_and_forgets_it(database: Database, tmp_path: Path) -> None:

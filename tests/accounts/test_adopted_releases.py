@@ -222,3 +222,14 @@ def test_the_digest_of_the_rows_is_compared(database: Database) -> None:
     database.sql(f"UPDATE sqlanon.runs SET engine_version = 'another' WHERE id = '{run}'")
     assert adopt(database, run).history.releases == 1
     assert version != "another"
+
+
+def test_no_release_is_adopted_as_a_second_first_batch(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    run = anonymize(policy_of(database, table, "none")).run
+    growing = policy_of(database, table, "increments")
+    anonymize(growing)
+    before = kept(database)
+    with pytest.raises(PolicyError, match="has batches, and the release of this run is none of them"):
+        adopt(database, run, growing)
+    assert kept(database) == before

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError, ProtectionError
 from sqlanon.inquiries.questions.ask import ask
 from sqlanon.policy.writer import policy_text
-from sqlanon.results.history import DepartureFigures
+from sqlanon.results.history import DepartureFigures, HistoryFigures
 from sqlanon.results.run_result import RunResult
 from sqlanon.sql import Relation
 from tests.accounts.test_accounts import COLUMNS, MODELS, PEOPLE, ROLES, State, fill, full_disk, kept, person
@@ -31,6 +33,7 @@ from tests.accounts.test_increments import (
     result_of,
     weakest,
 )
+from tests.accounts.test_repair import swapped
 from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen
 from tests.persons_support import CASES
@@ -39,6 +42,7 @@ from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
 
 ERASE, RETRACT = ({"mode": "increments", "departures": way} for way in ("erase", "retract"))
 RISK = {"model": "average-risk", "risk": 0.3}
+PRESENCE = {"model": "delta-presence", "population": "everybody", "minimum": 0.1, "maximum": 0.9}
 CLOSE = {"model": "t-closeness", "attribute": "signature", "t": 0.5}
 
 
@@ -143,6 +147,8 @@ def test_those_who_left_are_erased_with_their_class(database: Database) -> None:
     assert (figures.left, figures.waiting, figures.unknown) == (1, 0, 0)
     assert result.history is not None
     assert result.history.added_to == 16 - len(left) - figures.rows
+    groups = {row[2]: row[3] for row in kept(database)[2]}  # two of them of those who left, at two times
+    assert len(groups) == result.history.groups == len({row[2:4] for row in kept(database)[2]})
     assert figures.sentences in result.notes
 
 
@@ -245,9 +251,11 @@ def stored_name(database: Database, table: str) -> str:
 
 
 def test_nobody_leaves_where_the_source_has_nobody_of_the_release(database: Database) -> None:
-    table = database.create(COLUMNS, list(PEOPLE.values()))
+    """Another account has persons, too."""
+    table, other = (database.create(COLUMNS, list(PEOPLE.values())) for _ in range(2))
     policy = policy_of(database, table, history=ERASE)
     anonymize(policy)
+    anonymize(policy_of(database, other, history=ERASE))
     before = (result_of(database, table), kept(database))
     database.sql(f"UPDATE {table} SET who = upper(who)")
     with pytest.raises(
@@ -464,6 +472,7 @@ def test_the_commands_say_who_left(tmp_path: Path) -> None:
         ({"history": {"mode": "refresh", "departures": "erase"}}, "mode: increments alone"),
         ({"history": {"mode": "increments", "departures": "at once"}}, "departures"),
         ({"history": ERASE, "privacy": [*MODELS, RISK], "algorithm": "optimal"}, "average-risk judges"),
+        ({"history": ERASE, "privacy": [*MODELS, PRESENCE]}, "delta-presence judges"),
         ({"history": RETRACT, "privacy": [*MODELS, CLOSE]}, "t-closeness compares"),
     ],
 )
@@ -471,3 +480,125 @@ def test_what_can_not_leave_is_refused_before_any_work(database: Database, more:
     table = database.create(COLUMNS, list(PEOPLE.values()))
     with pytest.raises(PolicyError, match=message):
         anonymize(policy_of(database, table, **more))
+
+
+NEWCOMERS = {n: person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)}
+THEN: dict[str, State] = {
+    "refresh": PEOPLE | NEWCOMERS,
+    "repair": swapped(),
+    "increments": PEOPLE | NEWCOMERS,
+    "erase": {n: one for n, one in (PEOPLE | NEWCOMERS).items() if n != 3},
+    "retract": {n: one for n, one in (PEOPLE | NEWCOMERS).items() if n > 3},
+}
+
+
+@pytest.mark.parametrize("kind", THEN)
+def test_an_account_beside_another_one_has_the_same_figures(database: Database, kind: str) -> None:
+    """Two accounts of equal tables, whose groups have the same numbers; each has its own key."""
+    history = {"erase": ERASE, "retract": RETRACT, "increments": {"mode": "increments"}}.get(kind, {"mode": "refresh"})
+    tables, told = [database.create(COLUMNS, []) for _ in range(2)], defaultdict[str, list[HistoryFigures]](list)
+    for state in (PEOPLE, THEN[kind]):
+        for table in tables:
+            fill(database, table, state)
+            done = anonymize(policy_of(database, table, history=history), replace=True, repair=kind == "repair")
+            assert done.history is not None
+            told[table].append(replace(done.history, people=""))
+    one, other = tables
+    assert told[one] == told[other]
+    assert told[one][1].came == (0 if kind == "repair" else len(NEWCOMERS))
+    assert (told[one][1].repaired is None) is (kind != "repair")
+    digests = database.sql("SELECT row_digest FROM sqlanon.account_persons WHERE row_digest IS NOT NULL")
+    assert len(digests) == len(set(digests))
+
+
+def test_rows_of_another_batch_with_the_same_labels_stay(database: Database) -> None:
+    batches = [[person(n, 25, "a", ["flu", "rash"][n % 2]) for n in range(first, first + 4)] for first in (0, 10)]
+    table = database.create(COLUMNS, [])
+    policy = policy_of(database, table, history=ERASE)
+    for batch in batches:
+        database.insert(table, batch)
+        anonymize(policy)
+    assert len({row[:2] for row in result_of(database, table)}) == 1
+    forget(database, table, 3)
+    with pytest.raises(ProtectionError, match="Nobody came"):
+        anonymize(policy)
+    assert shown(database, table) == set(range(10, 14))
+
+
+@pytest.mark.parametrize(("k", "left"), [(4, 3), (2, 2)])
+def test_those_who_leave_are_as_many_as_the_history_and_the_models_ask(database: Database, k: int, left: int) -> None:
+    table = database.create(COLUMNS, [person(n, 25, "a", ["flu", "rash"][n % 2]) for n in range(8)])
+    policy = policy_of(database, table, history=RETRACT | {"k": k})
+    anonymize(policy)
+    forget(database, table, *range(left))
+    with pytest.raises(ProtectionError, match="Nobody came") as waits:
+        anonymize(policy)
+    assert waits.value.__notes__ == [f"{left} persons left, and stay until others of their class leave."]
+    assert shown(database, table) == set(range(8))
+
+
+def test_of_equal_rows_one_that_was_changed_is_missed(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table, attributes=ROLES | {"nr": "omit"}, history=ERASE)
+    anonymize(policy)
+    place = "rowid" if database.engine == "duckdb" else "ctid"
+    one = f"SELECT {place} FROM {table}_r WHERE signature = 'flu' LIMIT 1"
+    database.sql(f"UPDATE {table}_r SET signature = 'rash' WHERE {place} = ({one})")
+    forget(database, table, 3)
+    with pytest.raises(ConflictError, match="lacks 1 row as they were released"):
+        anonymize(policy)
+    assert len(result_of(database, table)) == 16
+
+
+def test_the_labels_of_every_batch_are_compared(database: Database) -> None:
+    """The last batch has the roles of the policy, and the one before, whose rows are known, others."""
+    label = "TEXT" if database.engine == "duckdb" else 'TEXT COLLATE "C"'
+    table = database.create(COLUMNS | {"signature": label}, list(PEOPLE.values()))
+    anonymize(policy_of(database, table, history=ERASE))
+    database.insert(table, list(NEWCOMERS.values()))
+    roles = ROLES | {"signature": "quasi-identifier"}
+    given = {"privacy": MODELS[:1], "subject": "who"}
+    anonymize(database.policy(table, roles, history={"mode": "increments"}, **given))
+    before = kept(database), result_of(database, table)
+    forget(database, table, 3)
+    with pytest.raises(PolicyError, match="'signature' had another role in run"):
+        anonymize(database.policy(table, roles, history=ERASE, **given))
+    assert (kept(database), result_of(database, table)) == before
+
+
+def test_nobody_leaves_by_a_source_that_was_replaced(database: Database) -> None:
+    """A job refuses a view in the place of its table before a row leaves."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    run = anonymize(policy_of(database, table, history=ERASE, people="ours")).run
+    frozen(database, run, procedure=False)
+    before = kept(database), result_of(database, table)
+    database.sql(f"ALTER TABLE {table} RENAME TO {table}_old")
+    database.sql(f"CREATE VIEW {table} AS SELECT * FROM {table}_old WHERE nr <> 3")
+    with pytest.raises(PolicyError, match="that it was when the rules were made"):
+        carry_out(database)
+    assert (kept(database), result_of(database, table)) == before
+
+
+def test_nobody_leaves_while_others_hold_the_account(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table, history=ERASE, people="ours")
+    anonymize(policy)
+    before = kept(database), result_of(database, table)
+    forget(database, table, 3)
+    monkeypatch.setattr("sqlanon.catalog.accounts.ACCOUNT_WAIT", 0.1)
+    busy = pytest.raises(ConflictError, match="Another run is entering a release about ours")
+    with connect(database.url) as engine, Catalog.open(engine) as catalog, catalog.entering("ours"), busy:
+        anonymize(policy)
+    assert (kept(database), result_of(database, table)) == before
+
+
+def test_releases_that_are_gone_are_not_named(database: Database) -> None:
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table, history=ERASE)
+    anonymize(policy)
+    anonymize(policy_of(database, table, history={"mode": "watch"}, release={"table": f"{table}_o"}))
+    database.sql(f"DROP TABLE {table}_o")
+    forget(database, table, 3)
+    with pytest.raises(ProtectionError, match="Nobody came") as waits:
+        anonymize(policy)
+    assert "Other releases" not in " ".join(waits.value.__notes__)

@@ -347,6 +347,7 @@ def test_a_release_that_is_not_as_the_account_knows_it_gets_no_rows(database: Da
     anonymize(policy, replace=True)
     database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 36)])
     assert check_run(policy)[1] is None
+    assert json.loads(call("account", "--url", database.url, "--json").stdout)["accounts"][0]["changed"] == []
     assert "--replace" not in " ".join(check_run(policy)[0].warnings)
     other = policy_of(database, table, release={"table": f"{table}_other"})
     assert "are added to" in str(check_run(other)[1])
@@ -357,10 +358,28 @@ def test_a_release_that_is_not_as_the_account_knows_it_gets_no_rows(database: Da
     assert "has 15 rows" in str(check_run(policy)[1])
     with pytest.raises(ConflictError, match=r"has 15 rows, and the account of .* knows 16"):
         anonymize(policy, replace=True)
+    (said,) = json.loads(call("account", "--url", database.url, "--json").stdout)["accounts"][0]["changed"]
+    assert "it has 15 rows, and had 16" in said
     database.sql(f"DROP TABLE {table}_r")
     with pytest.raises(ConflictError, match="has 0 rows"):
         anonymize(policy)
     assert kept(database) == account
+
+
+@pytest.mark.parametrize("mode", ["none", "refresh"])
+def test_a_release_that_another_run_replaced_gets_no_rows(database: Database, mode: str) -> None:
+    """It has as many rows as the batches, and persons whom no batch has: these would be added a second time."""
+    table = database.create(COLUMNS, list(PEOPLE.values()))
+    policy = policy_of(database, table)
+    anonymize(policy)
+    fill(database, table, {n: one for n, one in PEOPLE.items() if n > 3})
+    database.insert(table, [person(n, 21, "a", ["flu", "rash"][n % 2]) for n in range(30, 34)])
+    other = anonymize(policy_of(database, table, history={"mode": mode}), replace=True).run
+    before = (result_of(database, table), kept(database))
+    assert len(before[0]) == len(PEOPLE)
+    with pytest.raises(ConflictError, match=f"Run {other} replaced .* begin anew: `sqlanon account forget`"):
+        anonymize(policy)
+    assert (result_of(database, table), kept(database)) == before
 
 
 def test_a_release_of_a_renamed_table_is_not_replaced(database: Database) -> None:

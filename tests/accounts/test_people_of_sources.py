@@ -96,6 +96,9 @@ def test_a_name_that_a_policy_gives_holds_for_others_of_the_same_table(database:
     table = database.create(COLUMNS, list(PEOPLE.values()))
     assert releases_of(policy_of(database, table, "watch", people="ours")) == 1
     assert releases_of(policy_of(database, table, "watch")) == 2
+    more = database.create(COLUMNS, list(PEOPLE.values()))
+    assert releases_of(policy_of(database, more, "watch", people="ours")) == 3
+    assert releases_of(policy_of(database, more, "watch")) == 4
     assert releases_of(policy_of(database, table, "watch", people="others")) == 1
     with pytest.raises(PolicyError, match="known to the accounts of others and of ours; name one"):
         anonymize(policy_of(database, table, "watch"), replace=True)

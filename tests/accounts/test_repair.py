@@ -271,6 +271,28 @@ def _lenient() -> list[dict[str, Any]]:
     ]
 
 
+def test_a_repair_goes_by_the_k_of_the_history(database: Database) -> None:
+    """The models ask for fewer persons, and the groups of another account have fewer."""
+    table, other = (database.create(COLUMNS, list(PEOPLE.values())) for _ in range(2))
+    anonymize(policy_of(database, other, "refresh"))
+    policy = policy_of(database, table, "refresh", history={"mode": "refresh", "k": 6})
+    with pytest.raises(ProtectionError, match=r"16 persons among fewer than 6 .*--repair merge classes"):
+        anonymize(policy)
+    history = anonymize(policy, repair=True).history
+    assert history is not None
+    assert (history.smallest, history.groups) == (8, 2)
+
+
+def test_groups_that_left_as_a_whole_are_no_hindrance(database: Database) -> None:
+    _, policy, _ = two_tables(database, {n: one for n, one in swapped().items() if n > 3})
+    with pytest.raises(ProtectionError, match="Together with"):
+        anonymize(policy)
+    history = anonymize(policy, repair=True).history
+    assert history is not None
+    assert history.repaired is not None
+    assert (history.left, history.smallest) == (4, 4)
+
+
 def test_a_release_that_holds_is_left_as_it_is(database: Database) -> None:
     """Nothing is changed: rows, their order, rules and figures are those of a run without a repair."""
     results, rows = [], []

@@ -10,6 +10,8 @@ from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.plan.plan import Plan
 from sqlanon.support.quantities import quantity
 
+_BEGIN_ANEW = "begin anew: `sqlanon account forget`, and then `run --replace`."
+
 
 def find_growth(
     catalog: Catalog | None, target: Engine, plan: Plan, people: str, *, replace: bool
@@ -20,7 +22,8 @@ def find_growth(
     no batch is in may be replaced.
 
     Raises PolicyError where it may not, and where the account's batches are in another release, or this one has batches
-    of another account; ConflictError where the release does not have the rows that the account knows of it.
+    of another account; ConflictError where the release does not have the rows that the account knows of it, or
+    another run replaced it.
     """
     account = None if catalog is None else catalog.account(people)
     batches = () if catalog is None or account is None else catalog.batches(account)
@@ -37,13 +40,25 @@ def find_growth(
             " release into that table, or name other people."
         )
     rows = target.query_one("count_rows", table=plan.release)[0] if exists else 0
+    _require_batches(catalog, growth, name, int(rows))
+    return growth
+
+
+def _require_batches(catalog: Catalog, growth: GrowingRelease, name: str, rows: int) -> None:
+    """Refuse a release whose rows are not those of its batches: somebody changed it, or another run replaced it."""
+    people = growth.account.name
     if rows != growth.rows:
         raise ConflictError(
-            f"{name} has {quantity(int(rows), 'row')}, and the account of {account.name} knows {growth.rows:,} that"
-            " were released there: the release was changed, or the catalog is an older one. Nothing was published."
-            " Restore the release, or begin anew: `sqlanon account forget`, and then `run --replace`."
+            f"{name} has {quantity(rows, 'row')}, and the account of {people} knows {growth.rows:,} that were released"
+            " there: the release was changed, or the catalog is an older one. Nothing was published. Restore the"
+            f" release, or {_BEGIN_ANEW}"
         )
-    return growth
+    last = catalog.last_run_to(name)
+    if last is not None and last.id not in [batch.run for batch in growth.batches]:
+        raise ConflictError(
+            f"Run {last.id} replaced {name}, and the batches that the account of {people} knows are there no more."
+            f" Nothing was published; to add batches, {_BEGIN_ANEW}"
+        )
 
 
 def _require_replaceable(catalog: Catalog | None, name: str, people: str, *, replace: bool) -> None:
