@@ -130,7 +130,7 @@ def draft_schema(
     """
     url = _expanded(url)
     with connect(url, options, read_only=True) as engine:
-        return propose_tables(measure_schema(engine, schema, people, trusts_owner=trusts_owner), url)
+        return propose_tables(measure_schema(engine, schema, people, trusts_owner=trusts_owner), url, engine.render)
 
 
 def _expanded(text: str) -> str:

@@ -22,9 +22,10 @@ from sqlanon.cli.commands import program
 from sqlanon.policy import AttributeSection, Hierarchy, Policy, PopulationPlace, PrivacyBudget, Quantile
 from sqlanon.policy.algorithms import own_algorithms
 from sqlanon.policy.attributes import Domain
-from sqlanon.policy.keys import KeyFile
+from sqlanon.policy.keys import DrawnKey, KeyFile
 from sqlanon.policy.privacy import CostsFile, own_models
 from sqlanon.policy.schema import meanings
+from sqlanon.policy.tables import PARTS_OF_TABLES, TablesPolicy
 
 PAGES = ("policy.md", "cli.md")
 _TAGS: list[Any] = [
@@ -67,6 +68,7 @@ def _policy_page() -> str:
         _section("`quantile`", Quantile, level=2),
         _section("`domain`", Domain, level=2),
         _section("`keyfile`", KeyFile, level=2),
+        _section("`drawnkey`", DrawnKey, level=2),
         "## `privacy`: the models\n\nEvery class must satisfy all that are listed.",
         *(_section(f"`{name}`", model, level=3) for name, model in own_models().items()),
         _section("`costsfile`", CostsFile, level=3),
@@ -81,6 +83,8 @@ def _policy_page() -> str:
             for parts in one.choices_at.values()
             for part in parts.values()
         ),
+        _section("A policy of several tables", TablesPolicy, level=2),
+        *(_section(f"`{part.__name__.removesuffix('Section').lower()}`", part, level=3) for part in PARTS_OF_TABLES),
     ]
     return "\n\n".join(sections) + "\n"
 

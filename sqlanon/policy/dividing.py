@@ -175,8 +175,7 @@ class _Division:
         if deeper and name not in self._about:
             self._problems.append(
                 f"{self._place(name, 'references')}: {name} refers to {people.table} by {any_of(deeper)} alone; name a"
-                f" view of it that has the key of {people.table} too, as in SELECT n.*, p.{people.key} FROM {name} AS n"
-                f" JOIN {deeper[0]} AS p …, and refer to {people.table} by it."
+                f" view of it that has the key of {people.table} too, and refer to {people.table} by it."
             )
         return {column: self._with_drawn(its) for column, its in given.items()}
 

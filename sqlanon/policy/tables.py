@@ -33,7 +33,7 @@ class ReleaseSchema(Part):
     """The schema, by its exact name, without quotes; it must be there."""
 
 
-class People(Part):
+class PeopleTable(Part):
     """The table that has one row a person."""
 
     table: str
@@ -66,7 +66,7 @@ class TablesPolicy(Part):
     """The database and schema of the tables."""
     release: ReleaseSchema
     """The schema of the release, whose tables have the names of the source's."""
-    people: People
+    people: PeopleTable
     """The persons whom the tables are about."""
     tables: dict[str, TableSection] = Field(min_length=1)
     """The tables that are released, by their exact names, without quotes. The table of people satisfies the models by
@@ -85,6 +85,9 @@ class TablesPolicy(Part):
     """As in the policy of one table."""
     digest: Literal["run", "record"] = "record"
     """As in the policy of one table."""
+
+
+PARTS_OF_TABLES = (SourceSchema, ReleaseSchema, PeopleTable, TableSection)
 
 
 @dataclass(frozen=True)

@@ -161,13 +161,13 @@ def publish_together(leaving: Sequence[Leave]) -> list[tuple[str, ...]]:
 
 
 @contextlib.contextmanager
-def _held(ways: Sequence[WayOut]) -> Iterator[None]:
+def _held(gates: Sequence[WayOut]) -> Iterator[None]:
     """Inside, nobody else releases a source of these, or enters anything in their accounts."""
     with contextlib.ExitStack() as locks:
-        catalogs = {place: way.catalog for way in ways for place, _ in way.sources}
+        catalogs = {place: way.catalog for way in gates for place, _ in way.sources}
         for place in sorted(catalogs):
             locks.enter_context(catalogs[place].releasing(place))
-        people = {way.people.name: way.catalog for way in ways if way.people is not None}
+        people = {way.people.name: way.catalog for way in gates if way.people is not None}
         for name in sorted(people):
             locks.enter_context(people[name].entering(name))
         yield

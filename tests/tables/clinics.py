@@ -89,7 +89,7 @@ def release(data: Mapping[str, Any], **given: Any) -> dict[str, AnyResult]:
 
 
 def shown_visits(database: Database) -> dict[str, tuple[Row, list[Row]]]:
-    """What the joined release shows of each person: the row of patients, and those of visits without their numbers."""
+    """Return the row of patients and those of visits, as the joined release shows them, of each person."""
     patients = {
         key: tuple(rest) for key, *rest in database.sql(f"SELECT patient_id, age, zip, town FROM {RELEASE}.patients")
     }
@@ -138,7 +138,7 @@ def with_labs(data: dict[str, Any], m: int = 2) -> dict[str, Any]:
 
 
 def shown_labs(database: Database) -> dict[str, tuple[Row, list[Row]]]:
-    """What the joined release shows of each person: the row of patients, and labs with what their visits show."""
+    """Return the row of patients and those of labs, with what their visits show, of each person."""
     patients, labs = shown_visits(database), defaultdict[str, list[Row]](list)
     visits = {
         key: tuple(rest) for key, *rest in database.sql(f"SELECT visit_id, patient_id, day, ward FROM {RELEASE}.visits")

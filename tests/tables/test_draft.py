@@ -47,7 +47,7 @@ def make_clinic(database: Database, *, foreign_keys: bool = True) -> Clinic:
 
 def draft(database: Database, schema: str = SOURCE, people: str | None = None) -> SchemaDraft:
     with connect(database.url, OPTIONS) as engine:  # the fixture has the file of DuckDB open
-        return propose_tables(measure_schema(engine, schema, people), database.url)
+        return propose_tables(measure_schema(engine, schema, people), database.url, engine.render)
 
 
 @pytest.mark.parametrize("foreign_keys", [True, False])
@@ -74,7 +74,7 @@ def test_the_view_of_a_draft_makes_a_table_of_facts_of_it(database: Database, tm
     drafted = draft(database)
     lines = drafted.text.splitlines()
     start = next(number for number, line in enumerate(lines) if "CREATE VIEW" in line)
-    database.sql(" ".join(line.strip(" #") for line in lines[start : start + 2]))
+    database.sql(" ".join(line.strip(" #") for line in lines[start : start + 4]))
     wanted = [
         "  samples_of_people:",
         "    references: {visit_id: visits, patient_id: patients}",

@@ -9,7 +9,6 @@ from typing import Any
 from sqlanon.engines.urls import holds_secret
 from sqlanon.inquiries.profile.column_facts import ColumnFacts
 from sqlanon.inquiries.profile.draft import (
-    SCHEMA_FILE,
     URL_VARIABLE,
     choose_k,
     column_line,
@@ -19,13 +18,13 @@ from sqlanon.inquiries.profile.draft import (
 from sqlanon.inquiries.profile.schema_keys import Reference, SchemaFacts, SchemaTable
 from sqlanon.inquiries.profile.writing import comment, quoted
 from sqlanon.policy import Role
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, Renderer
 from sqlanon.support.environment import without_references, written
 from sqlanon.support.quantities import quantity
 
 KNOWN_ROWS = 2  # of a person's rows in one table, that somebody may know
 WITHIN = 4  # times the persons that others need, are in a class of people
-LEFT_OUT = 0.1  # of a table's rows, that may be left out for its models
+SUPPRESSION = 0.1  # of a table's rows, that may be left out for its models
 
 
 @dataclass(frozen=True)
@@ -51,9 +50,9 @@ class SchemaDraft:
         }
 
 
-def propose_tables(facts: SchemaFacts, url: str) -> SchemaDraft:
-    """Draft the policy; a password in the URL is not written."""
-    drafting = _Drafting(facts)
+def propose_tables(facts: SchemaFacts, url: str, render: Renderer) -> SchemaDraft:
+    """Draft the policy; a password in the URL is not written. render: writes the statements of views."""
+    drafting = _Drafting(facts, render)
     sections = [
         drafting.heading(),
         _places(facts, url),
@@ -78,8 +77,8 @@ def _places(facts: SchemaFacts, url: str) -> str:
 class _Drafting:
     """The parts of a draft."""
 
-    def __init__(self, facts: SchemaFacts) -> None:
-        self._facts = facts
+    def __init__(self, facts: SchemaFacts, render: Renderer) -> None:
+        self._facts, self._render = facts, render
         self._steps = {one.name: facts.distance(one.name) for one in facts.tables}
         self._direct = {
             one.name
@@ -91,7 +90,6 @@ class _Drafting:
         facts = self._facts
         rows = sum(one.facts.rows for one in facts.tables)
         return (
-            f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
             f"# A draft for {quantity(len(facts.tables), 'table')} of schema {comment(facts.schema)}, with"
             f" {quantity(rows, 'row')}.\n"
             "# Every role is a proposal: look at each, then run `sqlanon check` on this file.\n"
@@ -105,7 +103,7 @@ class _Drafting:
         about = self._steps[table.name] is not None
         lines = [f"  {key_of(table.name)}:    # {self._facts_of(table)}", *self._references(table)]
         if about and table is not self._facts.people:
-            lines.append(f"    suppression: {LEFT_OUT}    # the largest share of rows that may be left out")
+            lines.append(f"    suppression: {SUPPRESSION}    # the largest share of rows that may be left out")
         if self._is_referred_to(table.name) and table.key is not None and table is not self._facts.people:
             lines.append(f"    key: {key_of(table.key)}")
         lines += ["    attributes:", *(f"    {line}" for line in self._attributes(table, about=about))]
@@ -154,14 +152,19 @@ class _Drafting:
         way = next(one for one in table.references if self._steps[one.table] is not None)
         place = Relation(f"{table.name}_of_people", self._facts.schema)
         own, other = (Relation(name, self._facts.schema) for name in (table.name, way.table))
-        key = self._people_column(way.table)
+        statement = self._render(
+            "inquiries/profile/create_view_with_people",
+            view=place,
+            table=own,
+            other=other,
+            people=Identifier(self._people_column(way.table)),
+            key=Identifier(way.key),
+            column=Identifier(way.column),
+        )
         return [
             f"  # {comment(table.name)} refers to people by {comment(way.table)} alone. To release it, make a view",
             "  # that has their key, name the view in place of the table, and let it refer to them by that key too:",
-            f"  #   CREATE VIEW {comment(str(place))} AS SELECT s.*, o.{comment(str(Identifier(key)))}"
-            f" FROM {comment(str(own))} AS s",
-            f"  #     JOIN {comment(str(other))} AS o ON o.{comment(str(Identifier(way.key)))} ="
-            f" s.{comment(str(Identifier(way.column)))}",
+            *(f"  #   {comment(line)}" for line in statement.text.splitlines()),
         ]
 
     def _people_column(self, name: str) -> str:

@@ -39,7 +39,7 @@ class SearchWithin(Search):
     classes: of the staged tables that it may refer to, by name. key_classes: of its own keys, where others refer to it.
     """
 
-    left_out = 0
+    unmatched = 0
     key_classes: KeyClasses | None = None
 
     def __init__(self, part: TablePart, classes: Mapping[str, KeyClasses]) -> None:
@@ -55,7 +55,7 @@ class SearchWithin(Search):
         """Leave out what refers to rows that the release does not have; the rest gets the numbers of its groups."""
         run.plan, copy = with_group(run.plan, self.group), run.workspace.table("placed")
         columns = [one.name for one in plan.coded]
-        self.left_out = place_rows(run.engine, plan.source, columns, copy, self.part, self.classes, self.group)
+        self.unmatched = place_rows(run.engine, plan.source, columns, copy, self.part, self.classes, self.group)
         run.workspace.drop(*([plan.source] if plan.source != run.plan.source else []))
         return replace(with_group(plan, self.group), source=copy)
 
@@ -66,7 +66,7 @@ class SearchWithin(Search):
                 f"No row of {run.plan.source_name} refers to rows that the release has; nothing of it can be released."
             )
         encoded = super().encode(run)
-        return Encoded(encoded.coded, unmatched_rows=self.left_out)
+        return Encoded(encoded.coded, unmatched_rows=self.unmatched)
 
     def distinct_tuples(self, run: ClassRun, coded: CodedTable) -> Tuples | None:
         return count_persons(run.engine, run.workspace, coded, str(self.part.person), run.models)
@@ -77,10 +77,10 @@ class SearchWithin(Search):
         partition = partition_within(
             run.engine, run.workspace, encoded.coded, request.tuples, request.models, names, request.report
         )
-        self._require_few_left_out(run, encoded, partition)
+        self._require_budget(run, encoded, partition)
         return partition
 
-    def _require_few_left_out(self, run: ClassRun, encoded: Encoded, partition: Partition) -> None:
+    def _require_budget(self, run: ClassRun, encoded: Encoded, partition: Partition) -> None:
         """Refuse a release that leaves out more rows for the models than the policy allows."""
         rows, most = encoded.coded.source_rows, run.policy.suppressible(encoded.coded.source_rows)
         if partition.suppressed <= most:
@@ -92,11 +92,11 @@ class SearchWithin(Search):
         )
 
     def add_notes(self, outcome: ResultBuilder) -> None:
-        if self.left_out:
-            refer = "row refers" if self.left_out == 1 else "rows refer"
+        if self.unmatched:
+            refer = "row refers" if self.unmatched == 1 else "rows refer"
             outcome.notes += (
-                f"{self.left_out:,} {refer} to rows that the release does not have, or to those of several persons, and"
-                " are left out.",
+                f"{self.unmatched:,} {refer} to rows that the release does not have, or to those of several persons,"
+                " and are left out.",
             )
 
     def keep_rules(self, run: ClassRun, release: Release) -> StoredRules | None:  # noqa: ARG002
