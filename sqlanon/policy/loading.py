@@ -100,8 +100,8 @@ def build_document(
         raise PolicyError("The policy must be a mapping with the keys source, release, attributes and privacy.")
     if "tables" in document.data:
         raise PolicyError(
-            "The policy is of several tables (`tables:`). `check`, `run` and `verify` take such policies; this command"
-            " takes policies of one table."
+            "The policy is of several tables (`tables:`). `check`, `run`, `verify` and `risk` take such policies; this"
+            " command takes policies of one table."
         )
     _Preparation(document, FilePath(base_directory) if base_directory is not None else None, is_stored).run()
     problems = list(document.problems)

@@ -9,7 +9,8 @@ import pytest
 
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.results.run_result import RunResult
-from tests.run_support import Database
+from sqlanon.runs.tables.verifying import measure_sources
+from tests.run_support import OPTIONS, Database
 from tests.tables.clinics import (
     RELEASE,
     SOURCE,
@@ -167,3 +168,21 @@ def test_a_table_that_refers_to_people_by_others_alone_needs_their_key(database:
     del data["tables"]["labs"]["references"]["patient_id"]
     with pytest.raises(PolicyError, match="labs refers to patients by 'visits' alone; name a view of it"):
         tables_of(data)
+
+
+def test_risk_of_sources_and_releases_counts_what_joined_tables_tell(database: Database) -> None:
+    clinic = Clinic.drawn(random.Random(9), 25)
+    clinic.create(database)
+    data = policy_data(database)
+    tables = tables_of(data)
+    raw = {
+        row[0]: (tuple(row[1:]), [tuple(v[2:4]) for v in clinic.visits if v[1] == row[0]]) for row in clinic.patients
+    }
+    source = measure_sources(tables, OPTIONS)["visits"]
+    assert source.persons is not None
+    alone = sum(
+        any(sum(other == row and visit in theirs for other, theirs in raw.values()) == 1 for visit in visits)
+        for row, visits in raw.values()
+    )
+    assert source.persons.singled is not None
+    assert source.persons.singled.by_1 == alone
