@@ -12,6 +12,7 @@ CHECKS = {
     "values_equal": "The columns that are kept hold the same rows as in the source, whatever their order.",
     "pseudonyms_of_rows": "Rows that show one pseudonym are the rows of one identifier, with the same kept values.",
     "pseudonyms_distinct": "As many pseudonyms as identifiers have as many rows, and none of them is an identifier.",
+    "masks_true": "Masks are those of the identifiers, as often as these, and no faked value is the true one.",
 }
 
 

@@ -40,7 +40,11 @@ def measure_source(engine: Engine, plan: Plan) -> SourceDigests:
     types = {column.name: column for column in engine.columns(plan.source)}
     kept = [one.column for one in plan.read]
     rows, digest = digest_rows(engine, kept, plan.source)
-    grouped = {one.name: _digest_groups(engine, kept, types[one.name], plan.source) for one in plan.pseudonyms if kept}
+    grouped = {
+        one.name: _digest_groups(engine, kept, types[one.name], plan.source)
+        for one in plan.pseudonyms
+        if kept and one.show.tells_apart
+    }
     return SourceDigests(rows, digest, grouped)
 
 
