@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +22,8 @@ from sqlanon.releases.rules.export_sql import sayable_rules
 from sqlanon.runs.dry_run import run_dry
 from sqlanon.sql import Statement
 from sqlanon.verification.pseudonyms import check_pseudonyms
-from tests.masking_support import mask, masked, masking_policy
+from tests.cli.support import call_main
+from tests.masking_support import mask, masked, masking_data, masking_policy
 from tests.rules_support import apply, opened
 from tests.run_support import OPTIONS, Database, anonymize
 
@@ -155,6 +158,38 @@ def test_rules_are_applied_to_later_rows_with_the_same_fakes(database: Database)
     assert later_shown[0] == fake_of("e-mail", str(VALUES[0]))
     with pytest.raises(PolicyError, match="makes no faked values"), opened(database, made.run) as (engine, rules):
         sayable_rules(engine, rules, database.policy("t", roles))
+
+
+@pytest.mark.parametrize("attribute", [faked("e-mail"), shortened(1, 1), CONSTANT])
+def test_masks_go_to_other_databases_and_files(
+    tmp_path: Path, databases: tuple[Database, Database], attribute: Any
+) -> None:
+    source, target = databases
+    expected = Counter(shown(source, attribute).items())
+    table = source.create(COLUMNS, ROWS)
+    roles = {WHO: attribute, "age": "insensitive", "n": "insensitive"}
+    mask(masking_policy(source, table, roles, release={"url": target.url, "table": "carried"}))
+    assert Counter((n, who) for who, _, n in target.sql("SELECT * FROM carried")) == expected
+    for suffix in ("csv", "parquet"):
+        file = tmp_path / f"r.{suffix}"
+        mask(masking_policy(source, table, roles, release={"file": str(file)}, catalog={"url": source.url}))
+        rows = source.sql(f"SELECT * FROM '{file}'")
+        assert Counter((int(n), who) for who, _, n in rows) == expected
+
+
+def test_what_a_mask_tells_is_said_before_a_run(
+    database: Database, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    table = database.create(
+        {"a": "VARCHAR(9)", "b": "VARCHAR(9)", "c": "VARCHAR(9)", "n": "INTEGER"}, [("x", "y", "z", 1)]
+    )
+    roles = {"a": shortened(1, 2), "b": faked("name"), "c": CONSTANT, "n": "insensitive"}
+    (policy := tmp_path / "policy.yml").write_text(json.dumps(masking_data(database, table, roles)))
+    code, told, said = call_main(capsys, "check", policy)
+    assert code == 0, said
+    assert "its masks show 1 characters at the beginning and 2 at the end" in told
+    assert "a name may be that of somebody else" in told
+    assert "nothing of an identifier but whether there is one" in told
 
 
 def test_keys_are_in_no_statement(database: Database) -> None:
