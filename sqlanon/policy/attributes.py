@@ -58,6 +58,7 @@ class Show(StrEnum):
     MASK = "mask"  # first and last characters, and `*` for each of the others
     FAKED = "faked"  # a text of word lists, by a secret key
     NULL = "null"
+    SHIFTED = "shifted"  # of dates and moments that are kept: all of a person by one secret number of days
 
     @property
     def is_mask(self) -> bool:
@@ -72,7 +73,7 @@ class Show(StrEnum):
     @property
     def is_keyed(self) -> bool:
         """Tell whether it follows from a value and a secret key of the policy."""
-        return self in (Show.PSEUDONYM, Show.FAKED)
+        return self in (Show.PSEUDONYM, Show.FAKED, Show.SHIFTED)
 
     @property
     def is_centre(self) -> bool:
@@ -284,10 +285,11 @@ class AttributeSection(Part):
     clusters: the `mean` of numbers, the `median` or `convex-median` of categories in an `order`, or else the `mode`. An
     identifier is left out, or shown as a `pseudonym` by a secret key, as a `surrogate`, a number at random, as a
     `constant`, the text of that key, as a `mask`, which keeps its `first` and `last` characters, `faked`, by word lists
-    and a secret key, or as `null`. docs/masking.md says what each tells."""
+    and a secret key, or as `null`. With `algorithm: masking` kept dates and moments may be `shifted`, all of a person
+    by one secret number of days. docs/masking.md says what each tells."""
     key: Key = None
-    """Pseudonyms and faked values: the place of the secret key of at least 16 bytes, `"${NAME}"` in the environment or
-    `{file: …}`. One value is shown alike in every release by one key."""
+    """Pseudonyms, faked and shifted values: the place of the secret key of at least 16 bytes, `"${NAME}"` in the
+    environment or `{file: …}`. One value is shown alike in every release by one key."""
     constant: str | None = None
     """With `show: constant`: the text that is shown for every value but NULL."""
     first: Annotated[int, Field(strict=True, ge=0, le=100)] = 0
@@ -295,6 +297,11 @@ class AttributeSection(Part):
     last: Annotated[int, Field(strict=True, ge=0, le=100)] = 0
     """With `show: mask`: the characters at the end of a value that are shown. A value of no more characters than
     `first` and `last` together shows none."""
+    person: Annotated[str, Field(min_length=1)] | None = None
+    """With `show: shifted`: the identifier whose values are the persons; the release may show it or leave it out."""
+    days: Annotated[int, Field(strict=True, ge=1, le=36_500)] | None = None
+    """With `show: shifted`: the most days by which a person's dates are moved, into the past or the future; every
+    number of days but 0 is as likely. One person, key and `days` give one number in all tables and columns."""
     fake: Literal["first-name", "last-name", "name", "e-mail", "phone", "address", "city"] | None = None
     """With `show: faked`: the kind of the text. E-mails are in domains, and phone numbers in ranges, that are reserved
     for examples; addresses have postal codes that are given to no place."""
@@ -391,18 +398,22 @@ class AttributeSection(Part):
         if self.show.is_mask and not identifies:
             raise broken(f"has show: {self.show.value}, which is for role identifier, not {self.role.value}.")
         self._check_mask()
-        if self.show is not Show.LABEL and self.role is not Role.QUASI_IDENTIFIER and not self.show.is_mask:
+        if self.show is Show.SHIFTED and self.role not in (Role.SENSITIVE, Role.INSENSITIVE):
+            raise broken(f"has show: shifted, which is for columns that are kept, not for role {self.role.value}.")
+        of_others = self.show.is_mask or self.show is Show.SHIFTED
+        if self.show is not Show.LABEL and self.role is not Role.QUASI_IDENTIFIER and not of_others:
             raise broken(f"has show, which an attribute with role {self.role.value} does not use.")
         if self.show.is_keyed and self.key is None:
             raise broken(f'has show: {self.show.value} and no key; name the place of one, as key: "${{SQLANON_KEY}}".')
         if not self.show.is_keyed and self.key is not None:
-            raise broken("has a key, which only show: pseudonym and show: faked use.")
+            raise broken("has a key, which only show: pseudonym, show: faked and show: shifted use.")
         if self.show is not Show.PSEUDONYM and self.form != "text":
             raise broken(f"has form: {self.form}, which only show: pseudonym uses.")
 
     def _check_mask(self) -> None:
         """Refuse keys of one mask beside another one, and a mask without what it needs."""
         of = {"constant": Show.CONSTANT, "first": Show.MASK, "last": Show.MASK, "fake": Show.FAKED}
+        of |= {"person": Show.SHIFTED, "days": Show.SHIFTED}
         for key, show in of.items():
             if key in self.model_fields_set and self.show is not show:
                 raise broken(f"has {key}, which only show: {show.value} uses.")
@@ -410,5 +421,7 @@ class AttributeSection(Part):
             raise broken('has show: constant and no constant; write the text that is shown, as constant: "hidden".')
         if self.show is Show.FAKED and self.fake is None:
             raise broken("has show: faked and no fake; write the kind of text that is shown, as fake: name.")
+        if self.show is Show.SHIFTED and (self.person is None or self.days is None):
+            raise broken("has show: shifted, which needs person, the identifier whose dates move together, and days.")
         if self.show is Show.MASK and not {"first", "last"} & self.model_fields_set:
             raise broken("has show: mask and neither first nor last; write how many characters stay, as last: 2.")

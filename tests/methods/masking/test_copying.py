@@ -248,9 +248,9 @@ def test_nothing_is_published_that_was_tampered_with(
     columns = {"who": "VARCHAR(9)", "n": "INTEGER", "m": "INTEGER"}
     table = database.create(columns, [("ann", 1, 1), ("bob", 2, 2), ("ann", 3, 3), ("cy", 4, 4)])
 
-    def tampered(engine: Any, workspace: Any, plan: Any, figures: Any, staged: Any) -> Any:
+    def tampered(engine: Any, workspace: Any, plan: Any, figures: Any, staged: Any, shifts: Any) -> Any:
         engine.execute(Statement("tamper", Markup(statement.format(rows=staged.final))))
-        return check_masked(engine, workspace, plan, figures, staged)
+        return check_masked(engine, workspace, plan, figures, staged, shifts)
 
     monkeypatch.setattr("sqlanon.methods.masking.source.check_masked", tampered)
     with pytest.raises(VerificationError, match=check):

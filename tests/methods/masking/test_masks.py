@@ -170,10 +170,13 @@ def test_masks_go_to_other_databases_and_files(
     roles = {WHO: attribute, "age": "insensitive", "n": "insensitive"}
     mask(masking_policy(source, table, roles, release={"url": target.url, "table": "carried"}))
     assert Counter((n, who) for who, _, n in target.sql("SELECT * FROM carried")) == expected
-    for suffix in ("csv", "parquet"):
+    for suffix in ("parquet", "csv"):
         file = tmp_path / f"r.{suffix}"
         mask(masking_policy(source, table, roles, release={"file": str(file)}, catalog={"url": source.url}))
         rows = source.sql(f"SELECT * FROM '{file}'")
+        if suffix == "csv":  # whose readers take an empty text for NULL
+            rows = [(who or None, age, n) for who, age, n in rows]
+            expected = Counter({(n, who or None): times for (n, who), times in expected.items()})
         assert Counter((int(n), who) for who, _, n in rows) == expected
 
 
