@@ -186,4 +186,4 @@ def _warnings(plan: Plan, engine: Engine, person: Column, dates: Iterable[Column
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.1%}" if whole else "none"
+    return f"{part:,} ({part / whole:.1%})" if whole else "none"

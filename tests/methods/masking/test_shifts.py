@@ -131,7 +131,9 @@ def test_who_is_singled_out_by_intervals_is_measured(database: Database) -> None
     by = {band: [tuple((day - min(days)) // band for day in days) for days in dates.values()] for band in (1, 30)}
     alone = {band: sum(Counter(all_of)[one] == 1 for one in all_of) for band, all_of in by.items()}
     assert (alone[1], alone[30]) == (2, 1)
-    assert "Of 6 persons with dates, 33.3% are alone with their intervals in days, and 16.7% in bands" in warnings
+    assert (
+        "Of 6 persons with dates, 2 (33.3%) are alone with their intervals in days, and 1 (16.7%) in bands" in warnings
+    )
     assert "keeps about the season" in warnings
     assert [len(list(of)) for _, of in groupby(sorted(rows), key=lambda row: row[0])] == [2, 2, 2, 2, 1, 1]
 
