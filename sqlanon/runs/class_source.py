@@ -175,8 +175,11 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
             checked_hierarchies(judged.engine, policy, run.models, judged.relation) as hierarchies,
         ):
             label = EVERYTHING if release.starred_rows else None
+            rows, person = judged.relation, judged.person
+            if judged.published is not None:
+                rows, person = judged.published, None
             verification = verify_rows(
-                judged.engine, judged.relation, judged.columns, run.models, policy, hierarchies, label, judged.person
+                judged.engine, rows, judged.columns, run.models, policy, hierarchies, label, person
             )
             run.outcome.verification = judged.of_rows(verification)
             self._entry = prepare_entry(run, judged, staged, with_rows=self.enters_rows(run))
