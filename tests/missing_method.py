@@ -21,6 +21,7 @@ NAMES = {
     "differential_privacy": ("diffgen", "contingency", "marginals", "mst", "differential-privacy"),
     "randomization": ("randomize", "randomization"),
     "rule_hiding": ("hide-rules", "hidden-rules"),
+    "invariance": ("buckets",),
 }
 """The names that each method gives to policies."""
 MISSING = [name for name in NAMES if not (Path(sqlanon.__file__).parent / "methods" / name).is_dir()]

@@ -96,7 +96,7 @@ class BucketSearch(Algorithm[BucketDecision]):
         engine.run("methods/invariance/create_class_sets", shown=shown, members=members)
         engine.analyze(assigned, counterfeits, shown)
         counted = engine.query_one(
-            "methods/invariance/count_left_out",
+            "methods/invariance/count_suppressed",
             assigned=assigned,
             counterfeits=counterfeits,
             members=members,
@@ -105,12 +105,12 @@ class BucketSearch(Algorithm[BucketDecision]):
         )
         _, kept, made, newcomers, lacking, unknown, changed = map(int, counted)
         facts = BucketFacts(buckets, made, newcomers, lacking, changed, unknown)
-        left_out = coded.source_rows - kept
-        if not kept or left_out > request.policy.suppressible(coded.source_rows):
-            raise ProtectionError(_refused(facts, left_out, coded.source_rows, made))
+        suppressed = coded.source_rows - kept
+        if not kept or suppressed > request.policy.suppressible(coded.source_rows):
+            raise ProtectionError(_refused(facts, suppressed, coded.source_rows, made))
         workspace.drop(members, sets.rows, sets.sets)
         partition = partition_of(engine, workspace, coded, assigned, rounds)
-        return BucketDecision(replace(partition, suppressed=left_out, facts=facts), shown, counterfeits)
+        return BucketDecision(replace(partition, suppressed=suppressed, facts=facts), shown, counterfeits)
 
     def release(self, request: SearchRequest, decision: BucketDecision) -> NumberedClasses:
         (model,) = request.models
@@ -163,7 +163,7 @@ def _cut(request: SearchRequest, members: Relation) -> tuple[Relation, int, int]
     return members, rounds + 1, buckets
 
 
-def _refused(facts: BucketFacts, left_out: int, rows: int, made: int) -> str:
+def _refused(facts: BucketFacts, suppressed: int, rows: int, made: int) -> str:
     """Say why too many rows would be left out, and what helps."""
     reasons = [
         (facts.newcomers, "new, and too many of them have the same value"),
@@ -173,7 +173,7 @@ def _refused(facts: BucketFacts, left_out: int, rows: int, made: int) -> str:
     ]
     listed = "; ".join(f"{count:,} {reason}" for count, reason in reasons if count)
     return (
-        f"No m-invariant release has enough rows: {left_out:,} of {quantity(rows, 'row')} would be left out ({listed})."
-        f" {quantity(made, 'counterfeit')} filled gaps. Allow more: suppression is the share of rows that may be left"
+        f"No m-invariant release has enough rows: {suppressed:,} of {quantity(rows, 'row')} would be left out"
+        f" ({listed}). {quantity(made, 'counterfeit')} filled gaps. Allow more: suppression is the share of rows that may be left"
         " out, and algorithm.counterfeits that of rows of nobody which fill the gaps of sets."
     )
