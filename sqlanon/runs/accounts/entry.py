@@ -88,7 +88,8 @@ class AccountEntry:
         else:
             run.history_problem = sets_problem(sets, self.account.name, set_model(run))
         if run.history_problem is not None and run.policy.history.mode != "watch":
-            hint = REPAIR_HINT if run.repaired is None and run.unrepaired is None else ""
+            is_mendable = sets is None and run.repaired is None and run.unrepaired is None
+            hint = REPAIR_HINT if is_mendable else ""
             raise ProtectionError(f"{run.history_problem} {REFUSED}{hint}")
         held.keep(grouped)
         kind = LineKind.BATCH if self.adds else LineKind.RELEASE
