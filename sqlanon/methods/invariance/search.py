@@ -174,6 +174,6 @@ def _refused(facts: BucketFacts, suppressed: int, rows: int, made: int) -> str:
     listed = "; ".join(f"{count:,} {reason}" for count, reason in reasons if count)
     return (
         f"No m-invariant release has enough rows: {suppressed:,} of {quantity(rows, 'row')} would be left out"
-        f" ({listed}). {quantity(made, 'counterfeit')} filled gaps. Allow more: suppression is the share of rows that may"
-        " be left out, and algorithm.counterfeits that of rows of nobody which fill the gaps of sets."
+        f" ({listed}). {quantity(made, 'counterfeit')} filled gaps. Allow more: suppression is the share of rows that"
+        " may be left out, and algorithm.counterfeits that of rows of nobody which fill the gaps of sets."
     )
