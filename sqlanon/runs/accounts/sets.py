@@ -44,12 +44,7 @@ def former_sets(run: ClassRun, coded: CodedTable) -> FormerSets | None:
     lines = run.catalog.account_releases(account)
     _require_sets(run, account, lines, model)
     run.known_lines = len(lines)
-    before = Relation.parse(str(lines[-1].about)) if lines else None
-    if before is not None and not publisher_of(run.session.target).exists(before):
-        raise ConflictError(
-            f"{lines[-1].about} is gone, the release before, and nobody can say which values the classes of its persons"
-            " showed. Restore it, or begin anew: `sqlanon account forget`."
-        )
+    before = _release_before(run, lines[-1], str(model.attribute)) if lines else None
     return FormerSets.create(
         run.engine,
         run.workspace,
@@ -59,6 +54,22 @@ def former_sets(run: ClassRun, coded: CodedTable) -> FormerSets | None:
         (run.catalog, account),
         before,
         model.least_rows,
+    )
+
+
+def _release_before(run: ClassRun, line: AccountRelease, attribute: str) -> Relation:
+    """Find the release of a line; raises ConflictError where it is gone, or shows no sets of the attribute any more."""
+    release, session = Relation.parse(str(line.about)), run.session.target
+    problem = "is gone"
+    if publisher_of(session).exists(release):
+        kinds = {column.name: column.kind for column in session.columns(release)}
+        wanted = next(one.column.kind for one in run.plan.attributes if one.name == attribute)
+        if CLASS_NUMBER in kinds and kinds.get(attribute) is wanted:
+            return release
+        problem = f"has no numbered classes with '{attribute}' of the source's type"
+    raise ConflictError(
+        f"{line.about}, the release before, {problem}, and nobody can say which values the classes of its persons"
+        " showed. Restore it, or begin anew: `sqlanon account forget`."
     )
 
 
