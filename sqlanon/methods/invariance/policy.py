@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -32,6 +33,10 @@ class Buckets(AlgorithmParameters):
     """The most rows of nobody that fill the gaps of buckets which nobody new can fill, as a share of the table's rows.
     The release shows them as all others, and the run says how many there are. Without them, the rows that lack partners
     are left out, within `suppression`."""
+
+    def most_counterfeits(self, rows: int) -> int:
+        """Count the counterfeits that a table of so many rows may get."""
+        return int(Decimal(str(self.counterfeits)) * rows)
 
     @property
     def leaves_rules(self) -> bool:

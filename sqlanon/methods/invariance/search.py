@@ -55,34 +55,32 @@ class BucketSearch(Algorithm[BucketDecision]):
     def _fill(self, request: SearchRequest, sets: FormerSets, m: int) -> Relation:
         """Write down the members of buckets: of those that had sets before, filled up, and those of newcomers."""
         engine, workspace, words = request.engine, request.workspace, request.coded.word_columns
-        survivors, newcomers, gaps, balance, pool, dealt, members = (
-            workspace.table(f"bucket_{part}")
-            for part in ("survivors", "newcomers", "gaps", "balance", "pool", "dealt", "members")
-        )
+        names = ("survivors", "newcomers", "balance", "pool", "dealt")
+        survivors, newcomers, balance, pool, dealt = tables = [workspace.table(f"bucket_{name}") for name in names]
         of_rows: dict[str, Any] = {"rows": sets.rows, "words": words}
         engine.run("methods/invariance/create_survivors", survivors=survivors, sets=sets.sets, **of_rows)
         engine.run("methods/invariance/create_newcomers", newcomers=newcomers, **of_rows)
         engine.analyze(survivors, newcomers)
-        of_buckets = {"survivors": survivors, "newcomers": newcomers, "sets": sets.sets}
-        engine.run("methods/invariance/create_gaps", gaps=gaps, **of_buckets)
-        most = int(self.parameters.counterfeits * request.coded.source_rows)
-        engine.run("methods/invariance/create_balance", balance=balance, gaps=gaps, most=most)
+        self._balance(request, {"survivors": survivors, "newcomers": newcomers, "sets": sets.sets}, balance)
         engine.run("methods/invariance/create_pool", pool=pool, newcomers=newcomers, balance=balance)
-        engine.analyze(balance, pool)
+        engine.analyze(pool)
         values = engine.query("methods/invariance/count_values", pool=pool)
-        classes = most_classes([(int(n), int(values)) for n, values in values], m)
+        classes = most_classes([(int(n), int(n_values)) for n, n_values in values], m)
         engine.run("methods/invariance/create_dealt", dealt=dealt, pool=pool, classes=classes, words=words)
-        of_members: dict[str, Any] = {
-            "survivors": survivors,
-            "balance": balance,
-            "pool": pool,
-            "dealt": dealt,
-            "words": words,
-        }
-        engine.run("methods/invariance/create_members", members=members, **of_members)
+        members, joined = workspace.table("bucket_members"), {"survivors": survivors, "balance": balance, "pool": pool}
+        engine.run("methods/invariance/create_members", members=members, dealt=dealt, words=words, **joined)
         engine.analyze(members)
-        workspace.drop(survivors, newcomers, gaps, balance, pool, dealt)
+        workspace.drop(*tables)
         return members
+
+    def _balance(self, request: SearchRequest, of_buckets: dict[str, Relation], balance: Relation) -> None:
+        """Decide how many rows of each value a bucket gets: of persons who had its set, of newcomers, and of nobody."""
+        engine, gaps = request.engine, request.workspace.table("bucket_gaps")
+        most = self.parameters.most_counterfeits(request.coded.source_rows)
+        engine.run("methods/invariance/create_gaps", gaps=gaps, **of_buckets)
+        engine.run("methods/invariance/create_balance", balance=balance, gaps=gaps, most=most)
+        engine.analyze(balance)
+        request.workspace.drop(gaps)
 
     def _decide(
         self, request: SearchRequest, sets: FormerSets, members: Relation, rounds: int, buckets: int
