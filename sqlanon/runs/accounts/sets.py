@@ -31,28 +31,43 @@ def set_model(run: ClassRun) -> PrivacyModel | None:
     return next((model for model in run.models if model.holds_sets), None)
 
 
+def require_sets(run: ClassRun) -> None:
+    """Refuse before any work what an account knows that holds no sets, where a model holds them.
+
+    Raises PolicyError where the account knows other things about these people than releases that hold such sets, and
+    ConflictError where the release before is gone, or shows no sets any more.
+    """
+    model = set_model(run)
+    people = None if run.way_out is None else run.way_out.people
+    account = None if model is None or people is None else run.catalog.account(people.name)
+    if model is None or account is None:
+        return
+    lines = run.catalog.account_releases(account)
+    _require_set_lines(run, account, lines, model)
+    if lines:
+        _release_before(run, lines[-1], str(model.attribute))
+
+
 def former_sets(run: ClassRun, coded: CodedTable) -> FormerSets | None:
     """Look up which sets the classes of the source's persons showed; None where no model asks, or nothing is published.
 
-    Raises PolicyError where the account knows other things about these people than releases that hold such sets, and
-    ConflictError where the release before is gone.
+    Raises what `require_sets` raises.
     """
     model = set_model(run)
     if model is None or run.way_out is None or run.way_out.people is None:
         return None
-    account = run.catalog.open_account(run.way_out.people)
+    account, attribute = run.catalog.open_account(run.way_out.people), str(model.attribute)
     lines = run.catalog.account_releases(account)
-    _require_sets(run, account, lines, model)
+    _require_set_lines(run, account, lines, model)
     run.known_lines = len(lines)
-    before = _release_before(run, lines[-1], str(model.attribute)) if lines else None
     return FormerSets.create(
         run.engine,
         run.workspace,
         coded,
         str(run.policy.person),
-        str(model.attribute),
+        attribute,
         (run.catalog, account),
-        before,
+        _release_before(run, lines[-1], attribute) if lines else None,
         model.least_rows,
     )
 
@@ -73,7 +88,9 @@ def _release_before(run: ClassRun, line: AccountRelease, attribute: str) -> Rela
     )
 
 
-def _require_sets(run: ClassRun, account: ReleaseAccount, lines: list[AccountRelease], model: PrivacyModel) -> None:
+def _require_set_lines(
+    run: ClassRun, account: ReleaseAccount, lines: list[AccountRelease], model: PrivacyModel
+) -> None:
     """Refuse an account that knows releases which held no sets of the attribute, or answers."""
     for line in lines:
         privacy: list[dict[str, Any]] = []

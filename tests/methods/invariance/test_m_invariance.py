@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -287,6 +288,31 @@ def test_sets_that_the_release_does_not_show_are_unknown(database: Database) -> 
     database.sql(f"DROP TABLE {table}_r")
     with pytest.raises(ConflictError, match="the release before, is gone"):
         anonymize(policy)
+
+
+def test_two_runs_at_once_show_the_same_sets(database: Database) -> None:
+    """Two tables of the same people: a run that read the account before the other one entered is refused."""
+    tables = [database.create(COLUMNS, []) for _ in range(2)]
+    policies = [policy_of(database, table, people="ours") for table in tables]
+    for table in tables:
+        fill(database, table, {number: (20 + number, ILLNESSES[number % 5]) for number in range(14)})
+
+    def attempt(policy: Policy) -> bool:
+        try:
+            return anonymize(policy).published
+        except ConflictError as refused:
+            assert "meanwhile" in str(refused)  # noqa: PT017
+            return False
+
+    with ThreadPoolExecutor(2) as pool:
+        assert any(pool.map(attempt, policies))
+    shown = []
+    for policy, table in zip(policies, tables, strict=True):
+        assert sets_of(anonymize(policy, replace=True)).other == 0
+        classes = classes_of(database, f"{table}_r")
+        shown.append({one: set(values) for members, values, _ in classes for one in members})
+    assert all(shown[0][one] == shown[1][one] for one in shown[0].keys() & shown[1].keys())
+    assert len(shown[0].keys() & shown[1].keys()) == 14
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
