@@ -22,6 +22,7 @@ NAMES = {
     "randomization": ("randomize", "randomization"),
     "rule_hiding": ("hide-rules", "hidden-rules"),
     "masking": ("masking",),
+    "invariance": ("buckets",),
 }
 """The names that each method gives to policies."""
 MISSING = [name for name in NAMES if not (Path(sqlanon.__file__).parent / "methods" / name).is_dir()]

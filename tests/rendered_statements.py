@@ -287,6 +287,24 @@ def statements_of_runs(database: Database) -> Rendered:
         database.insert(left, whole[40:])
         anonymize(policy)
 
+    def holding_sets() -> None:
+        """Release persons twice in classes with the same values, with counterfeits."""
+        whole = [(n, 20 + n, "ab"[n % 2], "abc"[n % 3]) for n in range(24)]
+        table = database.create({"nr": "INTEGER", "age": "INTEGER", "job": "TEXT", "disease": "VARCHAR(9)"}, whole)
+        roles: dict[str, Any] = {"nr": "identifier", "age": "quasi-identifier", "job": "quasi-identifier"}
+        roles["disease"] = {"role": "sensitive", "nulls": "refuse"}
+        policy = database.policy(
+            table,
+            roles,
+            subject="nr",
+            history={"mode": "refresh"},
+            privacy=[{"model": "m-invariance", "attribute": "disease", "m": 2}],
+            algorithm={"name": "buckets", "counterfeits": 0.4},
+        )
+        anonymize(policy)
+        database.sql(f"DELETE FROM {table} WHERE nr < 4")
+        anonymize(policy, replace=True)
+
     shared: dict[str, Any] = {
         "attributes": _HIDDEN | _PUBLIC,
         "privacy": [{"model": "differential-privacy", "epsilon": 1}],
@@ -299,6 +317,7 @@ def statements_of_runs(database: Database) -> Rendered:
         search(HIDDEN_PERSONS | {"history": {"mode": "watch"}}, small),
         adding,
         repairing,
+        holding_sets,
         *(functools.partial(leaving, departures) for departures in ("erase", "retract")),
         *(functools.partial(draw, policy) for policy in private),
     ]

@@ -44,6 +44,7 @@ def upgrade() -> None:
         *(sa.Column(name, sa.BigInteger) for name in counts),
         sa.Column("rows", sa.BigInteger, nullable=False),
         sa.Column("loss", sa.Double),
+        sa.Column("counterfeits", sa.BigInteger),
     )
     op.create_table(
         _name("account_persons"),

@@ -18,6 +18,7 @@ from sqlanon.plan.repair import UNMERGED
 from sqlanon.policy import AlgorithmParameters, Policy
 from sqlanon.releases.base import Release
 from sqlanon.releases.earlier_groups import EarlierGroups
+from sqlanon.releases.former_sets import FormerSets
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.staging.partition import Partition
 from sqlanon.work.journal import Progress
@@ -33,6 +34,7 @@ class SearchRequest:
     options: what the call asks of the search beside the policy.
     report: takes the progress of the search, for whoever watches.
     tuples: the distinct tuples of the coded rows with their counts, where the algorithm works on them.
+    sets: what classes of persons showed before, where the algorithm holds it; None where no account says so.
     """
 
     engine: Engine
@@ -43,6 +45,7 @@ class SearchRequest:
     options: SearchOptions
     report: Callable[[Progress], None]
     tuples: Tuples | None = None
+    sets: FormerSets | None = None
 
     def without_suppression_limit(self) -> SearchRequest:
         """Ask for the same release however many rows it suppresses and however large its lattice is."""

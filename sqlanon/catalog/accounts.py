@@ -83,6 +83,7 @@ class AccountRelease:
     departed: int | None = None
     rows: int = 0
     loss: float | None = None
+    counterfeits: int | None = None
 
 
 @dataclass(frozen=True)

@@ -77,13 +77,15 @@ _COLUMNS = {
     # Lines of accounts. kind: of `accounts.LineKind`; run: ask for answers; source: as a run records it; about: the
     # release, the question, what noise costs, or the job of a stream. groups: of persons with the same classes in all
     # releases so far, whom the same answers are about; smallest: the persons of the smallest; below_k: the persons in
-    # groups of fewer than k. Figures are NULL where nobody is counted. rows, loss: of a release, or a batch.
+    # groups of fewer than k. Figures are NULL where nobody is counted. rows, loss: of a release, or a batch;
+    # counterfeits: rows of nobody among them, NULL where none can be.
     "account_releases": "account bigint key, number bigint key, kind text, run text, source text, about text?,"
     " entered moment, k bigint?, persons bigint?, groups bigint?, smallest bigint?, below_k bigint?, came bigint?,"
-    " departed bigint?, rows bigint, loss float8?",
+    " departed bigint?, rows bigint, loss float8?, counterfeits bigint?",
     # person: a keyed digest; signature: the number of the group, negative where the newest release lacks the person;
     # batch: the number of the line that added the person to a release; of the one by which the row left, negative; 0
-    # for none. row_digest: a keyed one of the row that a batch shows; NULL where rows don't leave.
+    # for none. row_digest: a keyed one of the row that a batch shows, or of the set of values that a class of
+    # m-invariance shows; NULL elsewhere.
     "account_persons": "account bigint, person uuid, signature bigint, batch integer, row_digest bigint?",
     VERSION_TABLE: "version_num varchar(32) key",
 }

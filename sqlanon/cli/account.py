@@ -16,6 +16,7 @@ from sqlanon.cli.deferred import files, known_release, linking, loading, people_
 from sqlanon.cli.layout import WHOLE, table
 from sqlanon.errors import PolicyError
 from sqlanon.support.exact_numbers import decimal_text
+from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog
@@ -153,7 +154,7 @@ def _text(whole: _Whole) -> str:
     """An account for people: a line for each release and answer, one for each budget, and runs that it lacks."""
     rows = [
         [
-            *(one.number, one.kind.value, f"{one.entered:%Y-%m-%d %H:%M:%S}", one.rows or None),
+            *(one.number, one.kind.value, f"{one.entered:%Y-%m-%d %H:%M:%S}", _rows(one)),
             *(None if one.loss is None else f"{one.loss * 100:.4g} %", one.persons, one.groups, one.smallest),
             *(None if one.below_k is None else f"{one.below_k} (k = {one.k})", one.came, one.departed, _what(one)),
         ]
@@ -173,6 +174,13 @@ def _text(whole: _Whole) -> str:
 def _unknown(runs: list[str]) -> list[str]:
     """Say which published runs an account does not know, and what can be done."""
     return [linking.unknown_warning(runs)] if runs else []
+
+
+def _rows(line: AccountRelease) -> str | int | None:
+    """Count the rows of a line, with those of nobody where there may be some."""
+    if line.counterfeits is None:
+        return line.rows or None
+    return f"{line.rows:,} ({quantity(line.counterfeits, 'counterfeit')})"
 
 
 def _what(line: AccountRelease) -> str:

@@ -18,6 +18,7 @@ from sqlanon.models.diversity import DistinctLDiversity, EntropyLDiversity, Recu
 from sqlanon.models.k_anonymity import KAnonymity, largest_k
 from sqlanon.models.k_map import KMap
 from sqlanon.models.km_anonymity import KmAnonymity
+from sqlanon.models.m_invariance import MInvariance
 from sqlanon.models.population_uniqueness import PopulationUniques
 from sqlanon.models.table_model import TableModel
 from sqlanon.models.variance import VarianceDiversity
@@ -40,6 +41,7 @@ __all__ = [
     "KAnonymity",
     "KMap",
     "KmAnonymity",
+    "MInvariance",
     "PopulationUniques",
     "PrivacyModel",
     "RecursiveLDiversity",
@@ -74,6 +76,7 @@ OWN: Mapping[str, type[PrivacyModel]] = {
         PopulationUniques,
         KMap,
         DeltaPresence,
+        MInvariance,
     )
 }
 """The program's own privacy models by name."""

@@ -101,6 +101,7 @@ class PrivacyModel(ABC):
     needs_hierarchy: ClassVar[bool] = False  # it measures along the hierarchy of its attribute
     needs_solver: ClassVar[bool] = False  # `measure` leaves classes open, which are solved outside of the database
     counts_null_by_policy: ClassVar[bool] = False  # whether NULL is a value to it is for the policy to say
+    holds_sets: ClassVar[bool] = False  # a person's classes must show the same set of values in all releases
     judges_shares: ClassVar[bool] = False  # by shares of a class's sensitive values alone: persons may have several
     monotone_under_generalization: ClassVar[bool]  # merging classes that satisfy it gives one that does
     monotone_under_suppression: ClassVar[bool]  # leaving whole classes out can't break the remaining ones

@@ -14,7 +14,13 @@ from sqlanon.hierarchies.limits import limit_problem, limits_of
 from sqlanon.models import largest_k, models_of
 from sqlanon.plan.cluster_checks import cluster_problems, cluster_warnings
 from sqlanon.plan.history import history_problems
-from sqlanon.plan.persons import joined_rows_problems, person_notes, person_problems, person_warnings
+from sqlanon.plan.persons import (
+    held_sets_problems,
+    joined_rows_problems,
+    person_notes,
+    person_problems,
+    person_warnings,
+)
 from sqlanon.plan.population_checks import covering_problems, population_problems
 from sqlanon.plan.pseudonyms import key_problems, pseudonym_problems, pseudonym_warnings
 from sqlanon.plan.released_texts import as_text_problems
@@ -260,6 +266,7 @@ def _model_problems(subject: PlanSubject) -> Iterator[str]:
             yield from (f"{place}: {problem}" for problem in wrong)
         yield from (f"{place}: {problem}" for problem in covering_problems(model, subject.policy))
         yield from (f"{place}: {problem}" for problem in joined_rows_problems(model, subject.policy))
+        yield from (f"{place}: {problem}" for problem in held_sets_problems(model, subject.policy))
         for text in subject.absent.get(position, ()):
             yield f"{place}: no row of {model.attribute} has the value '{text}'; correct it, or leave it out."
         if subject.policy.algorithm.has_wildcards and not model.closed_under_union:
@@ -307,9 +314,10 @@ def _name_problems(subject: PlanSubject) -> Iterator[str]:
             if key in taken:
                 yield f"{_place(column.name)}: {_collision(name, taken[key], subject.place_of_names)}"
             taken.setdefault(key, name)
-            if subject.policy.release.layout == "star" and key == CLASS_NUMBER:
-                place = subject.place_of_names
-                yield f"{_place(column.name)}: layout: star has a column '{name}' of its own; rename it {place}."
+            star, algorithm = subject.policy.release.layout == "star", subject.policy.algorithm
+            if (star or algorithm.numbers_classes) and key == CLASS_NUMBER:
+                owner, place = "layout: star" if star else algorithm.name, subject.place_of_names
+                yield f"{_place(column.name)}: {owner} has a column '{name}' of its own; rename it {place}."
             longest = subject.dialect.longest_name
             if longest is not None and len(name.encode()) > longest:
                 yield f"{_place(column.name)}: '{name}' in the release is longer than {longest} bytes."

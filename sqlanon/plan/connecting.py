@@ -14,6 +14,7 @@ from sqlanon.engines.files import is_data_file, is_delimited
 from sqlanon.engines.first_line import UndecidedHeader
 from sqlanon.engines.read_options import FileReading, ReadOptions, suggested
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.engines.star import CLASS_NUMBER
 from sqlanon.errors import PolicyError
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.checks import released_names
@@ -84,7 +85,9 @@ def _makes_tables(model: PrivacyModel) -> bool:
 
 
 def release_columns(policy: Policy, there: set[str]) -> list[str]:
-    """The quasi-identifiers' columns in a release; of one whose two bounds are not `there`, the column of its own name.
+    """The columns of a release that make its classes: those of quasi-identifiers, and the number of the class.
+
+    Of a quasi-identifier whose two bounds are not `there`, it is the column of its own name.
 
     So a policy can be held against its source too.
     """
@@ -93,7 +96,7 @@ def release_columns(policy: Policy, there: set[str]) -> list[str]:
         if attribute.role is Role.QUASI_IDENTIFIER:
             released = released_names(name, attribute)
             columns += [name] if name in there and not there.issuperset(released) else released
-    return columns
+    return [*columns, CLASS_NUMBER] if policy.algorithm.numbers_classes and CLASS_NUMBER in there else columns
 
 
 @contextlib.contextmanager

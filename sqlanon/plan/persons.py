@@ -39,6 +39,23 @@ def refuse_joined_rows(policy: Policy, doer: str) -> None:
         )
 
 
+def held_sets_problems(model: PrivacyModel, policy: Policy) -> Iterator[str]:
+    """Say why a model of the sets of values that a person's classes show can't be asked of a policy."""
+    if not model.holds_sets:
+        return
+    if policy.history.mode not in ("refresh", "watch"):
+        yield (
+            "it judges a release together with all earlier ones of the same people, which an account knows; write"
+            " history: {mode: refresh}."
+        )
+    if not policy.algorithm.holds_sets:
+        able = [name for name, one in own_algorithms().items() if one.holds_sets]
+        yield (
+            f"{policy.algorithm.name} does not know which values the classes of persons showed before; choose"
+            f" {' or '.join(able)}."
+        )
+
+
 def joined_rows_problems(model: PrivacyModel, policy: Policy) -> Iterator[str]:
     """Say why a model that judges the classes of a person together can't be asked of a policy."""
     if model.known_rows is None:

@@ -26,7 +26,7 @@ def _problems(policy: Policy) -> Iterator[str]:
             "--repair: no account says which releases are out already; write history: {mode: refresh}, increments or"
             " watch, or leave --repair out."
         )
-    if algorithm.recodes not in (Recodes.REGIONS, Recodes.LEVELS):
+    if algorithm.holds_sets or algorithm.recodes not in (Recodes.REGIONS, Recodes.LEVELS):
         yield f"--repair: {algorithm.name} {UNMERGED}"
     elif algorithm.regions_overlap:
         yield "--repair: regions of partitioning: relaxed are no nodes of a tree; write strict, or leave --repair out."

@@ -55,6 +55,10 @@ class AlgorithmParameters(Part):
     """True if the search knows the sizes of all classes of every candidate, by which models judge a whole release."""
     joins_rows: ClassVar[bool] = False
     """True if the search merges or leaves out classes that would tell too much of a person together."""
+    holds_sets: ClassVar[bool] = False
+    """True if classes of a person show the same set of sensitive values as in earlier releases."""
+    numbers_classes: ClassVar[bool] = False
+    """True if a column of the release numbers its classes, of which several may have the same labels."""
     releases_clusters: ClassVar[bool] = False
     """True if the release has a row for each cluster, and a second table of the values of each."""
     draws_numbers: ClassVar[bool] = False

@@ -200,6 +200,18 @@ class PopulationUniquenessParameters(ModelParameters):
     rule of Dankar et al. trusts for the fraction."""
 
 
+class MInvarianceParameters(ModelParameters):
+    """Every class has at least m rows, each with another value of the sensitive attribute, and the classes of a person
+    show the same set of values in all releases about the same people. It needs `history`, algorithm `buckets`, and no
+    other model; docs/several-releases.md says more."""
+
+    model: Literal["m-invariance"]
+    attribute: str
+    """The sensitive attribute."""
+    m: Whole = Field(ge=2)
+    """The least rows of a class, each with another value."""
+
+
 MODELS: Mapping[str, type[ModelParameters]] = {
     get_args(part.model_fields["model"].annotation)[0]: part
     for part in (
@@ -218,6 +230,7 @@ MODELS: Mapping[str, type[ModelParameters]] = {
         PopulationUniquenessParameters,
         KMapParameters,
         DeltaPresenceParameters,
+        MInvarianceParameters,
     )
 }
 """The privacy models that judge classes, by name; methods add guarantees of how a release is drawn."""

@@ -36,6 +36,7 @@ class Judged:
 
     person: the column whose values are persons, where these are counted. rows: how many rows there are, where the
         relation has one for all equal ones of a person. number: a column that numbers the classes, where there is one.
+    published: the staged rows, where models judge these, as the release shows rows of nobody beside those of persons.
     """
 
     engine: Engine
@@ -44,6 +45,7 @@ class Judged:
     person: str | None = None
     rows: int | None = None
     number: str | None = None
+    published: Relation | None = None
 
     def of_rows(self, verification: Verification) -> Verification:
         """The result of the check with the number of rows that there are."""

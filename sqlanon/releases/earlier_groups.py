@@ -100,7 +100,7 @@ class EarlierGroups:
             rows=rows,
             witness=coded.witness,
             words=coded.word_columns,
-            person=_text_of_person(engine, coded, person),
+            person=text_of_witness(engine, coded, person),
             accounts=catalog.account_tables["accounts"],
             **known,
         )
@@ -204,7 +204,7 @@ class LocatedGroups:
         return [model.measure(engine.render, groups_of(model)) for model in models]
 
 
-def _text_of_person(engine: Engine, coded: CodedTable, person: str) -> Expression:
+def text_of_witness(engine: Engine, coded: CodedTable, person: str) -> Expression:
     """The text that the person of a witness is known by."""
     kept = [field.attribute.name for field in coded.kept]
     name = f"v{len(kept) if coded.person is not None else kept.index(person)}"

@@ -73,6 +73,26 @@ class DepartureFigures:
 
 
 @dataclass(frozen=True)
+class SetFigures:
+    """The sets of sensitive values that the classes of persons show, held against those of earlier releases.
+
+    known: persons of the release who were released before. other: those of them whose class shows another set now.
+    counterfeits: rows of nobody in the release.
+    """
+
+    known: int
+    other: int
+    counterfeits: int
+
+    @property
+    def sentence(self) -> str:
+        """Say whether the sets are the same, and how many rows are of nobody."""
+        same = f"{quantity(self.known - self.other, 'person')} of earlier releases in classes with the same values"
+        other = f", {self.other:,} with others" if self.other else ""
+        return f"{same}{other}; {quantity(self.counterfeits, 'counterfeit')}"
+
+
+@dataclass(frozen=True)
 class HistoryFigures:
     """A release together with all that were entered before it.
 
@@ -84,6 +104,7 @@ class HistoryFigures:
     added_to: the rows of earlier batches, where this one was added to them.
     repaired: the repair of the release; None where it was released as it was found.
     departures: the rows that left before, if anybody is gone.
+    sets: of m-invariance, which judges releases in place of the groups; None elsewhere.
     """
 
     people: str
@@ -98,6 +119,7 @@ class HistoryFigures:
     added_to: int | None = optional()
     repaired: RepairFigures | None = optional()
     departures: DepartureFigures | None = optional()
+    sets: SetFigures | None = optional()
 
     @property
     def sentence(self) -> str:
@@ -113,6 +135,11 @@ class HistoryFigures:
                 f" {self.people}, the smallest of {self.smallest:,}"
             )
         lines = counted_lines("release", self.releases, self.answers)
+        if self.sets is not None:
+            persons = quantity(self.persons, "person")
+            return (
+                f"{lines} about {self.people}: {persons}; {self.came:,} came, {self.left:,} left; {self.sets.sentence}"
+            )
         return (
             f"{lines} about {self.people}: {quantity(self.groups, 'group')} of"
             f" {quantity(self.persons, 'person')}, the smallest of {self.smallest:,}; {self.came:,} came,"

@@ -263,6 +263,25 @@ class AppliedFacts(Facts):
 
 
 @dataclass(frozen=True)
+class BucketFacts(Facts):
+    """Buckets of persons with the same set of sensitive values, cut into classes that have each value once.
+
+    buckets: how many there are. counterfeits: rows of nobody. newcomers: persons left out who were in no release;
+    lacking: those left out because nobody has the other values of their set any more; changed: because their value is
+    none of their set; unknown: because nobody knows their set.
+    """
+
+    kind = "buckets"
+
+    buckets: int
+    counterfeits: int
+    newcomers: int
+    lacking: int
+    changed: int
+    unknown: int
+
+
+@dataclass(frozen=True)
 class OtherFacts(Facts):
     """Facts of an algorithm that this version does not know, as they were recorded."""
 
@@ -283,6 +302,7 @@ KINDS: dict[str, type[Facts]] = {
         GatheredFacts,
         CondensedFacts,
         CellFacts,
+        BucketFacts,
         AppliedFacts,
     )
 }
@@ -304,6 +324,7 @@ def kind_of(data: Mapping[str, Any]) -> str:
         "clusters": "clusters",
         "gathered": "gathered",
         "starred_rows": "cells",
+        "counterfeits": "buckets",
     }
     return next((kind for key, kind in marks.items() if key in data), TreeFacts.kind)
 

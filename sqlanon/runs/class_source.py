@@ -34,6 +34,7 @@ from sqlanon.runs.accounts.entry import AccountEntry, prepare_entry
 from sqlanon.runs.accounts.growth import find_growth
 from sqlanon.runs.accounts.increments import arrivals, note_of_batch, require_enough, strangers_warning, waiting
 from sqlanon.runs.accounts.known_release import changed_release
+from sqlanon.runs.accounts.sets import require_sets
 from sqlanon.runs.checkpoints import basis_of, checkpoint_of, looked_at
 from sqlanon.runs.column_changes import columns_of
 from sqlanon.runs.execution import ClassRun, Encoded
@@ -87,6 +88,7 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
             run.growth = find_growth(run.catalog, run.session.target, plan, people, replace=self._replace)
         if run.growth is None:
             run.changed = changed_release(run.catalog, run.session.target, people, plan.release_name, plan.release)
+            require_sets(run)
 
     def warnings(self, run: ClassRun) -> tuple[str, ...]:  # noqa: ARG002
         """Say what may not have been meant, beside what the plan says."""
@@ -180,8 +182,11 @@ class ClassSource(ReleaseSource[ClassRun, RunResult]):
             checked_hierarchies(judged.engine, policy, run.models, judged.relation) as hierarchies,
         ):
             label = EVERYTHING if release.starred_rows else None
+            rows, person = judged.relation, judged.person
+            if judged.published is not None:
+                rows, person = judged.published, None
             verification = verify_rows(
-                judged.engine, judged.relation, judged.columns, run.models, policy, hierarchies, label, judged.person
+                judged.engine, rows, judged.columns, run.models, policy, hierarchies, label, person
             )
             run.outcome.verification = judged.of_rows(verification)
             self._entry = prepare_entry(run, judged, staged, with_rows=self.enters_rows(run))

@@ -121,6 +121,7 @@ class ClassRun(RunExecution[Plan]):
     history: the figures of all releases about the same people, where this one is entered; history_problem: what they
         tell together that they should not.
     repaired: the repair of the release, where there was one; unrepaired: why a repair that was wanted can't be.
+    known_lines: how many lines the account had when the search read the sets of values that it knows.
     snapshot: the plan for a source that stays as it is while it is coded: a copy, where the engine has no snapshots.
     """
 
@@ -142,6 +143,7 @@ class ClassRun(RunExecution[Plan]):
         self.history_problem: str | None = None
         self.repaired: RepairFigures | None = None
         self.unrepaired: str | None = None
+        self.known_lines = 0
 
 
 @dataclass(frozen=True)

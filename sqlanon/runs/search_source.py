@@ -18,6 +18,7 @@ from sqlanon.releases.base import Release
 from sqlanon.releases.earlier_groups import EarlierGroups
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.runs.accounts.repairing import repaired
+from sqlanon.runs.accounts.sets import former_sets
 from sqlanon.runs.class_source import ClassSource
 from sqlanon.runs.execution import ClassRun, Encoded
 from sqlanon.work.workspace import Workspace
@@ -49,6 +50,7 @@ class Search(ClassSource):
     def decide(self, run: ClassRun, encoded: Encoded) -> Release:
         request = search_request(run, encoded.coded, self.search_options, encoded.tuples)
         with run.journal.during("search"):
+            request = replace(request, sets=former_sets(run, encoded.coded))
             decision = self._search(run, request, encoded)
         with run.journal.during("recode"):
             release = self.searching.release(request, decision)

@@ -51,6 +51,12 @@ class Recoding:
         """The columns `e0, e1, …` of the regions."""
         return tuple(end_name(i) for i in range(sum(len(one.ends) for one in self.shown))) if self.has_ends else ()
 
+    @property
+    def own_columns(self) -> tuple[Identifier, ...]:
+        """The release's columns that stand for no quasi-identifier, behind all others: numbers of classes."""
+        shown = {cell.column for one in self.shown for cell in one.cells}
+        return tuple(cell.column for cell in self.cells if cell.column not in shown)
+
     def columns_of(self, attribute: str) -> tuple[Identifier, ...]:
         """The release's columns that stand for a quasi-identifier."""
         return tuple(cell.column for shown in self.shown if shown.name == attribute for cell in shown.cells)

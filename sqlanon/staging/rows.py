@@ -122,7 +122,7 @@ class ReleasedColumn:
 
 
 def _columns(plan: Plan, recoding: Recoding) -> list[ReleasedColumn]:
-    """The release's columns in the source's order: cells of regions, and kept values."""
+    """The release's columns in the source's order: cells of regions, and kept values; last, numbers of classes."""
     names = {cell.column: cell_name(i) for i, cell in enumerate(recoding.cells)}
     columns: list[ReleasedColumn] = []
     for attribute in plan.attributes:
@@ -133,7 +133,7 @@ def _columns(plan: Plan, recoding: Recoding) -> list[ReleasedColumn]:
                 columns.append(ReleasedColumn(column, macro("rows.cell", cell), texts))
         else:
             columns.append(kept_column(recoding.coded, recoding.coded.field(attribute.name)))
-    return columns
+    return [*columns, *(ReleasedColumn(column, macro("rows.cell", names[column])) for column in recoding.own_columns)]
 
 
 def _early(coded: CodedTable) -> list[Field]:

@@ -114,6 +114,7 @@ def _other_columns(engine: Engine, plan: Plan, recoding: Recoding, staged: Stage
             expected += [(column.name, types[column.name]) for column in recoding.columns_of(attribute.name)]
         else:
             expected.append((attribute.column.name, attribute.column.type))
+    expected += [(column.name, types[column.name]) for column in recoding.own_columns]
     columns = [(column.name, column.type) for column in engine.columns(staged.relation)]
     names = [name for name, _ in expected]
     return columns_equal(expected, columns) + columns_equal(

@@ -157,8 +157,9 @@ class HeldAccount:
         line: AccountLine,
         rows: int = 0,
         loss: float | None = None,
+        counterfeits: int | None = None,
     ) -> None:
-        """Enter a line about persons; rows, loss: of a release or a batch; see `AccountRelease`."""
+        """Enter a line about persons; rows, loss, counterfeits: of a release or a batch; see `AccountRelease`."""
         moves = line.kind is not LineKind.ANSWER
         entered = AccountRelease(
             account=self.account.id,
@@ -174,6 +175,7 @@ class HeldAccount:
             departed=grouped.departed if moves else None,
             rows=rows,
             loss=loss,
+            counterfeits=counterfeits,
         )
         self.catalog.enter_within(self.session, entered)
         self.workspace.drop(grouped.groups, grouped.signatures)

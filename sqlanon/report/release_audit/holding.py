@@ -39,11 +39,13 @@ class Known:
 
     boxed: whether it shows boxes from cut to cut, as stored rules do; None where nothing is known of it.
     budget: the share of rows that it may leave out. rows: how many it released, where that is known of this source.
+    counterfeits: rows of nobody among them.
     """
 
     boxed: bool | None
     budget: float
     rows: int | None = None
+    counterfeits: int = 0
 
 
 @dataclass
@@ -90,13 +92,15 @@ class _Holding:
         Of a run that is known as many rows must be there as it released, though the policy may allow for fewer.
         """
         (rows,) = self.engine.query_one("count_rows", table=self.release)
-        omitted, stars = self.coded.source_rows - rows, self.plan.policy.stars
+        omitted, stars = self.coded.source_rows + known.counterfeits - rows, self.plan.policy.stars
         allowed = 0 if stars else int(Decimal(str(known.budget)) * self.coded.source_rows)
         astray = 0 if known.rows is None else abs(rows - known.rows)
         held.omitted = max(omitted, 0)
         held.checks["rows_add_up"] = Check(max(-omitted, omitted - allowed, astray, 0), rows)
         kept = [attribute.column for attribute in self.plan.kept]
-        if kept:
+        if kept and known.counterfeits:
+            held.unchecked["values_equal"] = _COUNTERFEITS.format(counterfeits=known.counterfeits)
+        elif kept:
             names = [Identifier(column.name) for column in kept]
             each = macro("relations.each_once", self.plan.source, names, free_name("n", [one.name for one in kept]))
             violations = multisets_equal(self.engine, each, self.release, kept, max(omitted, 0))
@@ -105,8 +109,9 @@ class _Holding:
     def check_classes(self, held: Held, boxed: bool | None) -> None:
         """Find the class of each source row, then hold what it shows and keeps against the row's raw values."""
         algorithm = self.plan.policy.algorithm
-        if algorithm.recodes in _UNPLACED or algorithm.regions_overlap:
-            overlaps = "regions of a relaxed partitioning overlap, so that values do not say which class a row is in"
+        if algorithm.recodes in _UNPLACED or algorithm.regions_overlap or algorithm.numbers_classes:
+            kind = "numbered classes" if algorithm.numbers_classes else "a relaxed partitioning"
+            overlaps = f"regions of {kind} overlap, so that values do not say which class a row is in"
             reason = algorithm.hides_classes or _UNPLACED.get(algorithm.recodes, overlaps)
             held.unchecked |= dict.fromkeys(LINKED, f"{reason}; the run checked it before it published")
             return
@@ -266,6 +271,10 @@ def create_classes(engine: Engine, workspace: Workspace, shown: list[ShownField]
     return classes
 
 
+_COUNTERFEITS = (
+    "the release shows counterfeits ({counterfeits:,}), which nothing tells from other rows; the run checked these"
+    " before it published"
+)
 _UNPLACED = {
     Recodes.CLUSTERS: "the centre of a cluster does not say which rows it is of",
     Recodes.CELLS: "rows with single cells suppressed do not say which rows of the source they are",

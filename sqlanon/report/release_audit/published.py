@@ -15,6 +15,7 @@ from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.embedded import EMBEDDED, MEMORY_URL
 from sqlanon.engines.session_limits import EngineOptions
+from sqlanon.engines.star import CLASS_NUMBER
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.connecting import reading_of_release
 from sqlanon.plan.opening import open_release_table
@@ -29,7 +30,7 @@ def expected_names(policy: Policy) -> list[str]:
     """The columns that a release by this policy has, in the order in which the policy names them."""
     names = [name for column, one in policy.attributes.items() for name in released_names(column, one)]
     if not policy.algorithm.releases_clusters:
-        return names
+        return [*names, CLASS_NUMBER] if policy.algorithm.numbers_classes else names
     quasi = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
     return ["cluster", *quasi, "rows", "radius"]
 
@@ -56,6 +57,8 @@ def expected_columns(plan: Plan, dialect: type[Dialect]) -> list[Column]:
             columns.append(Column(attribute.name, dialect.range_types[column.kind], Kind.OTHER))
         else:
             columns.append(Column(attribute.name, dialect.types["float64"], Kind.FLOAT))
+    if plan.policy.algorithm.numbers_classes:
+        columns.append(Column(CLASS_NUMBER, dialect.types["int64"], Kind.INTEGER))
     return columns
 
 

@@ -134,7 +134,8 @@ def _known(catalog: Catalog, run: Run, policy: Policy) -> Known:
     if choices is not None and choices.on_violation == "suppress":
         budget = 1.0 if choices.budget is None else choices.budget
     rows = None if run.result is None else run.result.release.rows
-    return Known(choices is not None, budget, rows)
+    sets = None if run.result is None or run.result.history is None else run.result.history.sets
+    return Known(choices is not None, budget, rows, 0 if sets is None else sets.counterfeits)
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,7 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
         _require_latest(catalog, run)
     choices = choices_of(catalog, run)
     digested = "record" if release.content_digest is None else "run"
+    sets = None if run.result.history is None else run.result.history.sets
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -136,6 +137,7 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
             "checks": to_json(run.result.checks or {}),
             "risk": to_json(run.result.risk),
             "metrics": to_json(run.result.metrics),
+            **({} if sets is None else {"sets": to_json(sets)}),  # of m-invariance alone
             "verified": run.result.verified,
         },
     }

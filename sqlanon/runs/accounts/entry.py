@@ -18,12 +18,14 @@ from sqlanon.catalog.accounts import AccountRelease, LineKind, ReleaseAccount
 from sqlanon.engines.base import Engine
 from sqlanon.engines.columns import Column, Kind
 from sqlanon.engines.publishing import Record, nothing
+from sqlanon.engines.star import CLASS_NUMBER
 from sqlanon.errors import ConflictError, PolicyError, ProtectionError, VerificationError
 from sqlanon.models import models_of
 from sqlanon.plan.history import k_of_history
 from sqlanon.releases.base import Judged
 from sqlanon.results.history import HistoryFigures
 from sqlanon.runs.accounts.history_problem import REFUSED, REPAIR_HINT, history_problem
+from sqlanon.runs.accounts.sets import compare_sets, hold_sets, set_model, sets_problem
 from sqlanon.runs.execution import ClassRun, RunExecution
 from sqlanon.sql import Expression, Identifier, Relation, free_name
 from sqlanon.staging.staging import Staged
@@ -64,6 +66,7 @@ class AccountEntry:
             raise ConflictError(
                 f"Another run has released the first batch of {self.account.name} meanwhile: run again."
             )
+        sets = compare_sets(run, session, self.account, self.members, size.lines)
         violated = tuple(self._violated(session, grouped.signatures))
         run.history = HistoryFigures(
             people=self.account.name,
@@ -78,20 +81,26 @@ class AccountEntry:
             added_to=None if run.growth is None else run.growth.rows,
             repaired=run.repaired,
             departures=run.departures,
+            sets=sets,
         )
-        run.history_problem = history_problem(run.history, k, violated, run.unrepaired)
+        if sets is None:
+            run.history_problem = history_problem(run.history, k, violated, run.unrepaired)
+        else:
+            run.history_problem = sets_problem(sets, self.account.name, set_model(run))
         if run.history_problem is not None and run.policy.history.mode != "watch":
-            hint = REPAIR_HINT if run.repaired is None and run.unrepaired is None else ""
+            is_mendable = sets is None and run.repaired is None and run.unrepaired is None
+            hint = REPAIR_HINT if is_mendable else ""
             raise ProtectionError(f"{run.history_problem} {REFUSED}{hint}")
         held.keep(grouped)
         kind = LineKind.BATCH if self.adds else LineKind.RELEASE
         line = AccountLine(kind, run.id, run.plan.source_name, run.plan.release_name)
-        held.enter(size.lines, grouped, k, line, run.outcome.verification.statistics.rows, run.outcome.gcp)
+        rows, counterfeits = run.outcome.verification.statistics.rows, None if sets is None else sets.counterfeits
+        held.enter(size.lines, grouped, k, line, rows, run.outcome.gcp, counterfeits)
 
     def _violated(self, session: Engine, signatures: Relation) -> Iterator[str]:
         """Name the models of sensitive values that groups of the release's persons violate."""
         policy, workspace = self.run.policy, self.run.workspace.on(session)
-        models = [model for model in models_of(policy) if model.attribute is not None]
+        models = [one for one in models_of(policy) if one.attribute is not None and not one.holds_sets]
         if not models:
             return
         judged, group = workspace.table("history_judged"), free_name("signature", self.sensitive)
@@ -123,6 +132,7 @@ def prepare_entry(run: ClassRun, judged: Judged, staged: Staged, *, with_rows: b
     columns = {column.name: column for column in engine.columns(judged.relation)}
     line = line_of(engine, staged.engine.columns(staged.final)) if with_rows else None
     person, members = columns[judged.person or ""], run.workspace.table("history_members")
+    number = judged.number if judged.published is None else CLASS_NUMBER
     engine.run(
         "runs/accounts/create_members",
         members=members,
@@ -130,16 +140,17 @@ def prepare_entry(run: ClassRun, judged: Judged, staged: Staged, *, with_rows: b
         accounts=run.catalog.account_tables["accounts"],
         account=account.id,
         person=text_of_person(engine.render, Markup(Identifier(person.name)), person),
-        number=None if judged.number is None else Identifier(judged.number),
+        number=None if number is None else Identifier(number),
         keys=[key for name in judged.columns for key in shown(engine, columns[name], Markup(Identifier(name)))],
         line=line,
         values=numbered_values(sensitive),
     )
     engine.analyze(members)
-    if _rows_and_persons(run, engine, members, person) != set(
-        staged.engine.query_one("count_rows", table=staged.final)
-    ):
+    released = staged.final if judged.published is None else judged.relation
+    if _rows_and_persons(run, engine, members, person) != set(staged.engine.query_one("count_rows", table=released)):
         raise PolicyError("history: a person has several rows, and releases are entered of one row a person.")
+    if judged.published is not None:
+        hold_sets(run, account, members, staged)
     if line is not None:
         _require_same_rows(run, account, members, staged, line)
     return AccountEntry(run, account, members, sensitive, run.policy.history.adds)
