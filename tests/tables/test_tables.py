@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from sqlanon.catalog import Catalog
+from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.results.run_result import RunResult
-from tests.run_support import Database
+from tests.run_support import OPTIONS, Database
 from tests.tables.clinics import (
     RELEASE,
     SOURCE,
@@ -167,3 +170,13 @@ def test_a_table_that_refers_to_people_by_others_alone_needs_their_key(database:
     del data["tables"]["labs"]["references"]["patient_id"]
     with pytest.raises(PolicyError, match="labs refers to patients by 'visits' alone; name a view of it"):
         tables_of(data)
+
+
+def test_no_table_leaves_rules_by_which_it_would_be_released_alone(database: Database) -> None:
+    """Patients released by themselves would have other pseudonyms, and classes that visits are not cut within."""
+    Clinic.drawn(random.Random(5), 30).create(database)
+    runs = [result.run for result in release(policy_data(database)).values()]
+    with connect(database.url, OPTIONS) as engine, Catalog.open(engine) as catalog:
+        for run in runs:
+            with pytest.raises(PolicyError, match="released together with other tables"):
+                read_rules(catalog, run)
