@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from sqlanon.errors import PolicyError
+from sqlanon.policy import joining
 from sqlanon.policy.attributes import Role
 from sqlanon.policy.document import Document, Path, read_document
 from sqlanon.policy.keys import DRAWN, DrawnKey
@@ -59,6 +60,11 @@ def _problems(whole: TablesPolicy, document: Document) -> Iterator[str]:
     people = whole.people
     if people.table not in whole.tables:
         yield _unknown(document, ("people", "table"), people.table, whole.tables)
+    elif whole.tables[people.table].key not in (None, people.key):
+        yield (
+            f"{document.place(('tables', people.table, 'key'))}: others refer to people by people.key,"
+            f" '{people.key}'; leave it out."
+        )
     elif people.key not in whole.tables[people.table].attributes:
         names = whole.tables[people.table].attributes
         yield f"{document.place(('people', 'key'))}: '{people.key}' is not among the attributes of {people.table};" + (
@@ -159,16 +165,17 @@ class _Division:
             self._about[name] = people.key
             given[people.key] = self._people_key(given[people.key])
         for column, other in section.references.items():
-            shown = self._attributes[other].get(str(_key_of(self._whole, other, column)))
-            if other in self._about and column in given and self._is_omitted(given[column]):
-                self._problems.append(
-                    f"{self._place(name, 'references', column)}: the release joins {name} with {other} by it, so it"
-                    " can't be left out."
-                )
-            if column not in given and shown is not None:
-                given[column] = shown if isinstance(shown, dict) and "role" in shown else {"role": "insensitive"}
+            key = str(_key_of(self._whole, other, column))
+            if other in self._about:
+                place = self._place(name, "references", column)
+                shown = self._attributes[other].get(key)
+                self._problems += [f"{place}: {one}" for one in joining.problems(other, key, shown, given.get(column))]
+                given[column] = shown
+            elif column not in given:
+                self._problems.append(f"{self._place(name, 'references', column)}: {joining.unlisted(column, name)}")
             if other == people.table:
-                self._about[name] = column
+                if self._about.setdefault(name, column) != column:
+                    self._problems.append(f"{self._place(name, 'references')}: {joining.several(name, other)}")
                 if isinstance(given.get(column), dict):  # rows of nobody are left out
                     given[column] = {"nulls": "each", **given[column]}
         deeper = [other for other in section.references.values() if other in self._about]
@@ -177,7 +184,7 @@ class _Division:
                 f"{self._place(name, 'references')}: {name} refers to {people.table} by {any_of(deeper)} alone; name a"
                 f" view of it that has the key of {people.table} too, and refer to {people.table} by it."
             )
-        return {column: self._with_drawn(its) for column, its in given.items()}
+        return {column: joining.with_drawn(its, self._drawn) for column, its in given.items()}
 
     def _people_key(self, its: Any) -> Any:
         """Return the key of the people, which is shown by a key that is drawn for the release where none is named."""
@@ -193,13 +200,6 @@ class _Division:
                 " are joined by it, so it needs show: pseudonym."
             )
         return {"show": "pseudonym", "key": DRAWN, **its}
-
-    def _is_omitted(self, its: Any) -> bool:
-        role = its.get("role") if isinstance(its, dict) else None
-        return role == Role.OMIT or (role == Role.IDENTIFIER and "show" not in its)
-
-    def _with_drawn(self, its: Any) -> Any:
-        return {**its, "key": self._drawn} if isinstance(its, dict) and its.get("key") == DRAWN else its
 
     def _models(self) -> dict[str, list[tuple[int, dict[str, Any]]]]:
         """List the models of each table, with their places in the policy."""
@@ -217,7 +217,9 @@ class _Division:
         named, attribute = model.pop(OF, None), model.get("attribute")
         if isinstance(attribute, str):
             if named is not None:
-                self._problems.append(f"{self._document.place((*path, OF))}: the model is about the table of its")
+                self._problems.append(
+                    f"{self._document.place((*path, OF))}: the model is about the table of its attribute; leave it out."
+                )
             table = max((t for t in self._whole.tables if attribute.startswith(f"{t}.")), key=len, default=None)
             if table is None:
                 self._problems.append(

@@ -52,8 +52,8 @@ class TableSection(Part):
     key: str | None = None
     """The column that others refer to; by default the column of the same name as theirs."""
     attributes: dict[str, Any] = Field(min_length=1)
-    """Every column of the table, as in the policy of one table. A column that refers to another table shows what the
-    key there shows, and need not be listed."""
+    """Every column of the table, as in the policy of one table. A column that refers to a table about people shows what
+    the key there shows, and need not be listed."""
     suppression: Number = Field(default=0.0, ge=0, lt=1)
     """The largest share of the table's rows that may be left out for the models. Rows of persons who are not in the
     release are left out beside these."""
@@ -71,7 +71,8 @@ class TablesPolicy(Part):
     tables: dict[str, TableSection] = Field(min_length=1)
     """The tables that are released, by their exact names, without quotes. The table of people satisfies the models by
     any search for classes. Rows of a table that refers to it are cut into classes within those of their persons, so
-    that models hold for whoever knows both. Tables about no person are copied, as their attributes say."""
+    that models hold for whoever knows a person's row in both. Tables about no person are copied, as their attributes
+    say."""
     privacy: tuple[dict[str, Any], ...] = Field(min_length=1)
     """The models, as in the policy of one table. A sensitive attribute is named with its table: `visits.diagnosis`.
     `of: [visits]` names the table that a model of no attribute is about; by default it is about the table of people."""

@@ -52,9 +52,14 @@ class Clinic:
 
 def policy_data(database: Database, **more: Any) -> dict[str, Any]:
     """The policy of a clinic; rows of visits keep their number, by which tests know them again."""
+    return policy_data_of(database.url, **more)
+
+
+def policy_data_of(url: str, **more: Any) -> dict[str, Any]:
+    """The policy of a clinic at a URL."""
     quasi = {"role": "quasi-identifier"}
     return {
-        "source": {"url": database.url, "schema": SOURCE},
+        "source": {"url": url, "schema": SOURCE},
         "release": {"schema": RELEASE},
         "people": {"table": "patients", "key": "patient_id"},
         "tables": {

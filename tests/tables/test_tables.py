@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from sqlanon.catalog import Catalog
+from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.tables.verifying import measure_sources
 from tests.run_support import OPTIONS, Database
@@ -18,6 +21,7 @@ from tests.tables.clinics import (
     add_labs,
     fewest_candidates,
     policy_data,
+    policy_data_of,
     release,
     shown_labs,
     shown_visits,
@@ -186,3 +190,62 @@ def test_risk_of_sources_and_releases_counts_what_joined_tables_tell(database: D
     )
     assert source.persons.singled is not None
     assert source.persons.singled.by_1 == alone
+
+
+def test_no_table_leaves_rules_by_which_it_would_be_released_alone(database: Database) -> None:
+    """Patients released by themselves would have other pseudonyms, and classes that visits are not cut within."""
+    Clinic.drawn(random.Random(5), 30).create(database)
+    runs = [result.run for result in release(policy_data(database)).values()]
+    with connect(database.url, OPTIONS) as engine, Catalog.open(engine) as catalog:
+        for run in runs:
+            with pytest.raises(PolicyError, match="released together with other tables"):
+                read_rules(catalog, run)
+
+
+KEY = {"role": "identifier", "show": "pseudonym", "key": "drawn"}
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "message"),
+    [
+        ("visits", {"references": {"patient_id": "patients", "sent_by": "patients"}}, "rows of several persons can't"),
+        ("patients", {"key": "age"}, "others refer to people by people.key, 'patient_id'; leave it out"),
+        ("visits", {"visit_id": {"role": "identifier"}}, "the release joins the tables by 'visit_id' of visits"),
+        ("visits", {"visit_id": {"role": "quasi-identifier"}}, "the release joins the tables by 'visit_id' of visits"),
+        ("visits", {"visit_id": None}, "labs.references.visit_id: visits has no attribute 'visit_id'"),
+        ("visits", {"patient_id": {**KEY, "key": "${OTHER}"}}, "it shows what 'patient_id' of patients shows"),
+        ("visits", {"patient_id": {"role": "insensitive"}}, "it shows what 'patient_id' of patients shows"),
+        ("visits", {"patient_id": {"role": "identifier"}}, "it shows what 'patient_id' of patients shows"),
+        ("labs", {"visit_id": {"role": "insensitive"}}, "it shows what 'visit_id' of visits shows"),
+        (
+            "visits",
+            {"references": {"patient_id": "patients", "ward_id": "wards"}},
+            "tables.visits.references.ward_id: list 'ward_id' in the attributes of visits",
+        ),
+    ],
+)
+def test_keys_that_do_not_join_are_named_before_any_work(table: str, change: dict[str, Any], message: str) -> None:
+    data = with_labs(policy_data_of("duckdb:///nowhere"))
+    data["tables"]["wards"] = {"attributes": {"ward_id": {"role": "insensitive"}}}
+    section = data["tables"][table]
+    for name, its in change.items():
+        place = section if name in ("references", "key") else section["attributes"]
+        place[name] = its
+    section["attributes"] = {name: its for name, its in section["attributes"].items() if its is not None}
+    if change.get("visit_id", ...) is None:
+        section["key"] = "visit_id"
+    with pytest.raises(PolicyError) as error:
+        tables_of(data)
+    assert message in str(error.value)
+
+
+def test_a_column_that_refers_to_people_may_be_listed_as_it_is_shown() -> None:
+    data = policy_data_of("duckdb:///nowhere")
+    data["tables"]["visits"]["attributes"]["patient_id"] = KEY
+    assert tables_of(data).part("visits").person == "patient_id"
+
+
+def test_a_model_of_an_attribute_names_no_table_beside_it() -> None:
+    of_two = {"model": "distinct-l-diversity", "attribute": "visits.ill", "l": 2, "of": ["visits"]}
+    with pytest.raises(PolicyError, match=r"the table of its attribute; leave it out\."):
+        tables_of(policy_data_of("duckdb:///nowhere", privacy=[{"model": "k-anonymity", "k": 4}, of_two]))

@@ -127,14 +127,23 @@ class _Drafting:
         yield f"    references: {{{named}}}" + (f"    # {notes}" if notes else "")
 
     def _attributes(self, table: SchemaTable, *, about: bool) -> Iterator[str]:
-        referring = {one.column for one in table.references}
+        referring = {one.column: one.table for one in table.references}
         for facts in table.facts.columns:
             if facts.name in referring:
+                yield from self._reference_line(facts, referring[facts.name])
                 continue
             if facts.name == table.key and (table is self._facts.people or self._is_referred_to(table.name)):
                 yield self._key_line(table, facts, about=about)
             else:
                 yield column_line(table.facts, facts, None if about else Role.INSENSITIVE)
+
+    def _reference_line(self, facts: ColumnFacts, other: str) -> Iterator[str]:
+        """Write a column that refers to a table about no person; others show what the key there shows."""
+        if self._steps[other] is None:
+            yield (
+                f"  {key_of(facts.name)}: {{role: insensitive}}    # kept as it is to join {comment(other)}, and judged"
+                " by no model: say quasi-identifier or omit if others may know it"
+            )
 
     def _key_line(self, table: SchemaTable, facts: ColumnFacts, *, about: bool) -> str:
         if table is self._facts.people:

@@ -242,7 +242,10 @@ def _why_none(run: Run) -> str:
         return f"Run {run.id} left no rules for other rows: {run.method_result.no_rules}"
     algorithm = parse_stored(run.policy).algorithm if run.status is Status.PUBLISHED else None
     if algorithm is None or algorithm.leaves_rules:
-        return f"The catalog holds no rules of run {run.id}: it published nothing, or is of an older version."
+        return (
+            f"The catalog holds no rules of run {run.id}: it published nothing, was released together with other tables"
+            " (tables: in its policy), or is of an older version."
+        )
     again = "To treat new rows, run the policy again (sqlanon run)"
     if algorithm.recodes is Recodes.CELLS:
         reason = f"which cells it suppressed follows from the rows that there were. {again}."

@@ -24,7 +24,7 @@ from sqlanon.runs.linking import check_run
 from sqlanon.runs.sink import AnySource, Publish, leaving
 from sqlanon.runs.sources import check_without_classes, source_of
 from sqlanon.runs.tables.references import KeyClasses, create_key_classes
-from sqlanon.runs.tables.within import SearchWithin
+from sqlanon.runs.tables.within import SearchTogether, SearchWithin
 from sqlanon.staging.staging import Staged
 from sqlanon.support.environment import named
 from sqlanon.work.journal import Observer, Progress
@@ -115,9 +115,11 @@ class _Together:
         self._results[part.name] = carry_out(self.session, part.policy, self._source(part), sink, observer)
 
     def _source(self, part: TablePart) -> Any:
-        if part.is_within and part.policy.algorithm.recodes.makes_classes:
+        if not part.policy.algorithm.recodes.makes_classes:
+            return source_of(part.policy, SearchOptions())
+        if part.is_within:
             return SearchWithin(part, self._classes)
-        return source_of(part.policy, SearchOptions())
+        return SearchTogether(part.policy.algorithm, SearchOptions())
 
     def take(self, part: TablePart, run: RunExecution[Any], source: AnySource, staged: Staged) -> None:
         """Take a staged release; the last one publishes all."""

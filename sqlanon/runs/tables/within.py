@@ -33,7 +33,14 @@ from sqlanon.staging.partition import Partition
 from sqlanon.staging.staging import Staged
 
 
-class SearchWithin(Search):
+class SearchTogether(Search):
+    """A search for a table that is released with others: it leaves no rules, by which it would be released alone."""
+
+    def keep_rules(self, run: ClassRun, release: Release) -> StoredRules | None:  # noqa: ARG002
+        return None
+
+
+class SearchWithin(SearchTogether):
     """A partition within the classes of the rows that a table's rows refer to.
 
     classes: of the staged tables that it may refer to, by name. key_classes: of its own keys, where others refer to it.
@@ -98,9 +105,6 @@ class SearchWithin(Search):
                 f"{self.unmatched:,} {refer} to rows that the release does not have, or to those of several persons,"
                 " and are left out.",
             )
-
-    def keep_rules(self, run: ClassRun, release: Release) -> StoredRules | None:  # noqa: ARG002
-        return None
 
     def finish(self, run: ClassRun, staged: Staged) -> None:
         """Check the groups by the staged tables, and take their numbers out of what readers will see."""
