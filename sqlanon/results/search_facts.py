@@ -123,6 +123,35 @@ class IntervalFacts(Facts):
 
 
 @dataclass(frozen=True)
+class ItemsetFacts(Facts):
+    """Items of persons, and the groups that are shown in their place.
+
+    items: those of the source. groups: those that the release shows, of which `shown_items` are items themselves.
+    left_out: the items that are suppressed. merged_rows: rows of persons who show the same group already.
+    penalty: the normalized certainty penalty of the items of all persons, each once, from 0 to 1.
+    """
+
+    kind = "itemsets"
+
+    items: int
+    groups: int
+    shown_items: int
+    left_out: int
+    merged_rows: int
+    penalty: float
+
+    @property
+    def sentence(self) -> str:
+        """The items and their groups in words."""
+        left_out = f", {quantity(self.left_out, 'item')} left out" if self.left_out else ""
+        return (
+            f"{quantity(self.items, 'item')} shown as {quantity(self.groups, 'group')}, of which {self.shown_items:,} are"
+            f" items themselves{left_out}; {quantity(self.merged_rows, 'row')} merged with another of the same person;"
+            f" NCP {self.penalty:.4f}."
+        )
+
+
+@dataclass(frozen=True)
 class ClusterFacts(Facts):
     """Clusters of similar rows.
 
@@ -279,6 +308,7 @@ KINDS: dict[str, type[Facts]] = {
         LatticeFacts,
         TopDownFacts,
         IntervalFacts,
+        ItemsetFacts,
         ClusterFacts,
         GatheredFacts,
         CondensedFacts,
@@ -301,6 +331,7 @@ def kind_of(data: Mapping[str, Any]) -> str:
         "levels": "lattice",
         "specializations": "top-down",
         "intervals": "ordered-sets",
+        "shown_items": "itemsets",
         "clusters": "clusters",
         "gathered": "gathered",
         "starred_rows": "cells",

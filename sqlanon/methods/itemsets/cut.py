@@ -1,0 +1,178 @@
+"""The cut through a hierarchy of items: groups that are shown, what each costs, and how it gives way."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Group(NamedTuple):
+    """A group of items: its level in the hierarchy, 0 for an item itself, and its code at that level."""
+
+    level: int
+    code: int
+
+
+class Item(NamedTuple):
+    """An item as the source has it: its code, how many persons have it, and in how many rows it is."""
+
+    code: int
+    persons: int
+    rows: int
+
+
+@dataclass
+class Cut:
+    """The groups that stand for the items below them, and the items that are left out.
+
+    A cost is a number of leaves: an item of a person costs the leaves of its group, 0 where it is shown itself, and all
+    leaves of the hierarchy where it is shown as `*` or left out. Divided by all leaves this is the normalized certainty
+    penalty.
+
+    shifts: of the levels where groups differ, by level, the bits that codes of items are shifted by; the last one is
+        the root.
+    leaves: the leaves of the groups between; of the root, and of what is left out, there are `domain`.
+    budget: rows that may still be left out.
+    """
+
+    shifts: Mapping[int, int]
+    leaves: Mapping[Group, int]
+    domain: int
+    budget: int
+    items: dict[int, Item]
+    shown: set[Group] = field(default_factory=set)
+    left_out: list[Item] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._levels = sorted(self.shifts)
+        self._persons: Counter[Group] = Counter()
+        self._rows: Counter[Group] = Counter()
+        self._children: defaultdict[Group, set[Group]] = defaultdict(set)
+        for item in self.items.values():
+            lineage = list(self._lineage(item.code))
+            for group, parent in zip(lineage, lineage[1:], strict=False):
+                self._children[parent].add(group)
+            for group in lineage:
+                self._persons[group] += item.persons
+                self._rows[group] += item.rows
+            self.shown.add(lineage[0])
+
+    def _lineage(self, code: int, level: int = 0) -> Iterator[Group]:
+        """List the groups of a code, from its own level up to the root."""
+        for above in self._levels:
+            if above >= level:
+                yield Group(above, code >> self.shifts[above] - self.shifts[level])
+
+    @property
+    def height(self) -> int:
+        return self._levels[-1]
+
+    @property
+    def cost(self) -> int:
+        """Add up the costs of all items of all persons."""
+        return sum(map(self._cost, self.shown)) + self.domain * sum(item.persons for item in self.left_out)
+
+    @property
+    def rows_left_out(self) -> int:
+        return sum(item.rows for item in self.left_out)
+
+    def parent(self, group: Group) -> Group:
+        """Return the group above, whose items are more, or the root."""
+        return next(one for one in self._lineage(group.code, group.level) if one.level > group.level)
+
+    def children(self, group: Group) -> list[Group]:
+        """List the groups below that have items, in their order."""
+        return sorted(self._children[group])
+
+    def below(self, group: Group) -> Iterator[Group]:
+        """List the shown groups at or below a group."""
+        open_groups = [group]
+        while open_groups:
+            one = open_groups.pop()
+            if one in self.shown:
+                yield one
+            else:
+                open_groups += self._children[one]
+
+    def items_of(self, group: Group) -> Iterator[Item]:
+        """List the items of a group that are not left out."""
+        open_groups = [group]
+        while open_groups:
+            one = open_groups.pop()
+            if one.level == 0:
+                yield self.items[one.code]
+            open_groups += self._children[one]
+
+    def loss_of_climbing(self, group: Group) -> int:
+        """Tell by how much the cost grows where the group above stands for all that is below it."""
+        above = self.parent(group)
+        return self._cost(above) - sum(map(self._cost, self.below(above)))
+
+    def loss(self, group: Group) -> int:
+        """Tell by how much the cost grows where a group gives way, in the way that costs less."""
+        climbing, leaving = self.loss_of_climbing(group), self._loss_of_leaving(group)
+        return leaving if self._rows[group] <= self.budget and leaving < climbing else climbing
+
+    def give_way(self, group: Group) -> None:
+        """Leave the items of a group out where that costs less and the budget allows; otherwise show the group above.
+
+        A group that others took with them stays as these left it.
+        """
+        if group not in self.shown:
+            return
+        if self._rows[group] <= self.budget and self._loss_of_leaving(group) < self.loss_of_climbing(group):
+            self._leave_out(group)
+        else:
+            above = self.parent(group)
+            self.shown -= set(self.below(above))
+            self.shown.add(above)
+
+    def gain(self, group: Group) -> int:
+        """Tell by how much the cost falls where the groups below stand in the place of a group."""
+        return self._cost(group) - sum(map(self._cost, self._children[group]))
+
+    def divide(self, groups: Iterable[Group]) -> None:
+        """Show the groups below in place of these."""
+        for group in groups:
+            self.shown.remove(group)
+            self.shown |= self._children[group]
+
+    def divide_single(self) -> None:
+        """Show the group below in the place of every group that has one alone: the same items of the data."""
+        while single := [one for one in self.shown if len(self._children[one]) == 1]:
+            self.divide(single)
+
+    def _leave_out(self, group: Group) -> None:
+        items = list(self.items_of(group))
+        persons, rows = self._persons[group], self._rows[group]
+        self.left_out += items
+        self.budget -= rows
+        self.shown.remove(group)
+        lineage = list(self._lineage(group.code, group.level))
+        for one in lineage:
+            self._persons[one] -= persons
+            self._rows[one] -= rows
+        for one, above in zip(lineage, lineage[1:], strict=False):
+            if not self._persons[one]:
+                self._children[above].discard(one)
+
+    def _loss_of_leaving(self, group: Group) -> int:
+        return self._persons[group] * self.domain - self._cost(group)
+
+    def _cost(self, group: Group) -> int:
+        if group.level == self.height:
+            return self._persons[group] * self.domain
+        leaves = self.leaves.get(group, 1)
+        return self._persons[group] * leaves if leaves > 1 else 0
+
+
+def numbered(groups: Iterable[Group], first: int = 1) -> dict[int, Group]:
+    """Number groups in their order."""
+    return dict(enumerate(sorted(groups), first))
+
+
+def items_of_classes(cut: Cut, classes: Mapping[int, Group]) -> Sequence[tuple[int, int]]:
+    """List the items of numbered groups, each with the number."""
+    return [(item.code, number) for number, group in classes.items() for item in cut.items_of(group)]
