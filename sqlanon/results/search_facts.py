@@ -145,8 +145,8 @@ class ItemsetFacts(Facts):
         """The items and their groups in words."""
         left_out = f", {quantity(self.left_out, 'item')} left out" if self.left_out else ""
         return (
-            f"{quantity(self.items, 'item')} shown as {quantity(self.groups, 'group')}, of which {self.shown_items:,} are"
-            f" items themselves{left_out}; {quantity(self.merged_rows, 'row')} merged with another of the same person;"
+            f"{quantity(self.items, 'item')} shown as {quantity(self.groups, 'group')}, of which {self.shown_items:,}"
+            f" are items themselves{left_out}; {quantity(self.merged_rows, 'row')} merged with another of the same person;"
             f" NCP {self.penalty:.4f}."
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -52,7 +53,7 @@ class Cut:
         self._children: defaultdict[Group, set[Group]] = defaultdict(set)
         for item in self.items.values():
             lineage = list(self._lineage(item.code))
-            for group, parent in zip(lineage, lineage[1:], strict=False):
+            for group, parent in pairwise(lineage):
                 self._children[parent].add(group)
             for group in lineage:
                 self._persons[group] += item.persons
@@ -105,29 +106,33 @@ class Cut:
                 yield self.items[one.code]
             open_groups += self._children[one]
 
-    def loss_of_climbing(self, group: Group) -> int:
-        """Tell by how much the cost grows where the group above stands for all that is below it."""
-        above = self.parent(group)
-        return self._cost(above) - sum(map(self._cost, self.below(above)))
-
     def loss(self, group: Group) -> int:
-        """Tell by how much the cost grows where a group gives way, in the way that costs less."""
-        climbing, leaving = self.loss_of_climbing(group), self._loss_of_leaving(group)
-        return leaving if self._rows[group] <= self.budget and leaving < climbing else climbing
+        """Tell by how much the cost grows where a group gives way, in the way that costs less; 0 for the root."""
+        if group.level == self.height:
+            return 0
+        return self._loss_of_leaving(group) if self._leaves_out(group) else self._loss_of_climbing(group)
 
-    def give_way(self, group: Group) -> None:
-        """Leave the items of a group out where that costs less and the budget allows; otherwise show the group above.
+    def give_way(self, groups: Sequence[Group]) -> bool:
+        """Let groups give way, in this order, in the way that costs less; tell whether any could.
 
-        A group that others took with them stays as these left it.
+        A group stays for now where the group above would take in what gave way just before: once sets are counted
+        again, it may not have to.
         """
-        if group not in self.shown:
-            return
-        if self._rows[group] <= self.budget and self._loss_of_leaving(group) < self.loss_of_climbing(group):
-            self._leave_out(group)
-        else:
-            above = self.parent(group)
-            self.shown -= set(self.below(above))
-            self.shown.add(above)
+        moved: set[Group] = set()
+        for group in groups:
+            if group.level == self.height:
+                return False
+            if self._leaves_out(group):
+                self._leave_out(group)
+            elif group in self.shown and not moved & (below := set(self.below(above := self.parent(group)))):
+                self.shown -= below
+                self.shown.add(above)
+                moved.add(above)
+        return True
+
+    def is_exact_enough(self, size: int, persons: int) -> bool:
+        """Tell whether each group has so many persons by one of its items, where sets are of one group."""
+        return size == 1 and all(max(item.persons for item in self.items_of(one)) >= persons for one in self.shown)
 
     def gain(self, group: Group) -> int:
         """Tell by how much the cost falls where the groups below stand in the place of a group."""
@@ -154,9 +159,18 @@ class Cut:
         for one in lineage:
             self._persons[one] -= persons
             self._rows[one] -= rows
-        for one, above in zip(lineage, lineage[1:], strict=False):
+        for one, above in pairwise(lineage):
             if not self._persons[one]:
                 self._children[above].discard(one)
+
+    def _leaves_out(self, group: Group) -> bool:
+        """Tell whether leaving the items of a shown group out is within the budget, and costs less than climbing."""
+        is_small = group in self.shown and self._rows[group] <= self.budget
+        return is_small and self._loss_of_leaving(group) < self._loss_of_climbing(group)
+
+    def _loss_of_climbing(self, group: Group) -> int:
+        above = self.parent(group)
+        return self._cost(above) - sum(map(self._cost, self.below(above)))
 
     def _loss_of_leaving(self, group: Group) -> int:
         return self._persons[group] * self.domain - self._cost(group)

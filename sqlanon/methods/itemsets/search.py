@@ -1,6 +1,6 @@
 """Apriori-based anonymization: the cut through a hierarchy of items at which any m items are those of k persons.
 
-Terrovitis, Mamoulis, Kalnis, "Privacy-preserving Anonymization of Set-valued Data" (PVLDB 2008), sections 4.2 and 4.3, and
+Terrovitis, Mamoulis, Kalnis, "Privacy-preserving Anonymization of Set-valued Data" (PVLDB 2008), sections 4.2, 4.3;
 "Local and global recoding methods for anonymizing set-valued data" (VLDB Journal 2011). Sets of one item are counted
 first, then of two, and so on, each size on the groups that the sizes before have left. In each round every set that too
 few persons have gives up one group: the one whose loss, divided by the number of such sets that it is in, is least, so
@@ -76,30 +76,31 @@ class _Search:
         self.sizes = {1: least} | persons_of_sets(self.request.models)
 
     def run(self, budget: int) -> Cut:
-        """Generalize, size by size, and divide again; leave nothing out where too few persons would be left."""
+        """Find the cut that costs least: where rows may be left out, of that which does so and that which does not."""
+        cuts = [self._find(allowed) for allowed in sorted({0, budget})]
+        return min((cut for cut in cuts if cut is not None), key=lambda cut: cut.cost)
+
+    def _find(self, budget: int) -> Cut | None:
+        """Generalize, size by size, and divide again; None where what is left is of too few persons altogether."""
         cut = self.baskets.cut(budget)
         for size, persons in self.sizes.items():
-            while yielding := self._yielding(cut, size, persons):
-                if any(group.level == cut.height for group in yielding):
-                    return self.run(0)
-                for group in yielding:
-                    cut.give_way(group)
+            while not cut.is_exact_enough(size, persons) and (yielding := self._yielding(cut, size, persons)):
+                if not cut.give_way(yielding):
+                    return None
         self._divide(cut)
         return cut
 
     def _yielding(self, cut: Cut, size: int, persons: int) -> list[Group]:
         """List the groups that give way, those that lose least first."""
         classes = numbered(cut.shown)
-        losses = {number: 0 if one.level == cut.height else cut.loss(one) for number, one in classes.items()}
+        losses = {number: cut.loss(one) for number, one in classes.items()}
         self._report(size, cut)
         with (
             self.baskets.memberships(cut, classes) as memberships,
             self.baskets.short(memberships, size, persons) as short,
             self.baskets.ranks(losses) as ranks,
         ):
-            listed = self.baskets.engine.query(
-                "methods/itemsets/list_yielding", short=short, losses=ranks, size=size
-            )
+            listed = self.baskets.engine.query("methods/itemsets/list_yielding", short=short, losses=ranks, size=size)
         numbers = sorted((int(number) for (number,) in listed), key=lambda one: (losses[one], one))
         return [classes[number] for number in numbers]
 
@@ -110,7 +111,7 @@ class _Search:
         while divisible := [one for one in cut.shown if one.level and one not in whole]:
             whole |= set(self._indivisible(cut, divisible))
             ranked = sorted(set(divisible) - whole, key=lambda one: (-cut.gain(one), one))
-            while ranked and (blamed := self._blamed(cut, ranked)):
+            while len(ranked) > 1 and (blamed := self._blamed(cut, ranked)):
                 ranked = [one for one in ranked if one not in blamed]
             cut.divide(ranked)
             cut.divide_single()
