@@ -146,8 +146,8 @@ class ItemsetFacts(Facts):
         left_out = f", {quantity(self.left_out, 'item')} left out" if self.left_out else ""
         return (
             f"{quantity(self.items, 'item')} shown as {quantity(self.groups, 'group')}, of which {self.shown_items:,}"
-            f" are items themselves{left_out}; {quantity(self.merged_rows, 'row')} merged with another of the same person;"
-            f" NCP {self.penalty:.4f}."
+            f" are items themselves{left_out}; {quantity(self.merged_rows, 'row')} merged with another of the same"
+            f" person; NCP {self.penalty:.4f}."
         )
 
 

@@ -234,8 +234,8 @@ def test_what_sets_of_items_are_not_is_refused(
 
 
 def test_other_rows_are_not_recoded_by_its_rules(database: Database) -> None:
-    """Whether a set has persons enough follows from the rows that there were."""
+    """Whether a set has persons enough depends on all rows together."""
     table = database.create(COLUMNS, CASE.rows)
     run = anonymize(database.policy(table, CASE.attributes, **CASE.asked)).run
-    with pytest.raises(PolicyError, match="all classes of a person together"):
+    with pytest.raises(PolicyError, match="left no rules for other rows: its algorithm, apriori, makes none"):
         apply(database, run, table, f"{table}_again")
