@@ -106,6 +106,16 @@ class Cut:
                 yield self.items[one.code]
             open_groups += self._children[one]
 
+    def group_of(self, code: int) -> Group | None:
+        """Return the group that stands for an item; None where the item is left out."""
+        if any(item.code == code for item in self.left_out):
+            return None
+        return next(group for group in self._lineage(code) if group in self.shown)
+
+    def leaves_of(self, group: Group) -> int:
+        """Count the leaves of the hierarchy under a group."""
+        return self.domain if group.level == self.height else self.leaves.get(group, 1)
+
     def loss(self, group: Group) -> int:
         """Tell by how much the cost grows where a group gives way, in the way that costs less; 0 for the root."""
         if group.level == self.height:
@@ -176,10 +186,8 @@ class Cut:
         return self._persons[group] * self.domain - self._cost(group)
 
     def _cost(self, group: Group) -> int:
-        if group.level == self.height:
-            return self._persons[group] * self.domain
-        leaves = self.leaves.get(group, 1)
-        return self._persons[group] * leaves if leaves > 1 else 0
+        leaves = self.leaves_of(group)
+        return self._persons[group] * leaves if leaves > 1 or group.level == self.height else 0
 
 
 def numbered(groups: Iterable[Group], first: int = 1) -> dict[int, Group]:

@@ -11,7 +11,7 @@ from sqlanon.measures.certainty_penalty import Loss
 from sqlanon.methods.itemsets.counting import Baskets
 from sqlanon.methods.itemsets.cut import Cut, numbered
 from sqlanon.releases.generalized import Generalized
-from sqlanon.results.search_facts import ItemsetFacts
+from sqlanon.results.search_facts import FrequentItemsets, ItemsetFacts
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import create_regions
 from sqlanon.work.workspace import Workspace
@@ -49,7 +49,7 @@ class ItemSets(Generalized):
         return Loss(penalty, {one.name: penalty for one in self._planned})
 
 
-def write_partition(baskets: Baskets, cut: Cut, axis: Axis, rounds: int) -> ItemPartition:
+def write_partition(baskets: Baskets, cut: Cut, axis: Axis, rounds: int, frequent: FrequentItemsets) -> ItemPartition:
     """Write down the classes of a cut, and a row for each that a person has."""
     engine, workspace, classes = baskets.engine, baskets.workspace, numbered(cut.shown)
     assigned, leaves = workspace.table("assigned_items"), workspace.table("leaves")
@@ -79,6 +79,7 @@ def write_partition(baskets: Baskets, cut: Cut, axis: Axis, rounds: int) -> Item
         left_out=len(cut.left_out),
         merged_rows=merged,
         penalty=round(penalty, 9),
+        frequent=frequent,
     )
     return ItemPartition(
         (axis,),

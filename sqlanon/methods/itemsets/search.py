@@ -23,6 +23,7 @@ from sqlanon.encoding.domains import create_domains, require_attainable
 from sqlanon.methods.itemsets.counting import Baskets
 from sqlanon.methods.itemsets.cut import Cut, Group, numbered
 from sqlanon.methods.itemsets.release import ItemPartition, ItemSets, write_partition
+from sqlanon.methods.itemsets.supports import measure_supports
 from sqlanon.models.km_anonymity import persons_of_sets
 from sqlanon.sql import Relation
 
@@ -55,7 +56,8 @@ class ItemsetSearch(Algorithm[ItemPartition]):
         baskets.begin()
         search = _Search(request, baskets)
         cut = search.run(request.policy.suppressible(coded.source_rows))
-        partition = write_partition(baskets, cut, Axis(0, baskets.items, leveled=True), search.rounds)
+        frequent = measure_supports(baskets, cut, search.sizes[1])
+        partition = write_partition(baskets, cut, Axis(0, baskets.items, leveled=True), search.rounds, frequent)
         request.workspace.drop(baskets.table)
         return partition
 

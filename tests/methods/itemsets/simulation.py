@@ -47,11 +47,14 @@ class Simulation:
     def shown(self, at: Mapping[Any, int | None]) -> dict[Any, Node]:
         return {item: self.node(item, level) for item, level in at.items() if level is not None}
 
-    def weight(self, node: Node) -> int:
+    def leaves_of(self, node: Node) -> int:
         if node[0] == self.levels[-1]:
             return self.domain
-        leaves = 1 if node[1] == ("",) or node[0] == 0 else self.leaves[node]
-        return leaves if leaves > 1 else 0
+        return 1 if node[1] == ("",) or node[0] == 0 else self.leaves[node]
+
+    def weight(self, node: Node) -> int:
+        leaves = self.leaves_of(node)
+        return leaves if leaves > 1 or node[0] == self.levels[-1] else 0
 
     def cost(self, at: Mapping[Any, int | None]) -> int:
         shown = self.shown(at)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -72,8 +74,34 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(rows, draw(st.booleans()), k, m, draw(st.sampled_from([0, 0, 0.1, 0.3])))
 
 
-def expected(case: Case) -> tuple[Counter[str | None], Counter[int], float] | None:
-    """Persons of each label, how many persons show how many groups, and the penalty; None where there is no release."""
+def frequent(simulation: Simulation, at: dict[Any, int | None], k: int) -> dict[str, Any]:
+    """Compare all sets of one item or two that k persons have with what a reader of the release guesses of them."""
+    shown, errors, sets, exact = simulation.shown(at), [], 0, 0
+    before, after = defaultdict[Any, set[Any]](set), defaultdict[Any, set[Any]](set)
+    for who, item in simulation.baskets:
+        before[who].add(item)
+        if item in shown:
+            after[who].add(shown[item])
+    for one in (*((item,) for item in simulation.items), *combinations(simulation.items, 2)):
+        support = sum(set(one) <= items for items in before.values())
+        if support < k:
+            continue
+        sets += 1
+        if all(item in shown for item in one):
+            guess = Fraction(sum({shown[item] for item in one} <= groups for groups in after.values()))
+            for item in one:
+                guess /= max(1, simulation.leaves_of(shown[item]))
+            errors.append(abs(guess / support - 1))
+            exact += all(simulation.leaves_of(shown[item]) == 1 for item in one)
+    known = {"sets": sets, "surviving": len(errors), "exact": exact}
+    return known | ({"support_error": pytest.approx(float(sum(errors) / len(errors)))} if errors else {})
+
+
+def expected(case: Case) -> tuple[Counter[str | None], Counter[int], float, dict[str, Any]] | None:
+    """Persons of each label, how many persons show how many groups, the penalty, and what is said of frequent sets.
+
+    None where there is no release.
+    """
     simulation = case.simulation
     if len({who for who, _ in simulation.rows}) < case.k:
         return None
@@ -86,7 +114,8 @@ def expected(case: Case) -> tuple[Counter[str | None], Counter[int], float] | No
             of[who].add(labels[item])
     cost = simulation.cost(at) / (simulation.domain * len(simulation.baskets))
     each = Counter(label for groups in of.values() for label in groups)
-    return each, Counter(len(groups) for who, groups in of.items() if not isinstance(who, tuple)), cost
+    sizes = Counter(len(groups) for who, groups in of.items() if not isinstance(who, tuple))
+    return each, sizes, cost, frequent(simulation, at, case.k)
 
 
 @for_random(cases(), EXAMPLES)
@@ -104,7 +133,8 @@ def test_the_cut_is_that_of_loops_over_all_sets(database: Database, case: Case) 
         database.sql(f"DROP TABLE IF EXISTS {table}_r")
         database.sql(f"DROP TABLE {table}")
     assert wanted is not None
-    labels, sizes, penalty = wanted
+    labels, sizes, penalty, told = wanted
+    assert result.as_json()["algorithm"]["frequent"] == told
     assert Counter(item for _, item in shown) == labels
     assert Counter(Counter(who for who, _ in shown if who is not None).values()) == sizes
     assert max(Counter(row for row in shown if row[0] is not None).values(), default=1) == 1
