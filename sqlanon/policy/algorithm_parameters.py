@@ -52,6 +52,8 @@ class AlgorithmParameters(Part):
     """True if the search knows the sizes of all classes of every candidate, by which models judge a whole release."""
     joins_rows: ClassVar[bool] = False
     """True if the search merges or leaves out classes that would tell too much of a person together."""
+    merges_rows: ClassVar[bool] = False
+    """True if the release has one row for all rows of a person that show the same."""
     releases_clusters: ClassVar[bool] = False
     """True if the release has a row for each cluster, and a second table of the values of each."""
     draws_numbers: ClassVar[bool] = False

@@ -82,6 +82,7 @@ CHECKS = {
     "rows_new": "No synthetic row has the numbers of a row of the source.",
     "pseudonyms_distinct": "As many pseudonyms as identifiers have as many rows, and none of them is an identifier.",
     "classes_equal": "Every class holds just the kept values of the source rows that went to it.",
+    "sets_equal": "Every person shows each group once of which they have an item.",
 }
 _CLASSES = ": classes are the groups of equal values in the rows as they were to be published."
 CHECKED = {

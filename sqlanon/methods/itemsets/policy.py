@@ -26,6 +26,7 @@ class Apriori(AlgorithmParameters):
     )
     recodes: ClassVar[Recodes] = Recodes.CUTS
     joins_rows: ClassVar[bool] = True
+    merges_rows: ClassVar[bool] = True
     name: Literal["apriori"]
 
     @property

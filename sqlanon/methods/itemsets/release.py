@@ -8,12 +8,15 @@ from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.measures.certainty_penalty import Loss
-from sqlanon.methods.itemsets.counting import Baskets
-from sqlanon.methods.itemsets.cut import Cut, numbered
+from sqlanon.methods.itemsets.counting import ROW, Baskets
+from sqlanon.methods.itemsets.cut import Cut, items_of_classes, numbered
+from sqlanon.plan.plan import Plan
 from sqlanon.releases.generalized import Generalized
+from sqlanon.results.measures import Check
 from sqlanon.results.search_facts import FrequentItemsets, ItemsetFacts
 from sqlanon.staging.partition import Partition
-from sqlanon.staging.recode import create_regions
+from sqlanon.staging.recode import cell_name, create_regions
+from sqlanon.staging.staging import Staged
 from sqlanon.work.workspace import Workspace
 
 
@@ -23,10 +26,12 @@ class ItemPartition(Partition):
 
     merged: the rows of persons who have another row of the same group already.
     penalty: the normalized certainty penalty of the items of all persons, from 0 to 1.
+    places: the class of each item that is shown.
     """
 
     merged: int = 0
     penalty: float = 0.0
+    places: tuple[tuple[int, int], ...] = ()
 
     @property
     def omitted(self) -> int:
@@ -43,6 +48,31 @@ class ItemSets(Generalized):
     def create(cls, engine: Engine, workspace: Workspace, coded: CodedTable, partition: ItemPartition) -> ItemSets:
         """Write down what each group shows."""
         return cls(create_regions(engine, workspace, coded, partition), partition)
+
+    def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
+        """Check beside the rest that each group has one row for each person who has items of it."""
+        checks = super().check_claims(engine, workspace, plan, staged)
+        placed, coded = workspace.table("placed"), self.recoding.coded
+        ((label,),) = [self.recoding.columns_of(one.name) for one in self._planned]
+        (items,), person = coded.quasi_identifiers, plan.policy.person
+        assert person is not None
+        engine.run("methods/itemsets/create_placed", placed=placed)
+        engine.load(placed, ["item", "class"], self.decided.places)
+        engine.analyze(placed)
+        (violations,) = engine.query_one(
+            "methods/itemsets/count_unequal_sets",
+            rows=coded.rows,
+            placed=placed,
+            regions=self.recoding.regions,
+            cell=cell_name(0),
+            label=label,
+            staged=staged.relation,
+            item=items.code(ROW),
+            person=coded.judged_field(person).code(ROW),
+        )
+        workspace.drop(placed)
+        rows = checks["rows_add_up"].rows
+        return checks | {"sets_equal": Check(int(violations), rows)}
 
     def measure_loss(self, engine: Engine, unmatched_rows: int) -> Loss:  # noqa: ARG002
         penalty = round(self.decided.penalty, 9)
@@ -91,4 +121,5 @@ def write_partition(baskets: Baskets, cut: Cut, axis: Axis, rounds: int, frequen
         divides_equal_rows=True,
         merged=merged,
         penalty=penalty,
+        places=tuple(items_of_classes(cut, classes)),
     )

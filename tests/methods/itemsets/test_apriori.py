@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -12,7 +12,9 @@ import pytest
 from hypothesis import strategies as st
 
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
-from sqlanon.methods.itemsets import search
+from sqlanon.methods.itemsets import release, search
+from sqlanon.report.release_audit.auditing import audit_classes
+from sqlanon.sql import Statement
 from sqlanon.verification.release import verify_release
 from tests.methods.itemsets.simulation import Node, Path, Simulation, best_cut
 from tests.random_cases import for_random
@@ -263,9 +265,83 @@ def test_what_sets_of_items_are_not_is_refused(
         database.release(table, CASE.attributes | {"more": "omit"} | roles, **CASE.asked | more)
 
 
+ARRAYS: list[Row] = [
+    *((n, ["a", "b", "a", None][: 2 + n % 3]) for n in range(12)),
+    (12, ["a", "c"]),
+    (13, []),
+    (14, None),
+    (15, [None, None]),
+]
+
+
+def test_arrays_go_through_views_of_their_elements_and_back(database: Database) -> None:
+    """An empty array, or NULL in its place, has no item; an element that is NULL is an item of its own."""
+    table = database.create({"who": "INTEGER", "items": "VARCHAR(9)[]"}, ARRAYS)
+    database.sql(f"CREATE VIEW {table}_long AS SELECT who, unnest(items) AS item FROM {table}")
+    case = Case([], hierarchical=True, k=3, m=2, suppression=0)
+    lines = {"a": ["vowel"], "b": ["other"], "c": ["other"]}
+    roles = {"who": WHO, "item": {"role": "quasi-identifier", "hierarchy": {"mapping": lines}}}
+    database.release(f"{table}_long", roles, **case.asked)
+    arrays = database.sql(f"SELECT array_agg(item ORDER BY item) FROM {table}_long_r GROUP BY who")
+    shown = Counter(tuple(sorted(items)) for (items,) in arrays)
+    assert shown == {("a", "other"): 9, ("NULL", "a", "other"): 4, ("NULL",): 1}
+
+
+def test_arrays_themselves_are_refused_with_the_view_to_make(database: Database) -> None:
+    table = database.create({"who": "INTEGER", "items": "VARCHAR(9)[]"}, ARRAYS)
+    roles = {"who": WHO, "items": {"role": "quasi-identifier"}}
+    with pytest.raises(PolicyError, match=r'use a view with a row for each element, such as unnest\("items"\)'):
+        database.release(table, roles, **CASE.asked)
+
+
 def test_other_rows_are_not_recoded_by_its_rules(database: Database) -> None:
     """Whether a set has persons enough depends on all rows together."""
     table = database.create(COLUMNS, CASE.rows)
     run = anonymize(database.policy(table, CASE.attributes, **CASE.asked)).run
     with pytest.raises(PolicyError, match="left no rules for other rows: its algorithm, apriori, makes none"):
         apply(database, run, table, f"{table}_again")
+
+
+ALTERED = {
+    "": 0,
+    "DELETE FROM {r} WHERE who = 1 AND item = {one}": 1,
+    "INSERT INTO {r} SELECT who, item FROM {r} WHERE who = 1 AND item = {one}": 1,
+    "UPDATE {r} SET item = {other} WHERE who = 1 AND item = {one}": 2,
+}
+
+
+@pytest.mark.parametrize("alteration", ALTERED)
+def test_a_published_release_is_held_against_the_persons_of_its_source(database_url: str, alteration: str) -> None:
+    """As many persons must show a group as have items of it, whatever rows of theirs were merged."""
+    with open_database(database_url) as database:
+        table = database.create(COLUMNS, [*CASE.rows, *CASE.rows[:9], (None, "i0"), (None, "i0")])
+        policy = database.policy(table, CASE.attributes, **CASE.asked | {"suppression": 0.02})
+    anonymize(policy)
+    with open_database(database_url) as database:
+        (one,), *_ = database.sql(f"SELECT min(item) FROM {table}_r WHERE who = 1")
+        (other,), *_ = database.sql(f"SELECT max(item) FROM {table}_r WHERE item <> '{one}'")
+        if alteration:
+            database.sql(alteration.format(r=f"{table}_r", one=f"'{one}'", other=f"'{other}'"))
+    checks = audit_classes(policy).checks
+    assert checks["classes_equal"].violations == ALTERED[alteration]
+    assert checks["rows_add_up"].violations == int(alteration.startswith(("DELETE", "INSERT")))
+    assert checks["regions_contain"].violations == 0
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM {a} WHERE leaf = 1", "UPDATE {a} SET leaf = 1 WHERE leaf = 2"])
+def test_rows_that_a_search_loses_or_moves_are_not_published(
+    database: Database, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """The persons of each group are counted again before anything is published."""
+
+    def altered(baskets: Any, *given: Any) -> Any:
+        partition = release.write_partition(baskets, *given)
+        baskets.engine.execute(Statement("test", change.format(a=partition.assigned)))
+        (left,) = baskets.engine.query_one("count_rows", table=partition.assigned)
+        return replace(partition, merged=baskets.coded.source_rows - left)
+
+    monkeypatch.setattr(search, "write_partition", altered)
+    table = database.create(COLUMNS, CASE.rows)
+    with pytest.raises(VerificationError, match="sets_equal"):
+        database.release(table, CASE.attributes, **CASE.asked)
+    assert database.leftovers() == []
