@@ -153,7 +153,7 @@ def risk_command(
         given = {"--qi": qi, "--html": html} | {f"--{name}".replace("_", "-"): one for name, one in more.items()}
         given |= {_SPELLED.get(name, f"--{name}"): one for name, one in of_table.items()}
         apart = ("--options", "--subject", "--header", "--trust-owner")
-        _refuse_beside_items([name for name, one in given.items() if one is not None and name not in apart])
+        _refuse_with_items([name for name, one in given.items() if one is not None and name not in apart])
         _measure_items(call, place, other, items, known, of_table)
     elif "://" in place or files.is_data_file(place):
         of_table |= _population_place(population, place) | {"trusts_owner": trust_owner}
@@ -215,7 +215,7 @@ def _numbers(known: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _refuse_beside_items(given: list[str]) -> None:
+def _refuse_with_items(given: list[str]) -> None:
     if given:
         raise PolicyError(f"--items measures by known items alone; leave {', '.join(given)} out.")
 

@@ -151,7 +151,7 @@ class ItemsetFacts(Facts):
     """Items of persons, and the groups that are shown in their place.
 
     items: those of the source. groups: those that the release shows, of which `shown_items` are items themselves.
-    left_out: the items that are suppressed. merged_rows: rows of persons who show the same group already.
+    suppressed_items: those that are left out. merged_rows: rows of persons who show the same group already.
     penalty: the normalized certainty penalty of the items of all persons, each once, from 0 to 1.
     frequent: sets of the items that most persons have.
     """
@@ -161,7 +161,7 @@ class ItemsetFacts(Facts):
     items: int
     groups: int
     shown_items: int
-    left_out: int
+    suppressed_items: int
     merged_rows: int
     penalty: float
     frequent: FrequentItemsets
@@ -169,10 +169,10 @@ class ItemsetFacts(Facts):
     @property
     def sentence(self) -> str:
         """The items and their groups in words."""
-        left_out = f", {quantity(self.left_out, 'item')} left out" if self.left_out else ""
+        without = f", {quantity(self.suppressed_items, 'item')} left out" if self.suppressed_items else ""
         return (
             f"{quantity(self.items, 'item')} shown as {quantity(self.groups, 'group')}, of which {self.shown_items:,}"
-            f" are items themselves{left_out}; {quantity(self.merged_rows, 'row')} merged with another of the same"
+            f" are items themselves{without}; {quantity(self.merged_rows, 'row')} merged with another of the same"
             f" person; NCP {self.penalty:.4f}. {self.frequent.sentence}"
         )
 

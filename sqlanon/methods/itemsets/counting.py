@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
-from sqlanon.methods.itemsets.cut import Cut, Group, Item, items_of_classes
+from sqlanon.methods.itemsets.cut import Item, ItemCut, ItemGroup, items_of_classes
 from sqlanon.sql import Identifier, Relation
 from sqlanon.work.workspace import Workspace
 
@@ -53,7 +53,7 @@ class Baskets:
             )
         self.engine.analyze(self.table)
 
-    def cut(self, budget: int) -> Cut:
+    def cut(self, budget: int) -> ItemCut:
         """Show every item itself, where so many rows may be left out."""
         hierarchy = self.items.coding.hierarchy
         assert hierarchy is not None
@@ -68,11 +68,11 @@ class Baskets:
         leaves = {}
         if levels:
             groups = self.engine.query("methods/itemsets/list_groups", dimension=hierarchy.table, levels=levels)
-            leaves = {Group(int(level), int(code)): int(number) for level, code, number in groups}
-        return Cut(shifts, leaves, hierarchy.domain + (0 in items), budget, items)
+            leaves = {ItemGroup(int(level), int(code)): int(number) for level, code, number in groups}
+        return ItemCut(shifts, leaves, hierarchy.domain + (0 in items), budget, items)
 
     @contextlib.contextmanager
-    def placed(self, cut: Cut, *numbered: Mapping[int, Group]) -> Iterator[Relation]:
+    def placed(self, cut: ItemCut, *numbered: Mapping[int, ItemGroup]) -> Iterator[Relation]:
         """Inside it a work table `(item, class)` places the items of a cut into numbered groups."""
         placed = self.workspace.table("placed")
         self.engine.run("methods/itemsets/create_placed", placed=placed)
@@ -83,7 +83,7 @@ class Baskets:
         self.workspace.drop(placed)
 
     @contextlib.contextmanager
-    def memberships(self, cut: Cut, *numbered: Mapping[int, Group]) -> Iterator[Relation]:
+    def memberships(self, cut: ItemCut, *numbered: Mapping[int, ItemGroup]) -> Iterator[Relation]:
         """Inside it a work table `(person, class)` has the numbered groups of every person, each once."""
         memberships = self.workspace.table("memberships")
         with self.placed(cut, *numbered) as placed, self.engine.grouping_by_hash():

@@ -8,12 +8,13 @@ from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.measures.certainty_penalty import Loss
-from sqlanon.methods.itemsets.counting import ROW, Baskets
-from sqlanon.methods.itemsets.cut import Cut, items_of_classes, numbered
+from sqlanon.methods.itemsets.counting import Baskets
+from sqlanon.methods.itemsets.cut import ItemCut, items_of_classes, numbered
 from sqlanon.plan.plan import Plan
 from sqlanon.releases.generalized import Generalized
 from sqlanon.results.measures import Check
 from sqlanon.results.search_facts import FrequentItemsets, ItemsetFacts
+from sqlanon.sql import Identifier
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import cell_name, create_regions
 from sqlanon.staging.staging import Staged
@@ -67,8 +68,8 @@ class ItemSets(Generalized):
             cell=cell_name(0),
             label=label,
             staged=staged.relation,
-            item=items.code(ROW),
-            person=coded.judged_field(person).code(ROW),
+            item=items.code(Identifier("coded")),
+            person=coded.judged_field(person).code(Identifier("coded")),
         )
         workspace.drop(placed)
         rows = checks["rows_add_up"].rows
@@ -79,7 +80,9 @@ class ItemSets(Generalized):
         return Loss(penalty, {one.name: penalty for one in self._planned})
 
 
-def write_partition(baskets: Baskets, cut: Cut, axis: Axis, rounds: int, frequent: FrequentItemsets) -> ItemPartition:
+def write_partition(
+    baskets: Baskets, cut: ItemCut, axis: Axis, rounds: int, frequent: FrequentItemsets
+) -> ItemPartition:
     """Write down the classes of a cut, and a row for each that a person has."""
     engine, workspace, classes = baskets.engine, baskets.workspace, numbered(cut.shown)
     assigned, leaves = workspace.table("assigned_items"), workspace.table("leaves")
@@ -98,7 +101,7 @@ def write_partition(baskets: Baskets, cut: Cut, axis: Axis, rounds: int, frequen
         )
     engine.analyze(assigned, leaves)
     (shown,) = engine.query_one("count_rows", table=assigned)
-    suppressed = cut.rows_left_out
+    suppressed = cut.suppressed_rows
     merged = baskets.coded.source_rows - suppressed - int(shown)
     persons = sum(item.persons for item in cut.items.values())
     penalty = cut.cost / (cut.domain * persons)
@@ -106,7 +109,7 @@ def write_partition(baskets: Baskets, cut: Cut, axis: Axis, rounds: int, frequen
         items=len(cut.items),
         groups=len(cut.shown),
         shown_items=sum(group.level == 0 for group in cut.shown),
-        left_out=len(cut.left_out),
+        suppressed_items=len(cut.suppressed),
         merged_rows=merged,
         penalty=round(penalty, 9),
         frequent=frequent,

@@ -21,7 +21,7 @@ from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.domains import create_domains, require_attainable
 from sqlanon.methods.itemsets.counting import Baskets
-from sqlanon.methods.itemsets.cut import Cut, Group, numbered
+from sqlanon.methods.itemsets.cut import ItemCut, ItemGroup, numbered
 from sqlanon.methods.itemsets.release import ItemPartition, ItemSets, write_partition
 from sqlanon.methods.itemsets.supports import measure_supports
 from sqlanon.models.km_anonymity import persons_of_sets
@@ -77,12 +77,12 @@ class _Search:
         least = max(model.promised_rows or 1 for model in self.request.models)
         self.sizes = {1: least} | persons_of_sets(self.request.models)
 
-    def run(self, budget: int) -> Cut:
+    def run(self, budget: int) -> ItemCut:
         """Find the cut that costs least: where rows may be left out, of that which does so and that which does not."""
         cuts = [self._find(allowed) for allowed in sorted({0, budget})]
         return min((cut for cut in cuts if cut is not None), key=lambda cut: cut.cost)
 
-    def _find(self, budget: int) -> Cut | None:
+    def _find(self, budget: int) -> ItemCut | None:
         """Generalize, size by size, and divide again; None where what is left is of too few persons altogether."""
         cut = self.baskets.cut(budget)
         for size, persons in self.sizes.items():
@@ -92,7 +92,7 @@ class _Search:
         self._divide(cut)
         return cut
 
-    def _yielding(self, cut: Cut, size: int, persons: int) -> list[Group]:
+    def _yielding(self, cut: ItemCut, size: int, persons: int) -> list[ItemGroup]:
         """List the groups that give way, those that lose least first."""
         classes = numbered(cut.shown)
         losses = {number: cut.loss(one) for number, one in classes.items()}
@@ -106,9 +106,9 @@ class _Search:
         numbers = sorted((int(number) for (number,) in listed), key=lambda one: (losses[one], one))
         return [classes[number] for number in numbers]
 
-    def _divide(self, cut: Cut) -> None:
+    def _divide(self, cut: ItemCut) -> None:
         """Show the groups below in place of each group, as long as the models allow it of any."""
-        whole: set[Group] = set()
+        whole: set[ItemGroup] = set()
         cut.divide_single()
         while divisible := [one for one in cut.shown if one.level and one not in whole]:
             whole |= set(self._indivisible(cut, divisible))
@@ -118,10 +118,10 @@ class _Search:
             cut.divide(ranked)
             cut.divide_single()
 
-    def _indivisible(self, cut: Cut, divisible: list[Group]) -> set[Group]:
+    def _indivisible(self, cut: ItemCut, divisible: list[ItemGroup]) -> set[ItemGroup]:
         """List the groups that can't be divided though all others stay: nor can they when others are divided."""
         classes = numbered(cut.shown)
-        apart: dict[int, Group] = {}
+        apart: dict[int, ItemGroup] = {}
         owner: dict[int, int] = {}
         for place, group in enumerate(divisible, 1):
             parts = numbered(cut.children(group), len(classes) + len(apart) + 1)
@@ -134,10 +134,10 @@ class _Search:
                 blamed |= self._blame(memberships, size, persons, len(classes) + 1, owners, alone=True)
         return {divisible[place - 1] for place in blamed}
 
-    def _blamed(self, cut: Cut, ranked: list[Group]) -> set[Group]:
+    def _blamed(self, cut: ItemCut, ranked: list[ItemGroup]) -> set[ItemGroup]:
         """List groups that must stay whole if all of these are divided: of each set that too few have the last one."""
         classes = numbered(cut.shown - set(ranked))
-        apart: dict[int, Group] = {}
+        apart: dict[int, ItemGroup] = {}
         owner: dict[int, int] = {}
         for place, group in enumerate(ranked, 1):
             parts = numbered(cut.children(group), len(classes) + len(apart) + 1)
@@ -157,6 +157,6 @@ class _Search:
             listed = self.baskets.engine.query("methods/itemsets/list_blamed", short=short, owners=owners, size=size)
         return {int(owner) for (owner,) in listed}
 
-    def _report(self, size: int, cut: Cut) -> None:
+    def _report(self, size: int, cut: ItemCut) -> None:
         self.rounds += 1
         self.request.report(ItemsetProgress(size, len(cut.shown)))

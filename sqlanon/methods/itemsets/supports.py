@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import combinations
 
 from sqlanon.methods.itemsets.counting import Baskets
-from sqlanon.methods.itemsets.cut import Cut, Group
+from sqlanon.methods.itemsets.cut import ItemCut, ItemGroup
 from sqlanon.results.search_facts import FrequentItemsets
 
 ITEMS = 30  # whose sets are counted
 Supports = dict[tuple[int, ...], int]
 
 
-def measure_supports(baskets: Baskets, cut: Cut, least: int) -> FrequentItemsets:
+def measure_supports(baskets: Baskets, cut: ItemCut, least: int) -> FrequentItemsets:
     """Compare the supports of frequent sets of one item, or of two, with the guesses of a reader.
 
     The support of a set is the number of persons who have all of its items. A reader counts the persons who show the
@@ -25,7 +25,7 @@ def measure_supports(baskets: Baskets, cut: Cut, least: int) -> FrequentItemsets
     groups = {number: cut.group_of(code) for number, code in codes.items()}
     shown = dict(enumerate(sorted({group for group in groups.values() if group is not None}), 1))
     number_of = {group: number for number, group in shown.items()}
-    before = _count(baskets, cut, {number: Group(0, code) for number, code in codes.items()})
+    before = _count(baskets, cut, {number: ItemGroup(0, code) for number, code in codes.items()})
     after = _count(baskets, cut, shown)
     sets = [one for size in (1, 2) for one in combinations(codes, size) if before.get(one, 0) >= least]
     errors, exact = [], 0
@@ -43,7 +43,7 @@ def measure_supports(baskets: Baskets, cut: Cut, least: int) -> FrequentItemsets
     return FrequentItemsets(len(sets), len(errors), exact, error)
 
 
-def _count(baskets: Baskets, cut: Cut, numbered: dict[int, Group]) -> Supports:
+def _count(baskets: Baskets, cut: ItemCut, numbered: dict[int, ItemGroup]) -> Supports:
     """Count the persons who have each numbered group, and each pair of them."""
     with baskets.memberships(cut, numbered) as memberships:
         counted = baskets.engine.query("methods/itemsets/count_supports", memberships=memberships)

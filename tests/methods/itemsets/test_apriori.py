@@ -184,11 +184,11 @@ def test_without_a_hierarchy_items_are_shown_or_left_out(database: Database) -> 
     assert Counter(item for _, item in shown) == {"a": 20, "b": 20}
     assert (result.release.suppressed, result.release.rows) == (2, 40)
     facts = result.as_json()["algorithm"]
-    assert {key: facts[key] for key in ("items", "groups", "shown_items", "left_out", "merged_rows")} == {
+    assert {key: facts[key] for key in ("items", "groups", "shown_items", "suppressed_items", "merged_rows")} == {
         "items": 4,
         "groups": 2,
         "shown_items": 2,
-        "left_out": 2,
+        "suppressed_items": 2,
         "merged_rows": 1,
     }
     whole = database.release(table, case.attributes, **case.asked | {"suppression": 0})
@@ -295,7 +295,7 @@ def test_arrays_themselves_are_refused_with_the_view_to_make(database: Database)
 
 
 def test_other_rows_are_not_recoded_by_its_rules(database: Database) -> None:
-    """Whether a set has persons enough depends on all rows together."""
+    """All rows together decide of which sets persons enough are."""
     table = database.create(COLUMNS, CASE.rows)
     run = anonymize(database.policy(table, CASE.attributes, **CASE.asked)).run
     with pytest.raises(PolicyError, match="left no rules for other rows: its algorithm, apriori, makes none"):
