@@ -361,3 +361,21 @@ def test_rows_that_a_search_loses_or_moves_are_not_published(
     with pytest.raises(VerificationError, match="sets_equal"):
         database.release(table, CASE.attributes, **CASE.asked)
     assert database.leftovers() == []
+
+
+def test_codes_of_items_and_persons_that_need_two_words(database: Database) -> None:
+    """Items of 56 characters, whose hierarchies have a bit a level, beside more than 64 persons."""
+    chance = random.Random(5)
+    items = ["a" * place + "b" * (56 - place) for place in range(56)]
+    rows = [(f"p{n}", items[int(56 * chance.random() ** 3)]) for n in range(150) for _ in range(3)]
+    table = database.create({"who": "VARCHAR(9)", "item": "VARCHAR(56)"}, rows)
+    case = Case(rows, hierarchical=True, k=3, m=2, suppression=0)
+    masked = case.attributes | {"item": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}}}
+    shown = Counter(label for _, label in database.release(table, masked, **case.asked))
+    labels = sorted(shown, key=lambda label: label.count("*"))
+
+    def label_of(item: str) -> str:
+        return next(one for one in labels if all(shown in (true, "*") for shown, true in zip(one, item, strict=True)))
+
+    assert shown == Counter(label for _, label in {(who, label_of(item)) for who, item in rows})
+    assert 1 < len(shown) < 56
