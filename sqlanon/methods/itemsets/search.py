@@ -14,6 +14,7 @@ are left satisfies the models.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -121,12 +122,7 @@ class _Search:
     def _indivisible(self, cut: ItemCut, divisible: list[ItemGroup]) -> set[ItemGroup]:
         """List the groups that can't be divided though all others stay: nor can they when others are divided."""
         classes = numbered(cut.shown)
-        apart: dict[int, ItemGroup] = {}
-        owner: dict[int, int] = {}
-        for place, group in enumerate(divisible, 1):
-            parts = numbered(cut.children(group), len(classes) + len(apart) + 1)
-            apart |= parts
-            owner |= dict.fromkeys(parts, place)
+        apart, owner = _numbered_parts(cut, divisible, len(classes) + 1)
         with self.baskets.memberships(cut, classes, apart) as memberships, self.baskets.ranks(owner) as owners:
             blamed: set[int] = set()
             for size, persons in self.sizes.items():
@@ -137,12 +133,7 @@ class _Search:
     def _blamed(self, cut: ItemCut, ranked: list[ItemGroup]) -> set[ItemGroup]:
         """List groups that must stay whole if all of these are divided: of each set that too few have the last one."""
         classes = numbered(cut.shown - set(ranked))
-        apart: dict[int, ItemGroup] = {}
-        owner: dict[int, int] = {}
-        for place, group in enumerate(ranked, 1):
-            parts = numbered(cut.children(group), len(classes) + len(apart) + 1)
-            apart |= parts
-            owner |= dict.fromkeys(parts, place)
+        apart, owner = _numbered_parts(cut, ranked, len(classes) + 1)
         with self.baskets.memberships(cut, classes, apart) as memberships, self.baskets.ranks(owner) as owners:
             for size, persons in self.sizes.items():
                 self._report(size, cut)
@@ -160,3 +151,16 @@ class _Search:
     def _report(self, size: int, cut: ItemCut) -> None:
         self.rounds += 1
         self.request.report(ItemsetProgress(size, len(cut.shown)))
+
+
+def _numbered_parts(
+    cut: ItemCut, groups: Sequence[ItemGroup], first: int
+) -> tuple[dict[int, ItemGroup], dict[int, int]]:
+    """Number the groups below each of these from `first` on, and tell the place of the group that each is below."""
+    apart: dict[int, ItemGroup] = {}
+    owner: dict[int, int] = {}
+    for place, group in enumerate(groups, 1):
+        parts = numbered(cut.children(group), first + len(apart))
+        apart |= parts
+        owner |= dict.fromkeys(parts, place)
+    return apart, owner
