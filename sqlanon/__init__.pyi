@@ -7,6 +7,8 @@ from sqlanon.api.calls import table_loss as table_loss
 from sqlanon.api.frames.anonymizing import anonymize as anonymize
 from sqlanon.api.frames.result import Anonymized as Anonymized
 from sqlanon.api.labels.label_columns import read_labels as read_labels
+from sqlanon.api.risk import item_risk as item_risk
+from sqlanon.api.risk import policy_item_risk as policy_item_risk
 from sqlanon.api.risk import policy_risk as policy_risk
 from sqlanon.api.risk import table_risk as table_risk
 from sqlanon.catalog.budget_records import Budget as Budget
@@ -80,6 +82,8 @@ from sqlanon.report.run_record.check import RecordCheck as RecordCheck
 from sqlanon.report.run_record.check import check_record as check_record
 from sqlanon.report.run_record.check import read_record as read_record
 from sqlanon.results.masking import Masking as Masking
+from sqlanon.results.risk import ItemRisk as ItemRisk
+from sqlanon.results.risk import PolicyItemRisk as PolicyItemRisk
 from sqlanon.results.risk import PolicyRisk as PolicyRisk
 from sqlanon.results.risk import TableRisk as TableRisk
 from sqlanon.results.run_result import RunResult as RunResult

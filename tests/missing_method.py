@@ -20,6 +20,7 @@ NAMES = {
     "cells": ("local-suppression", "cell-generalization"),
     "differential_privacy": ("diffgen", "contingency", "marginals", "mst", "differential-privacy"),
     "randomization": ("randomize", "randomization"),
+    "itemsets": ("apriori",),
     "rule_hiding": ("hide-rules", "hidden-rules"),
     "masking": ("masking",),
     "invariance": ("buckets",),

@@ -15,6 +15,7 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.inquiries.risk.identifiers import with_identifiers
 from sqlanon.inquiries.risk.in_population import bring_population, require_carriers
+from sqlanon.inquiries.risk.item_sets import KNOWN, item_source, measure_items, require_known
 from sqlanon.inquiries.risk.measured_table import RiskSource, risk_source
 from sqlanon.inquiries.risk.row_risks import row_risks
 from sqlanon.inquiries.risk.singling import Singling, measure_singling
@@ -29,7 +30,7 @@ from sqlanon.plan.connecting import (
     release_columns,
 )
 from sqlanon.policy import Policy, Recodes, Role
-from sqlanon.results.risk import PolicyRisk, TableRisk
+from sqlanon.results.risk import ItemRisk, PolicyItemRisk, PolicyRisk, TableRisk
 from sqlanon.sql import Relation
 
 _WITHOUT_CLASSES = {
@@ -167,6 +168,63 @@ def policy_risk(
         asked = _of_release(asked, engine, relation, source)
         released = risk_source(engine, relation, columns, **_persons(policy, policy.released_person))
         return PolicyRisk(source, measure_singling(released, measure_risk(released, asked), singling))
+
+
+def item_risk(
+    url: str | None,
+    table: str,
+    items: str,
+    *,
+    subject: str | None = None,
+    known: Sequence[int] = KNOWN,
+    options: EngineOptions | None = None,
+    reading: ReadOptions | None = None,
+    trusts_owner: bool = False,
+) -> ItemRisk:
+    """Measure the risk of persons by so many of their items, in any table or file; nothing is changed.
+
+    items: the column with one item a row, or with an array of a person's items in each. NULL is an item like others;
+        an empty array, or NULL in its place, has none.
+    subject: the column that tells persons apart; without one each row with its array is a person.
+    known: the numbers of items that somebody may know, from 1 to 10.
+    options, reading, trusts_owner: as of `table_risk`.
+
+    Raises PolicyError: there is no such table or column, or nothing tells whose an item is.
+    """
+    numbers = require_known(known)
+    dialect = None if url is None else find_dialect(url)
+    if dialect is not None:
+        dialect.codes_columns.require()
+    with connect_to_table(url, table, options, trusts_owner, reading, makes_tables=True) as (engine, relation):
+        return measure_items(item_source(engine, relation, items, subject=subject), numbers)
+
+
+def policy_item_risk(
+    policy: Policy, items: str, *, known: Sequence[int] = KNOWN, options: EngineOptions | None = None
+) -> PolicyItemRisk:
+    """Measure the same of a policy's source, and of its release if one is published, whose persons are its subject's.
+
+    Raises PolicyError: the source lacks the column, or nothing tells whose an item is.
+    """
+    numbers = require_known(known)
+    dialect = None if policy.source.url is None else find_dialect(policy.source.url)
+    if dialect is not None:
+        dialect.codes_columns.require()
+    with open_source(policy, options, read_only=False) as (engine, relation):
+        read = item_source(engine, relation, items, **_persons(policy, policy.person))
+        source = measure_items(read, numbers)
+    if policy.hides_person:
+        return PolicyItemRisk(
+            source, None, f"The release shows nothing of '{policy.person}', so that it has no persons."
+        )
+    with _published(policy, options, True) as opened:
+        if opened is None:
+            return PolicyItemRisk(source, None, "There is no release yet, or it can't be read.")
+        engine, relation = opened
+        if items not in {column.name for column in engine.columns(relation)}:
+            return PolicyItemRisk(source, None, f"The release has no column '{items}'.")
+        released = item_source(engine, relation, items, **_persons(policy, policy.released_person))
+        return PolicyItemRisk(source, measure_items(released, numbers))
 
 
 def _persons(policy: Policy, name: str | None) -> dict[str, Any]:

@@ -67,6 +67,17 @@ _RowsTo = Annotated[
     typer.Option(metavar="TABLE", help="Write each row's risk into this new table, beside its --key; for you alone."),
 ]
 _Key = Annotated[str | None, typer.Option(help="The column that tells rows apart in that table.")]
+_Items = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The column of items, or of arrays of them, of which somebody knows some; in place of --qi.",
+    ),
+]
+_Known = Annotated[
+    str | None,
+    typer.Option(metavar="NUMBERS", help="With --items: how many of them somebody knows; 1,2,3 if not given."),
+]
 _SPELLED = {
     "rows_to": "--rows-to",
     "reading": "--header",
@@ -107,6 +118,8 @@ def risk_command(
     suda: _Suda = None,
     rows_to: _RowsTo = None,
     key: _Key = None,
+    items: _Items = None,
+    known: _Known = None,
     html: _Html = None,
     header: Header = None,
     population_header: _PopulationHeader = None,
@@ -137,7 +150,13 @@ def risk_command(
         "population_reading": reading_by(population_header),
         "trusts_owner": trust_owner or None,
     }
-    if "://" in place or files.is_data_file(place):
+    if items is not None or known is not None:
+        given = {"--qi": qi, "--html": html} | {f"--{name}".replace("_", "-"): one for name, one in more.items()}
+        given |= {_SPELLED.get(name, f"--{name}"): one for name, one in of_table.items()}
+        apart = ("--options", "--subject", "--header", "--trust-owner")
+        _refuse_with_items([name for name, one in given.items() if one is not None and name not in apart])
+        _measure_items(call, place, other, items, known, of_table)
+    elif "://" in place or files.is_data_file(place):
         of_table |= _population_place(population, place) | {"trusts_owner": trust_owner}
         _measure_table(call, place, other, qi or [], html, of_table | more)
     else:
@@ -168,6 +187,42 @@ def _measure_table(
     measured: TableRisk = risk.table_risk(None if is_file else place, what, _names(qi), **more)
     _write_page(call, html, measured, what)
     _tell(call, {"table": what, **measured.as_json()}, risk_text.table_text(measured, what))
+
+
+def _measure_items(
+    call: Call, place: str, table: str | None, items: str | None, known: str | None, of_table: dict[str, Any]
+) -> None:
+    """Tell of a table, a file, or a policy's source and release by the items that somebody knows."""
+    if items is None:
+        raise PolicyError("--known is of --items, the column of items or of arrays of them; name it.")
+    more: dict[str, Any] = {"options": call.options} | ({} if known is None else {"known": _numbers(known)})
+    if "://" not in place and not files.is_data_file(place):
+        _refuse({"TABLE": table, "--subject": of_table["subject"], "--trust-owner": of_table["trusts_owner"]})
+        both = risk.policy_item_risk(loading.load_policy(Path(place)), items, **more)
+        _tell(call, both.as_json(), risk_text.policy_items_text(both))
+        return
+    is_file, what = files.is_data_file(place), table or place
+    if (table is None) != is_file:
+        raise PolicyError(
+            "Write URL TABLE or FILE, then the column: sqlanon risk URL TABLE --items code --subject who."
+        )
+    more |= {"subject": of_table["subject"], "reading": of_table["reading"]}
+    more |= {"trusts_owner": bool(of_table["trusts_owner"])}
+    measured = risk.item_risk(None if is_file else place, what, items, **more)
+    _tell(call, {"table": what, **measured.as_json()}, risk_text.items_text(measured, what))
+
+
+def _numbers(known: str) -> list[int]:
+    """Read the numbers of known items."""
+    parts = [part.strip() for part in known.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise PolicyError("--known has numbers of items with commas, such as --known 1,2,3.")
+    return [int(part) for part in parts]
+
+
+def _refuse_with_items(given: list[str]) -> None:
+    if given:
+        raise PolicyError(f"--items measures by known items alone; leave {', '.join(given)} out.")
 
 
 def _refuse(given: dict[str, Any]) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         HouseholdRisk,
         IdentifierSign,
         IndividualRisk,
+        ItemRisk,
+        PolicyItemRisk,
         PolicyRisk,
         PopulationUniqueness,
         ShareAtRisk,
@@ -55,6 +57,26 @@ def table_text(risk: TableRisk, what: str) -> str:
         *(f"Warning: {warning}" for warning in risk.warnings),
     ]
     return "\n".join(lines)
+
+
+def policy_items_text(both: PolicyItemRisk) -> str:
+    """The risk by known items of a policy's source and of its release."""
+    source = items_text(both.source, "Source")
+    release = both.note if both.release is None else items_text(both.release, "Release")
+    return f"{source}\n\n{release}"
+
+
+def items_text(risk: ItemRisk, what: str) -> str:
+    """The risk of the persons of one table by the items that somebody knows."""
+    head = f"{what}: {quantity(risk.persons, 'person')} with {quantity(risk.items, 'different item')} in {risk.column}."
+    rows = [
+        [one.known, "not counted", None, None]
+        if one.alone is None or one.share is None or one.mean is None
+        else [one.known, f"{one.alone:,} ({percent(one.share)})", one.least, number(round(one.mean, 2))]
+        for one in risk.known
+    ]
+    headings = ["known items", "persons alone", "fewest candidates", "mean of a person"]
+    return f"{head}\n{table(headings, rows, widest=WHOLE)}" if rows else head
 
 
 def singled_text(singled: SingledOut) -> str:

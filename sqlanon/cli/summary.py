@@ -15,7 +15,7 @@ from sqlanon.cli.risk_text import singled_text
 from sqlanon.policy import Policy
 from sqlanon.results.measures import THRESHOLDS, Check, Disclosure, ModelResult
 from sqlanon.results.run_result import ReleaseResult, RunResult
-from sqlanon.results.search_facts import CellFacts, GatheredFacts, LatticeFacts, SampledTreeFacts
+from sqlanon.results.search_facts import CellFacts, GatheredFacts, ItemsetFacts, LatticeFacts, SampledTreeFacts
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def result_text(result: RunResult, policy: Policy) -> str:
         sampling_text(result),
         gathering_text(result),
         cells_text(result),
+        itemsets_text(result),
         _classes(release, f"{result.member}s"),
         _verified(result),
         _metrics(result, policy.target),
@@ -128,6 +129,12 @@ def cells_text(result: RunResult) -> str:
     """The cells that are shown as `*`; empty for other releases."""
     facts = result.algorithm.facts
     return facts.sentence if isinstance(facts, CellFacts) else ""
+
+
+def itemsets_text(result: RunResult) -> str:
+    """The items and their groups; empty for other releases."""
+    facts = result.algorithm.facts
+    return facts.sentence if isinstance(facts, ItemsetFacts) else ""
 
 
 def _classes(table: ReleaseResult | ClassStatistics, members: str) -> str:

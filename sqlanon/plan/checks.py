@@ -88,7 +88,7 @@ def coding_problems(subject: PlanSubject, column: Column, attribute: AttributeSe
     place = _place(column.name)
     if attribute.role is Role.QUASI_IDENTIFIER and column.kind is Kind.OTHER:
         collated, remedy = "", subject.recast_of(column)
-        if column.type.partition("(")[0] in _TEXTS:
+        if column.type.partition("(")[0] in _TEXTS and not column.type.endswith("[]"):
             collated, remedy = " with this collation", 'give it COLLATE "C" in a view'
         yield f"{place}: values of type {column.type}{collated} cannot be generalized; {remedy}."
     if attribute.hierarchy is not None:

@@ -108,7 +108,11 @@ class PlanSubject:
         return f"write it into the file as numbers, texts, dates or times{named}"
 
     def recast_of(self, column: Column) -> str:
-        """The way in which values get a column of another type: of nested types, a field of theirs."""
+        """The way in which values get a column of another type: of nested types, a field of theirs; of arrays, rows."""
+        if column.type.endswith("[]"):
+            if self.policy.source.file is not None:
+                return "write a row for each element into the file, with the column that tells whose it is"
+            return f"use a view with a row for each element, such as unnest({Identifier(column.name)})"
         if not column.field:
             return self.recast
         if self.policy.source.file is not None:

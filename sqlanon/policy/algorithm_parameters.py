@@ -59,6 +59,8 @@ class AlgorithmParameters(Part):
     """True if classes of a person show the same set of sensitive values as in earlier releases."""
     numbers_classes: ClassVar[bool] = False
     """True if a column of the release numbers its classes, of which several may have the same labels."""
+    merges_rows: ClassVar[bool] = False
+    """True if the release has one row for all rows of a person that show the same."""
     releases_clusters: ClassVar[bool] = False
     """True if the release has a row for each cluster, and a second table of the values of each."""
     draws_numbers: ClassVar[bool] = False

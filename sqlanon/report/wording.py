@@ -83,6 +83,7 @@ CHECKS = {
     "pseudonyms_distinct": "As many pseudonyms as identifiers have as many rows, and none of them is an identifier.",
     "masks_true": "Masks are those of the identifiers, as often as these, and no faked value is the true one.",
     "classes_equal": "Every class holds just the kept values of the source rows that went to it.",
+    "sets_equal": "Every person shows each group once of which they have an item.",
 }
 _CLASSES = ": classes are the groups of equal values in the rows as they were to be published."
 CHECKED = {

@@ -166,6 +166,50 @@ class PolicyRisk(JsonObject):
 
 
 @dataclass(frozen=True)
+class KnownItems:
+    """The persons whom any `known` of their items, or fewer, single out; all but `known` None where not counted.
+
+    alone: the persons that nobody else shares some such set with; share: of all. least: the fewest persons who have all
+    items of any such set. mean: over the persons, of the fewest who have the same set.
+    """
+
+    known: int
+    alone: int | None = None
+    share: float | None = None
+    least: int | None = None
+    mean: float | None = None
+
+
+@dataclass(frozen=True)
+class ItemRisk(JsonObject):
+    """Risk of the persons of a table by the items of theirs that somebody knows.
+
+    column: of the items. subject: the column that tells persons apart; None where each row is of one.
+    persons: those with any item. items: the different ones. known: by the number of known items.
+    """
+
+    column: str
+    subject: str | None
+    persons: int
+    items: int
+    known: tuple[KnownItems, ...]
+    version: int = VERSION
+
+
+@dataclass(frozen=True)
+class PolicyItemRisk(JsonObject):
+    """Risk by known items of a policy's source and of its release; `release` is None where none can be measured.
+
+    note: the reason why there is no risk of a release.
+    """
+
+    source: ItemRisk
+    release: ItemRisk | None
+    note: str | None = optional()
+    version: int = VERSION
+
+
+@dataclass(frozen=True)
 class SubsetRisk:
     """Some columns taken together, NULL a value like others.
 

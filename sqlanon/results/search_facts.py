@@ -123,6 +123,61 @@ class IntervalFacts(Facts):
 
 
 @dataclass(frozen=True)
+class FrequentItemsets:
+    """Sets of one or two items that persons enough have, of those that most have.
+
+    sets: how many there were before. surviving: those without an item that is left out; exact: those shown as they are.
+    support_error: the mean, over those that survive, of the difference between the support that a reader guesses and
+        the true one, over the true one; None where none survives.
+    """
+
+    sets: int
+    surviving: int
+    exact: int
+    support_error: float | None = optional()
+
+    @property
+    def sentence(self) -> str:
+        """The sets in words."""
+        error = "" if self.support_error is None else f"; their supports are {self.support_error:.1%} off, on average"
+        return (
+            f"Of {quantity(self.sets, 'frequent set')} of one or two items {self.surviving:,} survive, {self.exact:,}"
+            f" as they are{error}."
+        )
+
+
+@dataclass(frozen=True)
+class ItemsetFacts(Facts):
+    """Items of persons, and the groups that are shown in their place.
+
+    items: those of the source. groups: those that the release shows, of which `shown_items` are items themselves.
+    suppressed_items: those that are left out. merged_rows: rows of persons who show the same group already.
+    penalty: the normalized certainty penalty of the items of all persons, each once, from 0 to 1.
+    frequent: sets of the items that most persons have.
+    """
+
+    kind = "itemsets"
+
+    items: int
+    groups: int
+    shown_items: int
+    suppressed_items: int
+    merged_rows: int
+    penalty: float
+    frequent: FrequentItemsets
+
+    @property
+    def sentence(self) -> str:
+        """The items and their groups in words."""
+        without = f", {quantity(self.suppressed_items, 'item')} left out" if self.suppressed_items else ""
+        return (
+            f"{quantity(self.items, 'item')} shown as {quantity(self.groups, 'group')}, of which {self.shown_items:,}"
+            f" are items themselves{without}; {quantity(self.merged_rows, 'row')} merged with another of the same"
+            f" person; NCP {self.penalty:.4f}. {self.frequent.sentence}"
+        )
+
+
+@dataclass(frozen=True)
 class ClusterFacts(Facts):
     """Clusters of similar rows.
 
@@ -298,6 +353,7 @@ KINDS: dict[str, type[Facts]] = {
         LatticeFacts,
         TopDownFacts,
         IntervalFacts,
+        ItemsetFacts,
         ClusterFacts,
         GatheredFacts,
         CondensedFacts,
@@ -321,6 +377,7 @@ def kind_of(data: Mapping[str, Any]) -> str:
         "levels": "lattice",
         "specializations": "top-down",
         "intervals": "ordered-sets",
+        "shown_items": "itemsets",
         "clusters": "clusters",
         "gathered": "gathered",
         "starred_rows": "cells",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -67,12 +67,19 @@ def hold_against_source(
     """
     held = Held()
     with engine.transaction():
-        coded = encode_witness(engine, plan, workspace, whole=whole)
+        coded = encode_witness(engine, _with_person(plan), workspace, whole=whole)
         released = {column.name: column for column in engine.columns(release)}
         holding = _Holding(engine, workspace, plan, coded, release, released)
         holding.count_rows(held, known)
         holding.check_classes(held, known.boxed)
     return held
+
+
+def _with_person(plan: Plan) -> Plan:
+    """Plan to keep whose the rows are, last of all, where rows of a person that show the same were released once."""
+    if plan.person is None or not plan.policy.algorithm.merges_rows:
+        return plan
+    return replace(plan, attributes=(*plan.attributes, plan.person))
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,8 @@ class _Holding:
         (rows,) = self.engine.query_one("count_rows", table=self.release)
         omitted, stars = self.coded.source_rows + known.counterfeits - rows, self.plan.policy.stars
         allowed = 0 if stars else int(Decimal(str(known.budget)) * self.coded.source_rows)
+        if self.plan.policy.algorithm.merges_rows:  # `classes_equal` counts the persons of each class
+            allowed = omitted
         astray = 0 if known.rows is None else abs(rows - known.rows)
         held.omitted = max(omitted, 0)
         held.checks["rows_add_up"] = Check(max(-omitted, omitted - allowed, astray, 0), rows)
@@ -226,7 +235,10 @@ class _Holding:
             for one in shown
             for cell, column in zip(one.cells, one.released, strict=True)
         ]
-        keys += kept_values(self.engine, self.coded)
+        if self.plan.policy.algorithm.merges_rows:
+            claims = self._merged(claims)
+        else:
+            keys += kept_values(self.engine, self.coded)
         if not claims.is_sample:
             return classes_equal(self.engine, claims.witness, self.release, keys)
         names = [Identifier(f"x{number}") for number in range(len(keys))]
@@ -234,6 +246,20 @@ class _Holding:
             "report/release_audit/count_lacking", witness=claims.witness, release=self.release, keys=keys, names=names
         )
         return int(lacking)
+
+    def _merged(self, claims: Claims) -> Claims:
+        """The same witness with one row for each class of a person, and each row of nobody known."""
+        person, merged = self.plan.person, self.workspace.table("merged")
+        assert person is not None
+        value = Markup(Identifier(f"v{len(self.coded.kept) - 1}"))
+        self.engine.run(
+            "report/release_audit/merge_rows",
+            merged=merged,
+            witness=claims.rows,
+            person=comparable(self.engine, value, person.column.kind),
+        )
+        self.engine.analyze(merged)
+        return replace(claims, rows=merged)
 
 
 def shown_fields(policy: Policy, coded: CodedTable, released: Mapping[str, Column]) -> list[ShownField]:
