@@ -4,7 +4,7 @@ from sqlanon.support.methods import Method
 
 METHOD = Method(
     __name__,
-    place=9,
+    place=11,
     algorithms={"apriori": "policy:Apriori"},
     searches={"apriori": "search:ItemsetSearch"},
     rules="policy:itemset_problems",

@@ -4,7 +4,7 @@ from sqlanon.support.methods import Method
 
 METHOD = Method(
     __name__,
-    place=9,
+    place=10,
     algorithms={"masking": "policy:CopyWithMasks"},
     rules="policy:masking_problems",
     source="source:MaskedRows",
