@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sqlanon.algorithms.search_options import SearchOptions
     from sqlanon.inquiries.profile.costs import DraftCosts
     from sqlanon.inquiries.profile.draft import Draft
+    from sqlanon.inquiries.profile.schema_draft import SchemaDraft
     from sqlanon.policy import Policy
     from sqlanon.results.run_result import RunResult
 
@@ -95,22 +96,26 @@ def init_command(
     if output is not None and output.exists() and not force:
         raise PolicyError(f"{output} exists; choose another name, or allow it to be overwritten (--force).")
     if schema is not None or people is not None:
-        several_tables.tell_draft(call, source, table, schema, people, output, trusts_owner=trust_owner)
+        _give(call, output, several_tables.draft(call, source, table, schema, people, trusts_owner=trust_owner))
         return
     given = {"encoding": encoding, "delimiter": delimiter, "null": null, "dates": dates, "header": header}
     given |= {"names": None if names is None else _split(names), "decimal": decimal, "thousands": thousands}
     reading = {name: value for name, value in given.items() if value is not None and value != []}
     drafted = _draft(source, table, output, reading, trying, trust_owner, call)
+    notes = [*drafted.shown, *([] if drafted.costs is None else [_costs_text(drafted.costs)])]
+    _give(call, output, drafted, notes)
+
+
+def _give(call: Call, output: Path | None, drafted: Draft | SchemaDraft, notes: Sequence[str] = ()) -> None:
+    """Write a draft to its file, or print it, and say what is to be known of it."""
     if output is not None:
         write(output, drafted.text)
     if call.json:
         call.emit(drafted.as_json())
     elif output is None:
         give_exactly(drafted.text)
-    for sentence in drafted.shown:
+    for sentence in notes:
         call.note(sentence)
-    if drafted.costs is not None:
-        call.note(_costs_text(drafted.costs))
     if output is not None:
         call.note(f"Wrote {output}. Look at every role in it, then run: sqlanon check {quoted(output)}")
 

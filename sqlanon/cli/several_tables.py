@@ -11,13 +11,14 @@ from sqlanon.cli.deferred import dividing, plans, risk_text, summary, together, 
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import percent
 from sqlanon.cli.release_texts import texts_of_policy
-from sqlanon.cli.writing import give_exactly, quoted, write
+from sqlanon.cli.writing import quoted
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.results.run_result import RunResult
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.cli.call import Call
+    from sqlanon.inquiries.profile.schema_draft import SchemaDraft
     from sqlanon.policy.tables import TablePart, Tables
 
 
@@ -33,30 +34,16 @@ def load(path: Path, unfit: Mapping[str, object]) -> Tables | None:
     return tables
 
 
-def tell_draft(
-    call: Call,
-    source: str,
-    table: str | None,
-    schema: str | None,
-    people: str | None,
-    output: Path | None,
-    *,
-    trusts_owner: bool,
-) -> None:
-    """Draft one policy for the tables of a schema, and write or print it."""
+def draft(
+    call: Call, source: str, table: str | None, schema: str | None, people: str | None, *, trusts_owner: bool
+) -> SchemaDraft:
+    """Draft one policy for the tables of a schema."""
     if schema is None:
         raise PolicyError("--people goes with --schema, which names the schema of the tables.")
     if table is not None or "://" not in source:
         raise PolicyError("--schema goes with the URL of a database alone: sqlanon init URL --schema NAME.")
-    drafted = api.draft_schema(source, schema, people, call.options, trusts_owner=trusts_owner)
-    if output is not None:
-        write(output, drafted.text)
-    if call.json:
-        call.emit(drafted.as_json())
-    elif output is None:
-        give_exactly(drafted.text)
-    if output is not None:
-        call.note(f"Wrote {output}. Look at every role in it, then run: sqlanon check {quoted(output)}")
+    drafted: SchemaDraft = api.draft_schema(source, schema, people, call.options, trusts_owner=trusts_owner)
+    return drafted
 
 
 def tell_check(call: Call, tables: Tables, policy: Path, *, replace: bool) -> None:
