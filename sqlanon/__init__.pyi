@@ -1,6 +1,7 @@
 from sqlanon.api.calls import check_policy as check_policy
 from sqlanon.api.calls import check_table as check_table
 from sqlanon.api.calls import draft_policy as draft_policy
+from sqlanon.api.calls import draft_schema as draft_schema
 from sqlanon.api.calls import profile_table as profile_table
 from sqlanon.api.calls import table_loss as table_loss
 from sqlanon.api.frames.anonymizing import anonymize as anonymize
@@ -62,9 +63,11 @@ from sqlanon.models.closeness import KlTCloseness as KlTCloseness
 from sqlanon.models.closeness import OrderedTCloseness as OrderedTCloseness
 from sqlanon.plan.plan import Plan as Plan
 from sqlanon.policy import Policy as Policy
+from sqlanon.policy.dividing import load_tables as load_tables
 from sqlanon.policy.loading import build_policy as build_policy
 from sqlanon.policy.loading import load_policy as load_policy
 from sqlanon.policy.loading import parse_policy as parse_policy
+from sqlanon.policy.tables import Tables as Tables
 from sqlanon.report.difference import Difference as Difference
 from sqlanon.report.queries import diff_runs as diff_runs
 from sqlanon.report.queries import run_record as run_record
@@ -82,6 +85,11 @@ from sqlanon.results.risk import TableRisk as TableRisk
 from sqlanon.results.run_result import RunResult as RunResult
 from sqlanon.runs.resuming import resume_run as resume_run
 from sqlanon.runs.sources import run as run
+from sqlanon.runs.tables.together import check_tables as check_tables
+from sqlanon.runs.tables.together import run_tables as run_tables
+from sqlanon.runs.tables.verifying import VerifiedTable as VerifiedTable
+from sqlanon.runs.tables.verifying import measure_sources as measure_sources
+from sqlanon.runs.tables.verifying import verify_tables as verify_tables
 from sqlanon.runs.tradeoffs.comparing import compare_policies as compare_policies
 from sqlanon.runs.tradeoffs.sweeping import Sweep as Sweep
 from sqlanon.runs.tradeoffs.sweeping import sweep as sweep

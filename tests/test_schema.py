@@ -13,7 +13,7 @@ from sqlanon import PolicyError, draft_policy, parse_policy
 from sqlanon.api.demo import policy_text
 from sqlanon.policy import Policy
 from sqlanon.policy.document import read_document
-from sqlanon.policy.schema import DIALECT, policy_schema
+from sqlanon.policy.schema import DIALECT, ONE_TABLE, policy_schema
 from tests.cli.support import call, make_patients, only_object
 
 pytestmark = pytest.mark.slow
@@ -46,9 +46,9 @@ def test_the_command_prints_it(tmp_path: Path) -> None:
 
 
 def test_every_key_is_explained() -> None:
-    schema = policy_schema()
-    assert schema["description"] == Policy.__doc__
-    for name, part in {"Policy": schema, **schema["$defs"]}.items():
+    parts = policy_schema()["$defs"]
+    assert parts[ONE_TABLE]["description"] == Policy.__doc__
+    for name, part in parts.items():
         for key, its in part.get("properties", {}).items():
             is_tag = "const" in its
             assert is_tag or its.get("description"), f"{name}.{key}"
@@ -123,5 +123,12 @@ def test_what_it_refuses_the_reader_refuses_too(line: str) -> None:
 
 def test_it_misses_no_key_of_the_grammar() -> None:
     schema: dict[str, Any] = policy_schema()
-    assert set(schema["properties"]) >= {"source", "release", "attributes", "privacy", "algorithm", "catalog"}
+    assert set(schema["$defs"][ONE_TABLE]["properties"]) >= {
+        "source",
+        "release",
+        "attributes",
+        "privacy",
+        "algorithm",
+        "catalog",
+    }
     assert all(part["additionalProperties"] is False for part in schema["$defs"].values() if "properties" in part)

@@ -57,7 +57,7 @@ def plan_text(plan: Plan) -> str:
 
 def _shown(plan: Plan, name: str) -> str:
     attribute = plan.attribute(name)
-    shown = attribute.role is Role.QUASI_IDENTIFIER or attribute.show.is_pseudonym
+    shown = attribute.role is Role.QUASI_IDENTIFIER or attribute.show.is_mask
     return attribute.show.value if shown else "kept"
 
 

@@ -156,7 +156,7 @@ def _type(annotation: Any) -> str:
 
 
 def _plain(kind: Any) -> str:
-    words = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+    words = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any value"}
     if kind in words:
         return words[kind]
     if isinstance(kind, EnumType):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sqlanon.cli import several_tables
 from sqlanon.cli.call import (
     HERE,
     About,
@@ -146,6 +147,10 @@ def risk_command(
 
 def _measure_policy(call: Call, file: Path, html: Path | None, more: dict[str, Any]) -> None:
     """Tell of a policy's source and release."""
+    unfit = {f"--{name.replace('_', '-')}": value for name, value in more.items() if name != "options"}
+    if (tables := several_tables.load(file, unfit | {"--html": html})) is not None:
+        several_tables.tell_risk(call, tables)
+        return
     policy = loading.load_policy(file)
     both = risk.policy_risk(policy, **more)
     _write_page(call, html, both, policy.source.table or str(policy.source.file))

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlanon.cli.deferred import calls as api
-from sqlanon.cli.deferred import dividing, plans, summary, together, verifying
+from sqlanon.cli.deferred import dividing, plans, risk_text, summary, together, verifying
 from sqlanon.cli.deferred import progress as progressing
+from sqlanon.cli.layout import percent
 from sqlanon.cli.release_texts import texts_of_policy
 from sqlanon.cli.writing import give_exactly, quoted, write
 from sqlanon.errors import PolicyError, ProtectionError
@@ -101,6 +102,29 @@ def _result_text(part: TablePart, result: Any) -> str:
     if texts is not None and not isinstance(result, RunResult):
         return texts.result_text(result)
     return str(summary.result_text(result, part.policy))
+
+
+def tell_risk(call: Call, tables: Tables) -> None:
+    """Tell how surely persons could be picked, by whoever joins the tables: of the source, and of the release."""
+    measured = {"source": verifying.measure_sources(tables, call.options)}
+    try:
+        released = verifying.verify_tables(tables, call.options)
+        measured["release"] = {name: one.verification for name, one in released.items()}
+    except PolicyError as error:
+        call.note(f"The release could not be measured: {error}")
+    if call.json:
+        call.emit({of: {name: one.as_json() for name, one in each.items()} for of, each in measured.items()})
+        return
+    for name in measured["source"]:
+        print(name)
+        for of, each in measured.items():
+            print(f"  {of}: {_risk_text(each[name])}")
+
+
+def _risk_text(one: Any) -> str:
+    known = "" if one.persons is None else f"; known by {risk_text.singled_text(one.persons.singled)}"
+    greatest, mean = (percent(risk) for risk in (one.statistics.prosecutor_max, one.statistics.prosecutor_mean))
+    return f"greatest {greatest}, mean {mean}{known}"
 
 
 def tell_verify(call: Call, tables: Tables) -> int:

@@ -79,6 +79,7 @@ _OUTCOMES = {
     "regions_contain": "labels are true of the raw values",
     "classes_equal": "classes hold the kept values of their own rows",
     "pseudonyms_distinct": "each value of an identifier has a pseudonym of its own",
+    "masks_true": "constants, masks and faked values are those of the identifiers",
     "labels_fit": "labels are no wider than the algorithm makes them",
 }
 

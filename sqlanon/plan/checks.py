@@ -143,7 +143,7 @@ def _hierarchy_problems(place: str, column: Column, hierarchy: Hierarchy) -> Ite
 
 def _show_problems(place: str, column: Column, attribute: AttributeSection, subject: PlanSubject) -> Iterator[str]:
     show = attribute.show
-    if show is Show.LABEL or show.is_centre or show.is_pseudonym:
+    if show is Show.LABEL or show is Show.SHIFTED or show.is_centre or show.is_mask:
         return
     kinds, needed = _SHOWN[show]
     if column.kind not in kinds:

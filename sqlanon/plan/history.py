@@ -71,7 +71,7 @@ def account_problems(policy: Policy) -> Iterator[str]:
     if person is None:
         yield f"history: it is kept of persons; name the column that tells them apart as `subject`, {_NONE}."
     attribute = None if person is None else policy.attributes.get(person)
-    if attribute is not None and attribute.show.is_pseudonym:
+    if attribute is not None and attribute.show.is_mask:
         yield (
             f"history: the release shows '{person}' as a {attribute.show.value}, and persons are known by the source's"
             f" own values; leave show out, {_NONE}."

@@ -82,7 +82,12 @@ def person_problems(subject: PlanSubject) -> Iterator[str]:
         yield f"subject: '{name}' tells persons apart: its role must be identifier, not {attribute.role.value}."
     elif not subject.dialect.counts_persons:
         yield f"subject: {subject.dialect.counts_persons.lacking}"
-    elif not attribute.show.is_pseudonym:
+    elif attribute.show.is_mask and not attribute.show.tells_apart:
+        yield (
+            f"subject: '{name}' tells persons apart, and its show: {attribute.show.value} does not; use show: surrogate"
+            " or pseudonym, or leave show out."
+        )
+    elif not attribute.show.is_mask:
         yield from _hidden_problems(subject, name)
     if not algorithm.releases_rows:
         yield f"subject: {algorithm.name} releases no row of anybody, whom models could count; write subject: none."

@@ -153,7 +153,7 @@ class Plan:
     @property
     def read(self) -> tuple[Attribute, ...]:
         """The attributes whose values are the source's own."""
-        return tuple(a for a in self.attributes if not a.show.is_pseudonym)
+        return tuple(a for a in self.attributes if not a.show.is_mask)
 
     @property
     def hidden_person(self) -> Attribute | None:
@@ -290,7 +290,7 @@ def _plan(subject: PlanSubject, source: Relation, release: Relation, reading: Fi
         identifiers=tuple(c.name for c, a in subject.attributes if a.is_omitted and a.role is Role.IDENTIFIER),
         omitted=tuple(c.name for c, a in subject.attributes if a.role is Role.OMIT),
         warnings=tuple(warnings(subject)),
-        pseudonyms=tuple(a for a in attributes if a.show.is_pseudonym),
+        pseudonyms=tuple(a for a in attributes if a.show.is_mask),
         repetition=subject.repetition,
         person=_person(subject),
         reading=reading,
@@ -308,7 +308,7 @@ def _together(wrong: list[str], errors: Sequence[SqlanonError]) -> SqlanonError:
 def _attributes(subject: PlanSubject) -> tuple[Attribute, ...]:
     return tuple(
         _pseudonym(subject, column, attribute)
-        if attribute.show.is_pseudonym
+        if attribute.show.is_mask
         else Attribute(
             column,
             attribute.role,
@@ -334,7 +334,7 @@ def _person(subject: PlanSubject) -> Attribute | None:
 def _pseudonym(subject: PlanSubject, column: Column, attribute: AttributeSection) -> Attribute:
     """The column that the release has in place of an identifier."""
     repeating = {one.column: one.values / max(1, one.rows) for one in subject.repetition.columns}
-    shown = shown_column(subject.dialect, column.name, attribute)
+    shown = shown_column(subject.dialect, column, attribute)
     distinct = repeating.get(column.name, 1.0)
     return Attribute(shown, Role.INSENSITIVE, None, attribute.show, distinct=distinct)
 

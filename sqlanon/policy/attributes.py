@@ -52,13 +52,28 @@ class Show(StrEnum):
     MEDIAN = "median"  # of clusters, as all that follow: of categories in an order
     CONVEX_MEDIAN = "convex-median"
     MODE = "mode"
-    PSEUDONYM = "pseudonym"  # of identifiers, as the last one
+    PSEUDONYM = "pseudonym"  # of identifiers, as all that follow
     SURROGATE = "surrogate"
+    CONSTANT = "constant"  # one text for all values
+    MASK = "mask"  # first and last characters, and `*` for each of the others
+    FAKED = "faked"  # a text of word lists, by a secret key
+    NULL = "null"
+    SHIFTED = "shifted"  # of dates and moments that are kept: all of a person by one secret number of days
 
     @property
-    def is_pseudonym(self) -> bool:
+    def is_mask(self) -> bool:
         """Tell whether only identifiers are shown by it."""
+        return self in (Show.PSEUDONYM, Show.SURROGATE, Show.CONSTANT, Show.MASK, Show.FAKED, Show.NULL)
+
+    @property
+    def tells_apart(self) -> bool:
+        """Tell whether different values of an identifier are shown as different ones."""
         return self in (Show.PSEUDONYM, Show.SURROGATE)
+
+    @property
+    def is_keyed(self) -> bool:
+        """Tell whether it follows from a value and a secret key of the policy."""
+        return self in (Show.PSEUDONYM, Show.FAKED, Show.SHIFTED)
 
     @property
     def is_centre(self) -> bool:
@@ -268,10 +283,29 @@ class AttributeSection(Part):
     """The form of a region in the release: `label` as text, `bounds` as two columns `<name>_min` and `<name>_max`,
     `mean` and `midpoint` as a number, `range` as a range type of PostgreSQL. Microaggregation shows centres of
     clusters: the `mean` of numbers, the `median` or `convex-median` of categories in an `order`, or else the `mode`. An
-    identifier is left out, or shown as a `pseudonym` by a secret key, or as a `surrogate`, a number at random."""
+    identifier is left out, or shown as a `pseudonym` by a secret key, as a `surrogate`, a number at random, as a
+    `constant`, the text of that key, as a `mask`, which keeps its `first` and `last` characters, `faked`, by word lists
+    and a secret key, or as `null`. With `algorithm: masking` kept dates and moments may be `shifted`, all of a person
+    by one secret number of days. docs/masking.md says what each tells."""
     key: Key = None
-    """Pseudonyms: the place of the secret key of at least 16 bytes, `"${NAME}"` in the environment or `{file: …}`. One
-    value has one pseudonym in every release by one key."""
+    """Pseudonyms, faked and shifted values: the place of the secret key of at least 16 bytes, `"${NAME}"` in the
+    environment or `{file: …}`. One value is shown alike in every release by one key. `drawn`: a key that is drawn for
+    one release and kept nowhere."""
+    constant: str | None = None
+    """With `show: constant`: the text that is shown for every value but NULL."""
+    first: Annotated[int, Field(strict=True, ge=0, le=100)] = 0
+    """With `show: mask`: the characters at the beginning of a value that are shown."""
+    last: Annotated[int, Field(strict=True, ge=0, le=100)] = 0
+    """With `show: mask`: the characters at the end of a value that are shown. A value of no more characters than
+    `first` and `last` together shows none."""
+    person: Annotated[str, Field(min_length=1)] | None = None
+    """With `show: shifted`: the identifier whose values are the persons; the release may show it or leave it out."""
+    days: Annotated[int, Field(strict=True, ge=1, le=36_500)] | None = None
+    """With `show: shifted`: the most days by which a person's dates are moved, into the past or the future; every
+    number of days but 0 is as likely. One person, key and `days` give one number in all tables and columns."""
+    fake: Literal["first-name", "last-name", "name", "e-mail", "phone", "address", "city"] | None = None
+    """With `show: faked`: the kind of the text. E-mails are in domains, and phone numbers in ranges, that are reserved
+    for examples; addresses have postal codes that are given to no place."""
     form: Literal["text", "bytes"] = "text"
     """Pseudonyms: their 128 bits as `text`, 32 hexadecimal digits, or as 16 `bytes` (DuckDB: BLOB, PostgreSQL:
     bytea)."""
@@ -309,7 +343,7 @@ class AttributeSection(Part):
     @property
     def is_omitted(self) -> bool:
         """Tell whether a release has nothing of the column."""
-        return self.role.leaves_out and not self.show.is_pseudonym
+        return self.role.leaves_out and not self.show.is_mask
 
     @property
     def hides_nulls(self) -> bool:
@@ -320,7 +354,11 @@ class AttributeSection(Part):
     @classmethod
     def _protect(cls, given: Any) -> Any:
         """Write defaults that are not `allow` out, so that they are stored: a catalog may be older than them."""
-        if not isinstance(given, dict) or "nulls" in given:
+        if not isinstance(given, dict):
+            return given
+        if "show" in given and given["show"] is None:  # as YAML reads `show: null`
+            given = {**given, "show": Show.NULL.value}
+        if "nulls" in given:
             return given
         if given.get("role") == Role.SENSITIVE:
             return {**given, "nulls": "nothing"}
@@ -358,13 +396,33 @@ class AttributeSection(Part):
 
     def _check_show(self) -> None:
         identifies = self.role is Role.IDENTIFIER
-        if self.show.is_pseudonym and not identifies:
+        if self.show.is_mask and not identifies:
             raise broken(f"has show: {self.show.value}, which is for role identifier, not {self.role.value}.")
-        if self.show is not Show.LABEL and self.role is not Role.QUASI_IDENTIFIER and not self.show.is_pseudonym:
+        self._check_mask()
+        if self.show is Show.SHIFTED and self.role not in (Role.SENSITIVE, Role.INSENSITIVE):
+            raise broken(f"has show: shifted, which is for columns that are kept, not for role {self.role.value}.")
+        of_others = self.show.is_mask or self.show is Show.SHIFTED
+        if self.show is not Show.LABEL and self.role is not Role.QUASI_IDENTIFIER and not of_others:
             raise broken(f"has show, which an attribute with role {self.role.value} does not use.")
-        if self.show is Show.PSEUDONYM and self.key is None:
-            raise broken('has show: pseudonym and no key; name the place of one, as key: "${SQLANON_KEY}".')
-        if self.show is not Show.PSEUDONYM and self.key is not None:
-            raise broken("has a key, which only show: pseudonym uses.")
+        if self.show.is_keyed and self.key is None:
+            raise broken(f'has show: {self.show.value} and no key; name the place of one, as key: "${{SQLANON_KEY}}".')
+        if not self.show.is_keyed and self.key is not None:
+            raise broken("has a key, which only show: pseudonym, show: faked and show: shifted use.")
         if self.show is not Show.PSEUDONYM and self.form != "text":
             raise broken(f"has form: {self.form}, which only show: pseudonym uses.")
+
+    def _check_mask(self) -> None:
+        """Refuse keys of one mask beside another one, and a mask without what it needs."""
+        of = {"constant": Show.CONSTANT, "first": Show.MASK, "last": Show.MASK, "fake": Show.FAKED}
+        of |= {"person": Show.SHIFTED, "days": Show.SHIFTED}
+        for key, show in of.items():
+            if key in self.model_fields_set and self.show is not show:
+                raise broken(f"has {key}, which only show: {show.value} uses.")
+        if self.show is Show.CONSTANT and self.constant is None:
+            raise broken('has show: constant and no constant; write the text that is shown, as constant: "hidden".')
+        if self.show is Show.FAKED and self.fake is None:
+            raise broken("has show: faked and no fake; write the kind of text that is shown, as fake: name.")
+        if self.show is Show.SHIFTED and (self.person is None or self.days is None):
+            raise broken("has show: shifted, which needs person, the identifier whose dates move together, and days.")
+        if self.show is Show.MASK and not {"first", "last"} & self.model_fields_set:
+            raise broken("has show: mask and neither first nor last; write how many characters stay, as last: 2.")

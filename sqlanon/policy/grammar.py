@@ -94,7 +94,7 @@ class Policy(Part):
         """Tell whether persons are counted, and the release shows nothing that tells them apart."""
         person = self.released_person
         attribute = None if person is None else self.attributes.get(person)
-        return attribute is not None and not attribute.show.is_pseudonym
+        return attribute is not None and not attribute.show.is_mask
 
     @property
     def population(self) -> str | None:

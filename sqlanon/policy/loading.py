@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.errors import PolicyError
-from sqlanon.policy import Policy, Role, Source
+from sqlanon.policy import Policy, Recodes, Role, Show, Source
 from sqlanon.policy.algorithms import algorithm_names, is_missing, parameters_of_algorithm
 from sqlanon.policy.attributes import hierarchy_kinds
 from sqlanon.policy.budget_rules import budget_problems
@@ -100,8 +100,8 @@ def build_document(
         raise PolicyError("The policy must be a mapping with the keys source, release, attributes and privacy.")
     if "tables" in document.data:
         raise PolicyError(
-            "The policy is of several tables (`tables:`). `check`, `run` and `verify` take such policies; this command"
-            " takes policies of one table."
+            "The policy is of several tables (`tables:`). `check`, `run`, `verify` and `risk` take such policies; this"
+            " command takes policies of one table."
         )
     _Preparation(document, FilePath(base_directory) if base_directory is not None else None, is_stored).run()
     problems = list(document.problems)
@@ -125,6 +125,10 @@ def _method_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[s
     place: writes the path of a key for people.
     """
     yield from budget_problems(policy, place)
+    for name, attribute in policy.attributes.items():
+        if attribute.show is Show.SHIFTED and policy.algorithm.recodes is not Recodes.ROWS:
+            where = place(("attributes", name, "show"))
+            yield f"{where}: shifted is for algorithm: masking; {policy.algorithm.name} does not shift dates."
     guarantees = [model.model for model in policy.privacy if model.model not in MODELS]
     for method in methods_of_policy(policy.algorithm.name, guarantees):
         if method.rules is not None:

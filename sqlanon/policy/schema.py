@@ -26,8 +26,10 @@ from sqlanon.policy.attributes import HIERARCHY_KINDS, hierarchy_kinds, paramete
 from sqlanon.policy.part import Part
 from sqlanon.policy.privacy import model_names, own_models, parameters_of_model
 from sqlanon.policy.registry import ModelParameters
+from sqlanon.policy.tables import PARTS_OF_TABLES, TableSection, TablesPolicy
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+ONE_TABLE = "OneTable"
 
 
 _TEXT: dict[str, Any] = {"type": ["string", "integer"]}  # whole numbers stand for their text
@@ -60,7 +62,26 @@ def policy_schema() -> dict[str, Any]:
         parts[algorithm.__name__]["required"] = ["name"]
     _allow_short_forms(parts)
     _explain(schema, Policy)
-    return {"$schema": DIALECT, "title": "A policy of sqlanon", **{k: v for k, v in schema.items() if k != "title"}}
+    one = {key: value for key, value in schema.items() if key not in ("title", "$defs")}
+    return {
+        "$schema": DIALECT,
+        "title": "A policy of sqlanon",
+        "$defs": parts | _parts_of_tables() | {ONE_TABLE: one},
+        "if": {"required": ["tables"]},
+        "then": {"$ref": f"#/$defs/{TablesPolicy.__name__}"},
+        "else": {"$ref": f"#/$defs/{ONE_TABLE}"},
+    }
+
+
+def _parts_of_tables() -> dict[str, Any]:
+    """Describe the parts of a policy of several tables, whose columns are those of a policy of one."""
+    whole = TablesPolicy.model_json_schema(by_alias=True)
+    parts: dict[str, Any] = whole.pop("$defs") | {TablesPolicy.__name__: whole}
+    for part in (TablesPolicy, *PARTS_OF_TABLES):
+        _explain(parts[part.__name__], part)
+    columns = parts[TableSection.__name__]["properties"]["attributes"]
+    columns["additionalProperties"] = {"$ref": "#/$defs/AttributeSection"}
+    return parts
 
 
 def _with_choices(

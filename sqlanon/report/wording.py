@@ -81,6 +81,7 @@ CHECKS = {
     "groups_equal": "Every group has as many synthetic rows as rows, with just their categories and kept values.",
     "rows_new": "No synthetic row has the numbers of a row of the source.",
     "pseudonyms_distinct": "As many pseudonyms as identifiers have as many rows, and none of them is an identifier.",
+    "masks_true": "Masks are those of the identifiers, as often as these, and no faked value is the true one.",
     "classes_equal": "Every class holds just the kept values of the source rows that went to it.",
 }
 _CLASSES = ": classes are the groups of equal values in the rows as they were to be published."

@@ -17,6 +17,7 @@ from sqlanon.runs.tables.together import run_tables
 from sqlanon.runs.tables.verifying import all_satisfied, verify_tables
 from tests.run_support import OPTIONS, Database
 from tests.tables.clinics import SOURCE, Clinic
+from tests.test_schema import wrong
 
 
 def make_clinic(database: Database, *, foreign_keys: bool = True) -> Clinic:
@@ -59,6 +60,7 @@ def test_a_draft_of_a_schema_runs_as_it_stands(database: Database, foreign_keys:
     policy.write_text(drafted.text)
     tables = load_tables(policy)
     assert isinstance(tables, Tables)
+    assert wrong(drafted.text) == []
     assert tables.people.name == "patients"
     assert {part.name for part in tables.parts} == {"patients", "wards", "visits"}
     assert dict(tables.part("visits").references or {}) == {"patient_id": ("patients", "patient_id")}

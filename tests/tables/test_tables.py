@@ -12,6 +12,7 @@ from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.results.run_result import RunResult
+from sqlanon.runs.tables.verifying import measure_sources
 from tests.run_support import OPTIONS, Database
 from tests.tables.clinics import (
     RELEASE,
@@ -230,3 +231,21 @@ def test_a_model_of_an_attribute_names_no_table_beside_it() -> None:
     of_two = {"model": "distinct-l-diversity", "attribute": "visits.ill", "l": 2, "of": ["visits"]}
     with pytest.raises(PolicyError, match=r"the table of its attribute; leave it out\."):
         tables_of(policy_data_of("duckdb:///nowhere", privacy=[{"model": "k-anonymity", "k": 4}, of_two]))
+
+
+def test_risk_of_sources_and_releases_counts_what_joined_tables_tell(database: Database) -> None:
+    clinic = Clinic.drawn(random.Random(9), 25)
+    clinic.create(database)
+    data = policy_data(database)
+    tables = tables_of(data)
+    raw = {
+        row[0]: (tuple(row[1:]), [tuple(v[2:4]) for v in clinic.visits if v[1] == row[0]]) for row in clinic.patients
+    }
+    source = measure_sources(tables, OPTIONS)["visits"]
+    assert source.persons is not None
+    alone = sum(
+        any(sum(other == row and visit in theirs for other, theirs in raw.values()) == 1 for visit in visits)
+        for row, visits in raw.values()
+    )
+    assert source.persons.singled is not None
+    assert source.persons.singled.by_1 == alone

@@ -9,6 +9,7 @@ from typing import Any
 from sqlanon.engines.urls import holds_secret
 from sqlanon.inquiries.profile.column_facts import ColumnFacts
 from sqlanon.inquiries.profile.draft import (
+    SCHEMA_FILE,
     URL_VARIABLE,
     choose_k,
     column_line,
@@ -90,6 +91,7 @@ class _Drafting:
         facts = self._facts
         rows = sum(one.facts.rows for one in facts.tables)
         return (
+            f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
             f"# A draft for {quantity(len(facts.tables), 'table')} of schema {comment(facts.schema)}, with"
             f" {quantity(rows, 'row')}.\n"
             "# Every role is a proposal: look at each, then run `sqlanon check` on this file.\n"

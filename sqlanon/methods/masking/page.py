@@ -10,8 +10,10 @@ CHECKS = {
     "columns_equal": "The release has the columns of the policy, in their order.",
     "rows_equal": "The release has as many rows as the source.",
     "values_equal": "The columns that are kept hold the same rows as in the source, whatever their order.",
+    "dates_shifted": "Shifted dates are those of the source, all of a person moved by one number of days, not by 0.",
     "pseudonyms_of_rows": "Rows that show one pseudonym are the rows of one identifier, with the same kept values.",
     "pseudonyms_distinct": "As many pseudonyms as identifiers have as many rows, and none of them is an identifier.",
+    "masks_true": "Masks are those of the identifiers, as often as these, and no faked value is the true one.",
 }
 
 

@@ -10,6 +10,7 @@ from sqlanon.policy.attributes import AttributeSection, Role
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.unused import unused_keys
+from sqlanon.support.suggest import any_of
 
 _UNUSED_OF_COLUMNS = ("domain", "values")
 
@@ -41,6 +42,13 @@ def masking_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[s
         yield f"{place(('release', 'layout'))}: layout: star is for releases of classes; leave it out."
     for name, attribute in policy.attributes.items():
         yield from _column_problems(attribute, place(("attributes", name)))
+    for name, attribute in policy.attributes.items():
+        person = attribute.person
+        named = None if person is None else policy.attributes.get(person)
+        if person is not None and (named is None or named.role is not Role.IDENTIFIER):
+            identifiers = [one for one, its in policy.attributes.items() if its.role is Role.IDENTIFIER]
+            offer = f"; choose {any_of(identifiers)}" if identifiers else ""
+            yield f"{place(('attributes', name, 'person'))}: '{person}' is no attribute with role identifier{offer}."
     if all(attribute.is_omitted for attribute in policy.attributes.values()):
         yield f"{place(('attributes',))}: every column is left out, so that nothing would be released."
 

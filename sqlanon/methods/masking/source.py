@@ -13,6 +13,7 @@ from sqlanon.encoding.pseudonymized import pseudonymized
 from sqlanon.engines.base import Engine
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.methods.masking.result import MaskedColumn, MaskingResult
+from sqlanon.methods.masking.shifts import create_shifts, shift_problems, shifted, with_shift_warnings
 from sqlanon.methods.masking.verify import check_masked, digest_rows, measure_source
 from sqlanon.plan.plan import Plan, check, resolve
 from sqlanon.plan.trust import hold_trusted
@@ -57,7 +58,8 @@ def check_masking(policy: Policy, options: EngineOptions | None = None) -> Maski
     """
 
     def planned(engine: Engine, target: Engine | None) -> Plan:
-        return check(policy, engine, target, replace=False)
+        plan = check(policy, engine, target, replace=False, further=shift_problems)
+        return with_shift_warnings(plan, engine)
 
     return MaskingCheck(*plan_and_refusal(policy, options, planned))
 
@@ -70,7 +72,15 @@ class MaskedRows(ReleaseSource[RunExecution[Plan], MaskingResult]):
 
     def resolve(self, run: RunExecution[Plan], *, replace: bool, is_part: bool) -> Plan:
         elsewhere = None if run.session.is_one_database else run.session.target
-        plan = resolve(run.policy, run.engine, replace=replace, release_engine=elsewhere, is_part=is_part)
+        plan = resolve(
+            run.policy,
+            run.engine,
+            replace=replace,
+            release_engine=elsewhere,
+            is_part=is_part,
+            further=shift_problems,
+        )
+        plan = with_shift_warnings(plan, run.engine)
         run.source_rows = plan.rows
         return plan
 
@@ -89,8 +99,12 @@ class MaskedRows(ReleaseSource[RunExecution[Plan], MaskingResult]):
     def make(self, run: RunExecution[Plan], *, publishes: bool) -> None:  # noqa: ARG002
         """Measure the source, and put masks in place of its identifiers."""
         with run.journal.during("encode"):
-            self._figures = measure_source(run.engine, run.plan)
-            self._masked = pseudonymized(run.engine, run.plan, run.workspace)
+            self._shifts = create_shifts(run.engine, run.plan, run.workspace)
+            self._figures = measure_source(run.engine, run.plan, self._shifts)
+            moved = shifted(run.engine, run.plan, run.workspace, self._shifts)
+            self._masked = pseudonymized(run.engine, moved, run.workspace)
+            if run.plan.source != moved.source != self._masked.source:
+                run.workspace.drop(moved.source)
         run.source_rows = self._figures.rows
 
     @contextlib.contextmanager
@@ -113,7 +127,7 @@ class MaskedRows(ReleaseSource[RunExecution[Plan], MaskingResult]):
 
     def verify(self, run: RunExecution[Plan], staged: Staged) -> Mapping[str, Check]:
         """Hold the staged rows against those of the source, and measure them for who asks later."""
-        self._checks = check_masked(run.engine, run.workspace, run.plan, self._figures, staged)
+        self._checks = check_masked(run.engine, run.workspace, run.plan, self._figures, staged, self._shifts)
         require_passed(self._checks)
         released = staged.engine.columns(staged.final)
         self._released = {column.name: column.type for column in released}

@@ -175,7 +175,7 @@ def sayable_rules(
         )
     if person is None:
         refuse_persons(policy, "the check of a statement's rows")
-    refuse_pseudonyms(policy, "a SELECT has no secret key, and")
+    refuse_pseudonyms(policy, "a SELECT has no secret key and no word lists, and")
     _require_sayable(stored, policy)
     kind = TreeSelect if stored.record.kind is RulesKind.TREE else LevelsSelect
     return kind(engine, stored, RowSpelling(stored, policy, person))

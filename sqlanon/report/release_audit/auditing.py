@@ -77,6 +77,7 @@ def audit_release(
 
 _CLUSTERS = "clusters do not say which rows they are of; the run checked it before it published"
 _KEYED = "only who has the key can tell; the run checked it before it published"
+_UNREAD = "identifiers are not read; the run checked it before it published"
 _OF_SOURCE = ("rows_add_up", "values_equal", *LINKED)
 
 
@@ -274,8 +275,10 @@ class _Audit:
         known = past.known if self.sure else replace(past.known, rows=None)
         with TemporaryWorkspace(engine) as workspace:
             held = hold_against_source(engine, workspace, without_pseudonyms(plan), release, known, whole=self.whole)
-        if plan.pseudonyms:
+        if any(one.show.tells_apart for one in plan.pseudonyms):
             held.unchecked["pseudonyms_distinct"] = _KEYED
+        if any(not one.show.tells_apart for one in plan.pseudonyms):
+            held.unchecked["masks_true"] = _UNREAD
         self.held.omitted = held.omitted
         self.held.checks |= held.checks
         self.held.unchecked |= held.unchecked

@@ -12,7 +12,8 @@ from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.models import models_of
 from sqlanon.plan.connecting import release_columns
 from sqlanon.plan.lookup import require_columns
-from sqlanon.plan.opening import open_release_table
+from sqlanon.plan.opening import open_release_table, open_source_table
+from sqlanon.policy import Role
 from sqlanon.policy.tables import TablePart, Tables
 from sqlanon.runs.tables.references import KeyClasses, create_key_classes, group_name, place_rows
 from sqlanon.sql import Relation
@@ -52,6 +53,21 @@ def verify_tables(tables: Tables, options: EngineOptions | None = None) -> dict[
         return verifying.verified
 
 
+def measure_sources(tables: Tables, options: EngineOptions | None = None) -> dict[str, Verification]:
+    """Measure how surely persons could be picked from the source's tables, by whoever joins them; judged by no model.
+
+    Of a table that refers to people the rows are told apart by its own quasi-identifiers, and by those of the rows that
+    they refer to.
+    """
+    url = str(tables.people.policy.source.url)
+    with connect(url, options) as engine, contextlib.ExitStack() as opened:
+        verifying = _Verifying(engine, TemporaryWorkspace(engine))
+        for part in tables.parts:
+            if part.person is not None:
+                verifying.verify(part, opened.enter_context(open_source_table(engine, part.policy)), is_source=True)
+        return {name: one.verification for name, one in verifying.verified.items()}
+
+
 class _Verifying:
     """The check of several tables, each after those that it refers to."""
 
@@ -60,13 +76,17 @@ class _Verifying:
         self._classes: dict[str, KeyClasses] = {}
         self.verified: dict[str, VerifiedTable] = {}
 
-    def verify(self, part: TablePart, relation: Relation) -> None:
-        """Check one table; those that it refers to were checked before."""
+    def verify(self, part: TablePart, relation: Relation, *, is_source: bool = False) -> None:
+        """Check one table; those that it refers to were checked before.
+
+        is_source: whether it is one of the source, which no model judges.
+        """
         engine, policy = self._engine, part.policy
         workspace = self._workspace.part(f"of_{len(self.verified)}")
         there = [column.name for column in engine.columns(relation)]
-        columns, astray = release_columns(policy, set(there)), 0
-        models = models_of(policy)
+        quasi = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
+        columns, astray = quasi if is_source else release_columns(policy, set(there)), 0
+        models = () if is_source else models_of(policy)
         require_columns(engine, relation, [*columns, *attributes_of(models), *policy.sensitive, str(part.person)])
         if part.is_within:
             name, placed = group_name(part, there), workspace.table("placed")

@@ -143,6 +143,38 @@ def test_a_file_is_copied_to_a_table_of_another_engine(tmp_path: Path, postgres_
         assert Counter(target.sql("SELECT * FROM wards")) == Counter([("north", 7), ("süd", None), ("a,b", 3)])
 
 
+def test_text_is_written_to_parquet_where_the_policy_asks_for_it(database: Database, tmp_path: Path) -> None:
+    table = database.create({"cost": "DECIMAL(9,2)", "n": "INTEGER"}, [(Decimal("1.50"), 1), (None, 2)])
+    file = tmp_path / "r.parquet"
+    roles = {"cost": {"role": "insensitive", "as": "text"}, "n": "insensitive"}
+    where = {"release": {"file": str(file)}, "catalog": {"url": database.url}}
+    mask(masking_policy(database, table, roles, **where))
+    with open_database(f"duckdb:///{tmp_path / 'read.duckdb'}") as reader:
+        assert Counter(reader.sql(f"SELECT cost, n FROM '{file}'")) == Counter([("1.50", 1), (None, 2)])
+
+
+@pytest.mark.parametrize("layout", ["view", "quoted"])
+def test_sources_may_be_views_and_have_odd_names(database: Database, layout: str) -> None:
+    name = {"view": "seen", "quoted": '"A ""b"" é"'}[layout]
+    table = database.create({"n": "INTEGER"}, [(1,), (2,)], None if layout == "view" else name)
+    if layout == "view":
+        database.sql(f"CREATE VIEW seen AS SELECT n FROM {table} WHERE n > 1")
+    mask(masking_policy(database, name, {"n": "insensitive"}, release={"table": "odd_r"}))
+    assert len(database.sql("SELECT * FROM odd_r")) == (1 if layout == "view" else 2)
+
+
+def test_a_release_is_replaced_where_that_is_allowed_alone(database: Database) -> None:
+    table = database.create({"n": "INTEGER"}, [(1,)])
+    policy = masking_policy(database, table, {"n": "insensitive"})
+    mask(policy)
+    database.sql(f"INSERT INTO {table} VALUES (2)")
+    with pytest.raises(PolicyError, match="--replace"):
+        mask(policy)
+    assert database.sql(f"SELECT n FROM {table}_r") == [(1,)]
+    mask(policy, replace=True)
+    assert sorted(database.sql(f"SELECT n FROM {table}_r")) == [(1,), (2,)]
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a quasi-identifier": ({"attributes": {"beds": {"role": "quasi-identifier"}}}, "would be released as it is"),
     "a model": ({"privacy": [{"model": "k-anonymity", "k": 2}]}, "privacy: masking makes no classes for models"),
@@ -216,9 +248,9 @@ def test_nothing_is_published_that_was_tampered_with(
     columns = {"who": "VARCHAR(9)", "n": "INTEGER", "m": "INTEGER"}
     table = database.create(columns, [("ann", 1, 1), ("bob", 2, 2), ("ann", 3, 3), ("cy", 4, 4)])
 
-    def tampered(engine: Any, workspace: Any, plan: Any, figures: Any, staged: Any) -> Any:
+    def tampered(engine: Any, workspace: Any, plan: Any, figures: Any, staged: Any, shifts: Any) -> Any:
         engine.execute(Statement("tamper", Markup(statement.format(rows=staged.final))))
-        return check_masked(engine, workspace, plan, figures, staged)
+        return check_masked(engine, workspace, plan, figures, staged, shifts)
 
     monkeypatch.setattr("sqlanon.methods.masking.source.check_masked", tampered)
     with pytest.raises(VerificationError, match=check):
