@@ -17,7 +17,7 @@ from sqlanon.policy.document import Document, Path, read_document
 from sqlanon.policy.keys import DRAWN, DrawnKey
 from sqlanon.policy.loading import build_document, read_policy
 from sqlanon.policy.problems import problems_of
-from sqlanon.policy.tables import TablePart, Tables, TablesPolicy
+from sqlanon.policy.tables import TablePart, Tables, TablesPolicy, problems_within
 from sqlanon.sql import Relation
 from sqlanon.support.suggest import any_of, did_you_mean
 
@@ -281,7 +281,7 @@ class _Division:
         try:
             policy = build_document(self._part_document(name, wanted, models), self._base)
         except PolicyError as error:
-            self._problems += [f"tables.{name}: {problem}" for problem in error.problems]
+            self._problems += problems_within(name, error)
             return None
         if person is not None and not is_people:
             policy = policy.model_copy(update={"algorithm": policy.algorithm.within()})

@@ -249,3 +249,11 @@ def test_risk_of_sources_and_releases_counts_what_joined_tables_tell(database: D
     )
     assert source.persons.singled is not None
     assert source.persons.singled.by_1 == alone
+
+
+def test_a_run_names_the_table_that_does_not_fit(database: Database) -> None:
+    Clinic.drawn(random.Random(5), 30).create(database)
+    data = policy_data(database)
+    data["tables"]["visits"]["attributes"]["room"] = {"role": "insensitive"}
+    with pytest.raises(PolicyError, match=r"^tables\.visits: attributes\.room: "):
+        release(data)

@@ -15,7 +15,7 @@ from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.policy.tables import TablePart, Tables
+from sqlanon.policy.tables import TablePart, Tables, problems_within
 from sqlanon.results.records import AnyResult
 from sqlanon.runs.execution import ClassRun, RunExecution
 from sqlanon.runs.flow import carry_out, interruptible
@@ -66,7 +66,7 @@ def check_tables(
                 checked[part.name] = one = check_without_classes(part.policy, options)
                 refusal = one.refusal
         except PolicyError as error:
-            problems += [f"tables.{part.name}: {problem}" for problem in error.problems]
+            problems += problems_within(part.name, error)
         else:
             refusals += [] if refusal is None else [f"tables.{part.name}: {refusal}"]
     if problems:
@@ -174,6 +174,12 @@ class _StageTogether(Publish):
     def __init__(self, together: _Together, part: TablePart, replace: bool) -> None:
         super().__init__(replace)
         self._together, self._part = together, part
+
+    def plan(self, run: RunExecution[Any], source: AnySource) -> Any:
+        try:
+            return super().plan(run, source)
+        except PolicyError as error:
+            raise PolicyError(problems_within(self._part.name, error)) from None
 
     def publish(self, run: RunExecution[Any], source: AnySource, staged: Staged) -> None:
         self._together.take(self._part, run, source, staged)
