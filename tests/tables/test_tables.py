@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +12,10 @@ import pytest
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.policy.dividing import load_tables
 from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.results.run_result import RunResult
-from sqlanon.runs.tables.verifying import measure_sources
+from sqlanon.runs.tables.verifying import all_satisfied, measure_sources, verify_tables
 from tests.run_support import OPTIONS, Database
 from tests.tables.clinics import (
     RELEASE,
@@ -257,3 +260,89 @@ def test_a_run_names_the_table_that_does_not_fit(database: Database) -> None:
     data["tables"]["visits"]["attributes"]["room"] = {"role": "insensitive"}
     with pytest.raises(PolicyError, match=r"^tables\.visits: attributes\.room: "):
         release(data)
+
+
+@pytest.mark.parametrize("url", ["spark://nowhere:15002", "${SCHEMA_URL}"])
+def test_a_database_without_transactions_is_refused_before_it_is_reached(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHEMA_URL", "spark://nowhere:15002")
+    policy = tmp_path / "policy.yml"
+    policy.write_text(json.dumps(policy_data_of(url, catalog={"url": "duckdb:///catalog.duckdb"})))
+    with pytest.raises(PolicyError, match="Spark changes one table at a time"):
+        load_tables(policy)
+
+
+def released_of_two(database: Database) -> dict[str, Any]:
+    """A release of visits of two persons or more in each class; the policy."""
+    Clinic.drawn(random.Random(5), 30).create(database)
+    data = policy_data(database)
+    data["privacy"][1] = {"model": "k-anonymity", "k": 2, "of": ["visits"]}
+    release(data)
+    assert all_satisfied(verify_tables(tables_of(data), OPTIONS))
+    return data
+
+
+def test_verification_sees_rows_of_nobody(database: Database) -> None:
+    """Each class gets further rows, so that models hold for those that are left."""
+    data = released_of_two(database)
+    database.sql(f"INSERT INTO {RELEASE}.visits SELECT visit_id, 'nobody', day, ward, ill FROM {RELEASE}.visits")
+    assert not all_satisfied(verify_tables(tables_of(data), OPTIONS))
+
+
+def test_verification_joins_rows_with_what_persons_show(database: Database) -> None:
+    """All visits show the same, so that the classes of their persons alone tell them apart; one keeps a single one."""
+    data = released_of_two(database)
+    database.sql(f"UPDATE {RELEASE}.visits SET day = '1', ward = '1'")
+    assert all_satisfied(verify_tables(tables_of(data), OPTIONS))
+    people = shown_visits(database)
+    one, row = next((key, row) for key, (row, visits) in people.items() if visits)
+    for key, (other, _) in people.items():
+        if other == row and key != one:
+            database.sql(f"DELETE FROM {RELEASE}.visits WHERE patient_id = ?", [key])
+    assert not all_satisfied(verify_tables(tables_of(data), OPTIONS))
+
+
+def test_rows_whose_visit_is_of_another_person_are_left_out(database: Database) -> None:
+    """Nothing of them is judged, so that all others are released as they are."""
+    draws = random.Random(9)
+    clinic = Clinic.drawn(draws, 30)
+    clinic.create(database)
+    own = {visit: patient for visit, patient, *_ in clinic.visits}
+    labs = add_labs(database, clinic, draws)
+    more = [(len(labs) + n, draws.randrange(30), draws.choice(list(own)), 1) for n in range(30)]
+    database.insert(f"{SOURCE}.labs", more)
+    data = with_labs(policy_data(database))
+    data["tables"]["labs"]["attributes"]["level"] = {"role": "insensitive"}
+    data["privacy"] = [{"model": "k-anonymity", "k": 4}, {"model": "k-anonymity", "k": 1, "of": ["visits"]}]
+    release(data)
+    expected = {
+        number
+        for number, patient, visit, _ in [*labs, *more]
+        if patient in range(30) and (visit is None or own[visit] == patient)
+    }
+    assert {number for (number,) in database.sql(f"SELECT lab_id FROM {RELEASE}.labs")} == expected
+    assert len(expected) < len(labs) + len(more) - 10
+
+
+def test_more_rows_are_not_left_out_than_the_policy_allows(database: Database) -> None:
+    Clinic.drawn(random.Random(5), 30).create(database)
+    data = policy_data(database)
+    release(data)
+    before = database.sql(f"SELECT * FROM {RELEASE}.visits")
+    data["privacy"][1]["k"] = 5  # of classes of four patients or more
+    data["tables"]["visits"]["suppression"] = 0
+    with pytest.raises(ProtectionError, match=r"tables\.visits: .* suppression allows 0"):
+        release(data)
+    assert database.sql(f"SELECT * FROM {RELEASE}.visits") == before
+    assert database.leftovers() == []
+
+
+def test_a_key_that_repeats_is_refused(database: Database) -> None:
+    """Nobody could tell which of two visits a laboratory value is of."""
+    clinic = Clinic.drawn(random.Random(5), 30)
+    clinic.create(database)
+    add_labs(database, clinic, random.Random(5))
+    database.insert(f"{SOURCE}.visits", [clinic.visits[0]])
+    with pytest.raises(PolicyError, match=r"tables\.visits\.key: 'visit_id' repeats"):
+        release(with_labs(policy_data(database)))
