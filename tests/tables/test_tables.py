@@ -14,8 +14,11 @@ from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy.dividing import load_tables
 from sqlanon.releases.rules.store_rules import read_rules
+from sqlanon.results.measures import Check
 from sqlanon.results.run_result import RunResult
+from sqlanon.runs.tables.references import KeyClasses, check_groups
 from sqlanon.runs.tables.verifying import all_satisfied, measure_sources, verify_tables
+from sqlanon.sql import Relation
 from tests.run_support import OPTIONS, Database
 from tests.tables.clinics import (
     RELEASE,
@@ -346,3 +349,27 @@ def test_a_key_that_repeats_is_refused(database: Database) -> None:
     database.insert(f"{SOURCE}.visits", [clinic.visits[0]])
     with pytest.raises(PolicyError, match=r"tables\.visits\.key: 'visit_id' repeats"):
         release(with_labs(policy_data(database)))
+
+
+KEYS = [("a", "a", 1), ("b", "b", 1), ("c", "c", 2)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "violations"),
+    [
+        ([("a", 1), ("b", 1), ("c", 2)], 0),
+        ([("a", 1), ("b", 1), ("c", 1)], 3),  # one number for two classes of persons
+        ([("a", 1), ("b", 2), ("c", 3)], 2),  # two numbers for one class
+        ([("a", 1), ("b", 1), ("z", 2)], 1),  # nobody's
+        ([("a", 1), ("b", 1), (None, 2)], 1),
+    ],
+)
+def test_staged_groups_are_those_of_the_classes_of_persons(
+    database: Database, rows: list[tuple[str | None, int]], violations: int
+) -> None:
+    database.create({"key": "VARCHAR(1)", "person": "VARCHAR(1)", "class": "BIGINT"}, KEYS, "of_keys")
+    database.create({"patient_id": "VARCHAR(1)", "number": "BIGINT"}, rows, "staged")
+    part = tables_of(policy_data(database)).part("visits")
+    with connect(database.url, OPTIONS) as engine:
+        classes = {"patients": KeyClasses("patients", Relation("of_keys"), 2)}
+        assert check_groups(engine, part, Relation("staged"), classes, "number") == Check(violations, len(rows))
