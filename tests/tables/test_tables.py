@@ -373,3 +373,21 @@ def test_staged_groups_are_those_of_the_classes_of_persons(
     with connect(database.url, OPTIONS) as engine:
         classes = {"patients": KeyClasses("patients", Relation("of_keys"), 2)}
         assert check_groups(engine, part, Relation("staged"), classes, "number") == Check(violations, len(rows))
+
+
+def test_visits_of_people_whose_values_are_too_much_alike_are_left_out(database: Database) -> None:
+    """Those of the young are of one illness; all others are released."""
+    drawn = Clinic.drawn(random.Random(3), 40)
+    young = {number for number, age, *_ in drawn.patients if age < 45}
+    visits = [(*row[:4], "flu" if row[1] in young else row[4]) for row in drawn.visits]
+    Clinic(drawn.patients, visits).create(database)
+    data = policy_data(database)
+    data["tables"]["patients"]["attributes"] |= {name: {"role": "omit"} for name in ("zip", "town")}
+    data["privacy"][1:] = [{"model": "distinct-l-diversity", "attribute": "visits.ill", "l": 3}]
+    release(data)
+    counts = database.sql(
+        f"SELECT count(DISTINCT v.ill) FROM {RELEASE}.visits AS v JOIN {RELEASE}.patients AS p"
+        " ON p.patient_id = v.patient_id GROUP BY p.age, v.day, v.ward"
+    )
+    assert counts
+    assert min(count for (count,) in counts) >= 3
