@@ -125,6 +125,6 @@ def tell_verify(call: Call, tables: Tables) -> int:
         for name, one in verified.items():
             print(f"{summary.verification_text(one.verification, name)}")
             if one.astray:
-                print(f"  {quantity(one.astray, 'row')} refer to rows that are not released, or to several persons.")
+                print(f"  Rows that refer to rows that are not released, or to several persons: {one.astray:,}.")
             print()
     return 0 if satisfied else ProtectionError.exit_code

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from sqlanon.engines.dialects import find_dialect
 from sqlanon.errors import PolicyError
 from sqlanon.policy import joining
 from sqlanon.policy.attributes import Role
@@ -17,8 +18,9 @@ from sqlanon.policy.document import Document, Path, read_document
 from sqlanon.policy.keys import DRAWN, DrawnKey
 from sqlanon.policy.loading import build_document, read_policy
 from sqlanon.policy.problems import problems_of
-from sqlanon.policy.tables import TablePart, Tables, TablesPolicy
+from sqlanon.policy.tables import TablePart, Tables, TablesPolicy, problems_within
 from sqlanon.sql import Relation
+from sqlanon.support.environment import named, resolved
 from sqlanon.support.suggest import any_of, did_you_mean
 
 COPYING = "masking"  # the algorithm of tables that are about no person
@@ -40,6 +42,9 @@ def build_tables(document: Document, base_directory: str | os.PathLike[str] | No
         whole = TablesPolicy.model_validate(document.data)
     except ValidationError as error:
         raise PolicyError([*document.problems, *problems_of(error, document, TablesPolicy)]) from None
+    dialect = find_dialect(resolved(named(whole.source.url)))
+    if dialect is not None and not dialect.has_transactions:
+        raise PolicyError(joining.unpublished(dialect.label))
     problems = [*document.problems, *_problems(whole, document)]
     if problems:
         raise PolicyError(problems)
@@ -281,7 +286,7 @@ class _Division:
         try:
             policy = build_document(self._part_document(name, wanted, models), self._base)
         except PolicyError as error:
-            self._problems += [f"tables.{name}: {problem}" for problem in error.problems]
+            self._problems += problems_within(name, error)
             return None
         if person is not None and not is_people:
             policy = policy.model_copy(update={"algorithm": policy.algorithm.within()})

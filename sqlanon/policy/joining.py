@@ -45,6 +45,14 @@ def several(table: str, people: str) -> str:
     )
 
 
+def unpublished(database: str) -> str:
+    """Refuse a database that can't publish several tables in one transaction."""
+    return (
+        f"source.url: {database} changes one table at a time, and tables that belong together are published together"
+        " or not at all; copy them to DuckDB or PostgreSQL."
+    )
+
+
 def with_drawn(its: Any, drawn: DrawnKey) -> Any:
     """Return an attribute that has the key drawn for the whole release, if it asks for a drawn one."""
     return {**its, "key": drawn} if isinstance(its, Mapping) and its.get("key") == DRAWN else its

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from sqlanon.errors import PolicyError
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.locations import Location
 from sqlanon.policy.part import Number, Part, Reference
@@ -127,3 +128,8 @@ class Tables:
     def part(self, name: str) -> TablePart:
         """Return the table of this name."""
         return next(part for part in self.parts if part.name == name)
+
+
+def problems_within(table: str, error: PolicyError) -> list[str]:
+    """List the problems of the policy of one of several tables, with its name."""
+    return [f"tables.{table}: {problem}" for problem in error.problems]

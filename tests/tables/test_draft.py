@@ -106,3 +106,8 @@ def test_what_is_not_there_is_named(database: Database, schema: str, people: str
     make_clinic(database)
     with pytest.raises(PolicyError, match="did you mean"):
         draft(database, schema, people)
+
+
+def test_a_database_without_tables_has_no_schema_to_name(database: Database) -> None:
+    with pytest.raises(PolicyError, match="no other schema has one"):
+        draft(database)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +12,13 @@ import pytest
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.policy.dividing import load_tables
 from sqlanon.releases.rules.store_rules import read_rules
+from sqlanon.results.measures import Check
 from sqlanon.results.run_result import RunResult
-from sqlanon.runs.tables.verifying import measure_sources
+from sqlanon.runs.tables.references import KeyClasses, check_groups
+from sqlanon.runs.tables.verifying import all_satisfied, measure_sources, verify_tables
+from sqlanon.sql import Relation
 from tests.run_support import OPTIONS, Database
 from tests.tables.clinics import (
     RELEASE,
@@ -249,3 +255,157 @@ def test_a_model_of_an_attribute_names_no_table_beside_it() -> None:
     of_two = {"model": "distinct-l-diversity", "attribute": "visits.ill", "l": 2, "of": ["visits"]}
     with pytest.raises(PolicyError, match=r"the table of its attribute; leave it out\."):
         tables_of(policy_data_of("duckdb:///nowhere", privacy=[{"model": "k-anonymity", "k": 4}, of_two]))
+
+
+def test_risk_of_sources_and_releases_counts_what_joined_tables_tell(database: Database) -> None:
+    clinic = Clinic.drawn(random.Random(9), 25)
+    clinic.create(database)
+    data = policy_data(database)
+    tables = tables_of(data)
+    raw = {
+        row[0]: (tuple(row[1:]), [tuple(v[2:4]) for v in clinic.visits if v[1] == row[0]]) for row in clinic.patients
+    }
+    source = measure_sources(tables, OPTIONS)["visits"]
+    assert source.persons is not None
+    alone = sum(
+        any(sum(other == row and visit in theirs for other, theirs in raw.values()) == 1 for visit in visits)
+        for row, visits in raw.values()
+    )
+    assert source.persons.singled is not None
+    assert source.persons.singled.by_1 == alone
+
+
+def test_a_run_names_the_table_that_does_not_fit(database: Database) -> None:
+    Clinic.drawn(random.Random(5), 30).create(database)
+    data = policy_data(database)
+    data["tables"]["visits"]["attributes"]["room"] = {"role": "insensitive"}
+    with pytest.raises(PolicyError, match=r"^tables\.visits: attributes\.room: "):
+        release(data)
+
+
+@pytest.mark.parametrize("url", ["spark://nowhere:15002", "${SCHEMA_URL}"])
+def test_a_database_without_transactions_is_refused_before_it_is_reached(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHEMA_URL", "spark://nowhere:15002")
+    policy = tmp_path / "policy.yml"
+    policy.write_text(json.dumps(policy_data_of(url, catalog={"url": "duckdb:///catalog.duckdb"})))
+    with pytest.raises(PolicyError, match="Spark changes one table at a time"):
+        load_tables(policy)
+
+
+def released_of_two(database: Database) -> dict[str, Any]:
+    """A release of visits of two persons or more in each class; the policy."""
+    Clinic.drawn(random.Random(5), 30).create(database)
+    data = policy_data(database)
+    data["privacy"][1] = {"model": "k-anonymity", "k": 2, "of": ["visits"]}
+    release(data)
+    assert all_satisfied(verify_tables(tables_of(data), OPTIONS))
+    return data
+
+
+def test_verification_sees_rows_of_nobody(database: Database) -> None:
+    """Each class gets further rows, so that models hold for those that are left."""
+    data = released_of_two(database)
+    database.sql(f"INSERT INTO {RELEASE}.visits SELECT visit_id, 'nobody', day, ward, ill FROM {RELEASE}.visits")
+    assert not all_satisfied(verify_tables(tables_of(data), OPTIONS))
+
+
+def test_verification_joins_rows_with_what_persons_show(database: Database) -> None:
+    """All visits show the same, so that the classes of their persons alone tell them apart; one keeps a single one."""
+    data = released_of_two(database)
+    database.sql(f"UPDATE {RELEASE}.visits SET day = '1', ward = '1'")
+    assert all_satisfied(verify_tables(tables_of(data), OPTIONS))
+    people = shown_visits(database)
+    one, row = next((key, row) for key, (row, visits) in people.items() if visits)
+    for key, (other, _) in people.items():
+        if other == row and key != one:
+            database.sql(f"DELETE FROM {RELEASE}.visits WHERE patient_id = ?", [key])
+    assert not all_satisfied(verify_tables(tables_of(data), OPTIONS))
+
+
+def test_rows_whose_visit_is_of_another_person_are_left_out(database: Database) -> None:
+    """Nothing of them is judged, so that all others are released as they are."""
+    draws = random.Random(9)
+    clinic = Clinic.drawn(draws, 30)
+    clinic.create(database)
+    own = {visit: patient for visit, patient, *_ in clinic.visits}
+    labs = add_labs(database, clinic, draws)
+    more = [(len(labs) + n, draws.randrange(30), draws.choice(list(own)), 1) for n in range(30)]
+    database.insert(f"{SOURCE}.labs", more)
+    data = with_labs(policy_data(database))
+    data["tables"]["labs"]["attributes"]["level"] = {"role": "insensitive"}
+    data["privacy"] = [{"model": "k-anonymity", "k": 4}, {"model": "k-anonymity", "k": 1, "of": ["visits"]}]
+    release(data)
+    expected = {
+        number
+        for number, patient, visit, _ in [*labs, *more]
+        if patient in range(30) and (visit is None or own[visit] == patient)
+    }
+    assert {number for (number,) in database.sql(f"SELECT lab_id FROM {RELEASE}.labs")} == expected
+    assert len(expected) < len(labs) + len(more) - 10
+
+
+def test_more_rows_are_not_left_out_than_the_policy_allows(database: Database) -> None:
+    Clinic.drawn(random.Random(5), 30).create(database)
+    data = policy_data(database)
+    release(data)
+    before = database.sql(f"SELECT * FROM {RELEASE}.visits")
+    data["privacy"][1]["k"] = 5  # of classes of four patients or more
+    data["tables"]["visits"]["suppression"] = 0
+    with pytest.raises(ProtectionError, match=r"tables\.visits: .* suppression allows 0"):
+        release(data)
+    assert database.sql(f"SELECT * FROM {RELEASE}.visits") == before
+    assert database.leftovers() == []
+
+
+def test_a_key_that_repeats_is_refused(database: Database) -> None:
+    """Nobody could tell which of two visits a laboratory value is of."""
+    clinic = Clinic.drawn(random.Random(5), 30)
+    clinic.create(database)
+    add_labs(database, clinic, random.Random(5))
+    database.insert(f"{SOURCE}.visits", [clinic.visits[0]])
+    with pytest.raises(PolicyError, match=r"tables\.visits\.key: 'visit_id' repeats"):
+        release(with_labs(policy_data(database)))
+
+
+KEYS = [("a", "a", 1), ("b", "b", 1), ("c", "c", 2)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "violations"),
+    [
+        ([("a", 1), ("b", 1), ("c", 2)], 0),
+        ([("a", 1), ("b", 1), ("c", 1)], 3),  # one number for two classes of persons
+        ([("a", 1), ("b", 2), ("c", 3)], 2),  # two numbers for one class
+        ([("a", 1), ("b", 1), ("z", 2)], 1),  # nobody's
+        ([("a", 1), ("b", 1), (None, 2)], 1),
+    ],
+)
+def test_staged_groups_are_those_of_the_classes_of_persons(
+    database: Database, rows: list[tuple[str | None, int]], violations: int
+) -> None:
+    database.create({"key": "VARCHAR(1)", "person": "VARCHAR(1)", "class": "BIGINT"}, KEYS, "of_keys")
+    database.create({"patient_id": "VARCHAR(1)", "number": "BIGINT"}, rows, "staged")
+    part = tables_of(policy_data(database)).part("visits")
+    with connect(database.url, OPTIONS) as engine:
+        classes = {"patients": KeyClasses("patients", Relation("of_keys"), 2)}
+        assert check_groups(engine, part, Relation("staged"), classes, "number") == Check(violations, len(rows))
+
+
+def test_visits_of_people_whose_values_are_too_much_alike_are_left_out(database: Database) -> None:
+    """Those of the young are of one illness; all others are released."""
+    drawn = Clinic.drawn(random.Random(3), 40)
+    young = {number for number, age, *_ in drawn.patients if age < 45}
+    visits = [(*row[:4], "flu" if row[1] in young else row[4]) for row in drawn.visits]
+    Clinic(drawn.patients, visits).create(database)
+    data = policy_data(database)
+    data["tables"]["patients"]["attributes"] |= {name: {"role": "omit"} for name in ("zip", "town")}
+    data["privacy"][1:] = [{"model": "distinct-l-diversity", "attribute": "visits.ill", "l": 3}]
+    release(data)
+    counts = database.sql(
+        f"SELECT count(DISTINCT v.ill) FROM {RELEASE}.visits AS v JOIN {RELEASE}.patients AS p"
+        " ON p.patient_id = v.patient_id GROUP BY p.age, v.day, v.ward"
+    )
+    assert counts
+    assert min(count for (count,) in counts) >= 3

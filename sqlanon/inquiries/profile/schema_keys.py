@@ -100,9 +100,8 @@ def _tables_of(engine: Engine, schema: str) -> dict[str, Relation]:
     }
     if not there:
         schemas = sorted({str(one.schema) for one in known if one.catalog == home})
-        raise PolicyError(
-            f"--schema: '{schema}' has no table that the session may read; {did_you_mean(schema, schemas)}"
-        )
+        others = f"; {did_you_mean(schema, schemas)}" if schemas else ", and no other schema has one"
+        raise PolicyError(f"--schema: '{schema}' has no table that the session may read{others}")
     return there
 
 

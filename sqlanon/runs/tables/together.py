@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlanon.algorithms.search_options import SearchOptions
-from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.policy.tables import TablePart, Tables
+from sqlanon.policy.tables import TablePart, Tables, problems_within
 from sqlanon.results.records import AnyResult
 from sqlanon.runs.execution import ClassRun, RunExecution
 from sqlanon.runs.flow import carry_out, interruptible
@@ -26,7 +25,6 @@ from sqlanon.runs.sources import check_without_classes, source_of
 from sqlanon.runs.tables.references import KeyClasses, create_key_classes
 from sqlanon.runs.tables.within import SearchTogether, SearchWithin
 from sqlanon.staging.staging import Staged
-from sqlanon.support.environment import named
 from sqlanon.work.journal import Observer, Progress
 from sqlanon.work.session import Session, open_session
 
@@ -42,7 +40,6 @@ def run_tables(
 
     replace: allow existing releases to be replaced. Raises what `carry_out` raises; nothing is published then.
     """
-    require_possible(tables)
     policy = tables.people.policy
     with interruptible(), open_session(policy, options or EngineOptions(), replace_release=replace) as session:
         return _Together(tables, session, replace=replace, observer=observer).run()
@@ -56,7 +53,6 @@ def check_tables(
     Returns the plan or the check of each, and why a run would be refused all the same.
     Raises PolicyError with every problem of all tables.
     """
-    require_possible(tables)
     checked, refusals, problems = dict[str, Any](), list[str](), list[str]()
     for part in tables.parts:
         try:
@@ -66,20 +62,12 @@ def check_tables(
                 checked[part.name] = one = check_without_classes(part.policy, options)
                 refusal = one.refusal
         except PolicyError as error:
-            problems += [f"tables.{part.name}: {problem}" for problem in error.problems]
+            problems += problems_within(part.name, error)
         else:
             refusals += [] if refusal is None else [f"tables.{part.name}: {refusal}"]
     if problems:
         raise PolicyError(problems)
     return checked, refusals
-
-
-def require_possible(tables: Tables) -> None:
-    """Raise PolicyError where the database can't publish several tables in one transaction."""
-    url = tables.people.policy.source.url
-    dialect = None if url is None else find_dialect(named(url))
-    if dialect is not None and not dialect.has_transactions:
-        raise PolicyError(f"tables: {dialect.has_transactions.lacking}")
 
 
 @dataclass(frozen=True)
@@ -174,6 +162,12 @@ class _StageTogether(Publish):
     def __init__(self, together: _Together, part: TablePart, replace: bool) -> None:
         super().__init__(replace)
         self._together, self._part = together, part
+
+    def plan(self, run: RunExecution[Any], source: AnySource) -> Any:
+        try:
+            return super().plan(run, source)
+        except PolicyError as error:
+            raise PolicyError(problems_within(self._part.name, error)) from None
 
     def publish(self, run: RunExecution[Any], source: AnySource, staged: Staged) -> None:
         self._together.take(self._part, run, source, staged)
