@@ -180,24 +180,6 @@ def test_a_table_that_refers_to_people_by_others_alone_needs_their_key(database:
         tables_of(data)
 
 
-def test_risk_of_sources_and_releases_counts_what_joined_tables_tell(database: Database) -> None:
-    clinic = Clinic.drawn(random.Random(9), 25)
-    clinic.create(database)
-    data = policy_data(database)
-    tables = tables_of(data)
-    raw = {
-        row[0]: (tuple(row[1:]), [tuple(v[2:4]) for v in clinic.visits if v[1] == row[0]]) for row in clinic.patients
-    }
-    source = measure_sources(tables, OPTIONS)["visits"]
-    assert source.persons is not None
-    alone = sum(
-        any(sum(other == row and visit in theirs for other, theirs in raw.values()) == 1 for visit in visits)
-        for row, visits in raw.values()
-    )
-    assert source.persons.singled is not None
-    assert source.persons.singled.by_1 == alone
-
-
 def test_no_table_leaves_rules_by_which_it_would_be_released_alone(database: Database) -> None:
     """Patients released by themselves would have other pseudonyms, and classes that visits are not cut within."""
     Clinic.drawn(random.Random(5), 30).create(database)
