@@ -84,6 +84,7 @@ def test_visits_of_nobody_are_left_out_and_counted(database: Database) -> None:
     visits = release(policy_data(database))["visits"]
     assert isinstance(visits, RunResult)
     assert visits.source.rows == len(clinic.visits)
+    assert visits.checks["references"] == Check(0, len(clinic.visits) - 2)
     numbers = {n for (n,) in database.sql(f"SELECT visit_id FROM {RELEASE}.visits")}
     strangers = {row[0] for row in clinic.visits if row[1] is None or row[1] >= 30}
     assert not numbers & strangers
