@@ -392,3 +392,16 @@ def test_visits_of_people_whose_values_are_too_much_alike_are_left_out(database:
     )
     assert counts
     assert min(count for (count,) in counts) >= 3
+
+
+def test_what_is_wrong_with_the_last_table_is_said_before_the_first_is_searched(database: Database) -> None:
+    Clinic.drawn(random.Random(5), 30).create(database)
+    data = policy_data(database)
+    data["tables"]["patients"]["attributes"]["shoe"] = {"role": "omit"}
+    data["tables"]["visits"]["attributes"]["weather"] = {"role": "omit"}
+    with pytest.raises(PolicyError) as error:
+        release(data)
+    named = [f"tables.{table}: attributes.{column}" for table, column in (("patients", "shoe"), ("visits", "weather"))]
+    assert all(any(problem.startswith(name) for problem in error.value.problems) for name in named)
+    with connect(database.url, OPTIONS) as engine, Catalog.open(engine) as catalog:
+        assert catalog.runs() == []

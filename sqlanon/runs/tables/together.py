@@ -14,6 +14,7 @@ from typing import Any
 from sqlanon.algorithms.search_options import SearchOptions
 from sqlanon.engines.session_limits import EngineOptions
 from sqlanon.errors import PolicyError
+from sqlanon.plan.plan import resolve
 from sqlanon.policy.tables import TablePart, Tables, problems_within
 from sqlanon.results.records import AnyResult
 from sqlanon.runs.execution import ClassRun, RunExecution
@@ -93,8 +94,20 @@ class _Together:
     def run(self) -> dict[str, AnyResult]:
         """Carry out the run of the next table, within which those of all others are."""
         order = [part.name for part in self._waiting]
+        self._require_planned()
         self._go_on()
         return {name: self._results[name] for name in order}
+
+    def _require_planned(self) -> None:
+        """Refuse what is wrong with any table before the first is searched; each run plans its own again."""
+        problems: list[str] = []
+        for part in self._waiting:
+            try:
+                resolve(part.policy, self.session.engine, replace=self._replace)
+            except PolicyError as error:
+                problems += problems_within(part.name, error)
+        if problems:
+            raise PolicyError(problems)
 
     def _go_on(self) -> None:
         part = self._waiting.pop(0)
