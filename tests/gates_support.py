@@ -17,9 +17,12 @@ from sqlanon.inquiries.questions.ask import ask
 from sqlanon.inquiries.questions.ask_with_noise import ask_with_noise
 from sqlanon.methods.clustering.streams import release_job, update_job
 from sqlanon.policy import Policy
+from sqlanon.policy.dividing import build_tables
+from sqlanon.policy.document import Document
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
+from sqlanon.runs.tables.together import run_tables
 from sqlanon.work.journal import Observer
 from tests.hiding_support import hide, hiding_policy
 from tests.inquiries.questions.test_asking import COLUMNS as ASKED_COLUMNS
@@ -147,6 +150,28 @@ def _mask(database: Database, _directory: Path, _patch: pytest.MonkeyPatch) -> R
     return Ready(policy, name, lambda observer: mask(policy, replace=True, observer=observer).run)
 
 
+def _tables(database: Database, _directory: Path, _patch: pytest.MonkeyPatch) -> Ready:
+    for schema in ("together", "together_r"):
+        database.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        database.sql(f"CREATE SCHEMA {schema}")
+    name = database.create(PEOPLE, ROWS, "together.people")
+    republish = database.policy(name, ROLES).republish
+    data = {
+        **({} if republish is None else {"republish": republish}),
+        "source": {"url": database.url, "schema": "together"},
+        "release": {"schema": "together_r"},
+        "people": {"table": "people", "key": "id"},
+        "tables": {"people": {"attributes": {"id": {"role": "identifier"}, "q": {"role": "quasi-identifier"}}}},
+        "privacy": [{"model": "k-anonymity", "k": 2}],
+    }
+    tables = build_tables(Document(data), None)
+
+    def go(observer: Observer | None) -> str:
+        return run_tables(tables, replace=True, options=OPTIONS, observer=observer)["people"].run
+
+    return Ready(tables.people.policy, name, go)
+
+
 def _private(database: Database, _directory: Path, _patch: pytest.MonkeyPatch, **algorithm: Any) -> Ready:
     name = database.create(COLUMNS, rows_of(40, 1))
     policy = private_policy(database, name, ATTRIBUTES, **algorithm)
@@ -223,6 +248,7 @@ WAYS: dict[str, Way] = {
     "randomize": Way(("runs.sources.run",), _randomize),
     "hide": Way(("runs.sources.run",), _hide),
     "mask": Way(("runs.sources.run",), _mask),
+    "tables": Way(("runs.tables.together._go_on",), _tables, phase="publish people", shown="publish"),
     **{
         f"private {name}": Way(("runs.sources.run",), partial(_private, **algorithm), shown="private")
         for name, algorithm in _PRIVATE.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from tests.jobs_support import frozen
 from tests.private_support import draw
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize
+from tests.tables.clinics import LABS, PATIENTS, VISITS, Clinic, add_labs, policy_data, with_labs
+from tests.tables.clinics import release as release_tables
 
 Rendered = list[list[tuple[str, str]]]
 """For each run the templates and the texts of its statements, in their order."""
@@ -32,6 +35,7 @@ COLUMNS = {
     "disease": "VARCHAR(9)",
     "days": "INTEGER",
 }
+OF_CLINICS = {*PATIENTS, *VISITS, *LABS, "class of patients", "class of visits and patients"}
 JOBS = {"nurse": ["health", "*"], "doctor": ["health", "*"], "clerk": ["office", "*"], "sales": ["office", "*"]}
 DISEASES = {"flu": ["airway", "*"], "burn": ["skin", "*"], "rash": ["skin", "*"]}
 KEPT: dict[str, Any] = dict.fromkeys(COLUMNS, "insensitive") | {
@@ -305,6 +309,16 @@ def statements_of_runs(database: Database) -> Rendered:
         database.sql(f"DELETE FROM {table} WHERE nr < 4")
         anonymize(policy, replace=True)
 
+    def together() -> None:
+        """Release tables that belong together, of which some rows have to be left out."""
+        draws = random.Random(4)
+        clinic = Clinic.drawn(draws, 16)
+        clinic.create(database)
+        add_labs(database, clinic, draws)
+        data = with_labs(policy_data(database))
+        data["privacy"].append({"model": "distinct-l-diversity", "attribute": "visits.ill", "l": 2})
+        release_tables(data)
+
     shared: dict[str, Any] = {
         "attributes": _HIDDEN | _PUBLIC,
         "privacy": [{"model": "differential-privacy", "epsilon": 1}],
@@ -318,6 +332,7 @@ def statements_of_runs(database: Database) -> Rendered:
         adding,
         repairing,
         holding_sets,
+        together,
         *(functools.partial(leaving, departures) for departures in ("erase", "retract")),
         *(functools.partial(draw, policy) for policy in private),
     ]

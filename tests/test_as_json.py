@@ -23,6 +23,11 @@ NO_RESULTS = {
     "Engine": "a session",
     "Any": "a frame with the columns that labels stand for",
     "dict[str, Any]": "plain values already",
+    "Tables | None": "what is asked for",
+    "tuple[dict[str, Any], list[str]]": "the plan or the check of each table, and refusals",
+    "dict[str, AnyResult]": "a result of each table",
+    "dict[str, Verification]": "a verification of each table",
+    "dict[str, VerifiedTable]": "a verification of each table",
 }
 """Types of values that calls give beside results of measurements and runs."""
 

@@ -158,7 +158,7 @@ def test_a_type_that_cannot_be_generalized(engine: Engine) -> None:
     make_table(engine, columns={**COLUMNS, "tags": ("INTEGER[]", "NULL")})
     problem = one_problem(engine, attributes={"tags": {"role": "quasi-identifier"}})
     assert problem.startswith("attributes.tags: values of type")
-    assert "cast the column in a view" in problem
+    assert "use a view with a row for each element" in problem
     assert (
         resolve(policy_with(attributes={"tags": {"role": "insensitive"}}), engine).attribute("tags").role
         is Role.INSENSITIVE
@@ -173,7 +173,7 @@ def test_the_remedy_fits_the_source(tmp_path: Path) -> None:
         sql(engine, f"COPY patients TO '{file}'")
         places = {"source": {"file": str(file)}, "release": {"file": str(tmp_path / "out.csv")}}
         problem = one_problem(engine, attributes={"tags": {"role": "quasi-identifier"}}, **places)
-    assert "cannot be generalized; write it into the file" in problem
+    assert "cannot be generalized; write a row for each element into the file" in problem
 
 
 def test_kept_columns_may_have_any_type(engine: Engine) -> None:

@@ -17,7 +17,7 @@ import sqlglot
 from sqlglot import exp
 
 from tests.postgres_server import find_binaries, start
-from tests.rendered_statements import COLUMNS, Rendered, statements_of_jobs, statements_of_runs
+from tests.rendered_statements import COLUMNS, OF_CLINICS, Rendered, statements_of_jobs, statements_of_runs
 from tests.run_support import Database, duckdb_url, open_database
 from tests.template_heads import FOLDER, WIDTH, template_files, with_head
 
@@ -77,7 +77,7 @@ def _parsed(text: str, dialect: str) -> exp.Expression | None:
 def columns_given(statements: list[Read]) -> dict[str, list[str]]:
     """List what each template's statement gives: columns of the source and the release apart."""
     given: dict[str, list[str]] = {}
-    released = {f"{name}{ending}" for name in COLUMNS for ending in ("", "_min", "_max")}
+    released = {f"{name}{ending}" for name in (*COLUMNS, *OF_CLINICS) for ending in ("", "_min", "_max")}
     made: dict[str, list[str]] = {}  # by earlier runs too: hierarchies are kept
     columns: dict[tuple[int, str], list[str]] = {}
     for run, template, text, like, parsed in statements:

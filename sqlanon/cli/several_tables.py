@@ -119,7 +119,7 @@ def tell_verify(call: Call, tables: Tables) -> int:
     verified = verifying.verify_tables(tables, call.options)
     satisfied = verifying.all_satisfied(verified)
     if call.json:
-        listed = {name: {**one.verification.as_json(), "astray": one.astray} for name, one in verified.items()}
+        listed = {name: one.as_json() for name, one in verified.items()}
         call.emit({"tables": listed, "satisfied": satisfied})
     else:
         for name, one in verified.items():

@@ -130,9 +130,10 @@ class Leave:
 
     def publish(self) -> tuple[str, ...]:
         """Let the release take its place, in the transaction that is open or in one of its own; notes for people."""
-        if self.staged.is_public_before_its_record:
+        staged = self.staged
+        if staged.is_public_before_its_record:
             self.control.finish()
-        return self.staged.publish(self._within)
+        return staged.publish(self._within)
 
     def _within(self, session: Engine) -> None:
         self.control.finish()

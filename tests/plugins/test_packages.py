@@ -16,7 +16,7 @@ from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.methods.generalization.lattice.quality.qualities import describe_qualities
 from sqlanon.models import describe_models
 from sqlanon.policy.loading import parse_stored
-from sqlanon.policy.schema import policy_schema
+from sqlanon.policy.schema import ONE_TABLE, policy_schema
 from sqlanon.policy.writer import policy_text
 from sqlanon.report.queries import run_report
 from sqlanon.results.records import read_record
@@ -70,8 +70,9 @@ def test_it_is_listed_with_its_package() -> None:
 @pytest.mark.usefixtures("example")
 def test_the_schema_knows_it() -> None:
     schema = policy_schema()
-    assert schema["properties"]["privacy"]["items"]["discriminator"]["mapping"]["deassociation"]
-    assert schema["properties"]["algorithm"]["discriminator"]["mapping"]["sorted-runs"]
+    one = schema["$defs"][ONE_TABLE]["properties"]
+    assert one["privacy"]["items"]["discriminator"]["mapping"]["deassociation"]
+    assert one["algorithm"]["discriminator"]["mapping"]["sorted-runs"]
     assert schema["$defs"]["Hierarchy"]["properties"]["magnitude"]["properties"]["base"]["minimum"] == 2
     assert "widest" in schema["$defs"]["Optimal"]["properties"]["quality"]["enum"]
 

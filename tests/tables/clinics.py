@@ -116,7 +116,7 @@ def fewest_candidates(people: Mapping[str, tuple[Row, list[Row]]], known: int) -
     return fewest
 
 
-LABS = {"lab_id": "INTEGER", "patient_id": "INTEGER", "visit_id": "INTEGER", "level": "INTEGER"}
+LABS = {"lab_id": "INTEGER", "patient_id": "INTEGER", "visit_id": "INTEGER", "amount": "INTEGER"}
 
 
 def add_labs(database: Database, clinic: Clinic, draws: random.Random) -> list[Row]:
@@ -136,7 +136,7 @@ def with_labs(data: dict[str, Any], m: int = 2) -> dict[str, Any]:
     data["tables"]["labs"] = {
         "references": {"visit_id": "visits", "patient_id": "patients"},
         "suppression": 0.95,
-        "attributes": {"lab_id": {"role": "insensitive"}, "level": {"role": "quasi-identifier"}},
+        "attributes": {"lab_id": {"role": "insensitive"}, "amount": {"role": "quasi-identifier"}},
     }
     data["privacy"].append({"model": "km-anonymity", "k": 2, "m": m, "of": ["labs"]})
     return data
@@ -148,8 +148,8 @@ def shown_labs(database: Database) -> dict[str, tuple[Row, list[Row]]]:
     visits = {
         key: tuple(rest) for key, *rest in database.sql(f"SELECT visit_id, patient_id, day, ward FROM {RELEASE}.visits")
     }
-    for key, visit, level in database.sql(f"SELECT patient_id, visit_id, level FROM {RELEASE}.labs"):
+    for key, visit, amount in database.sql(f"SELECT patient_id, visit_id, amount FROM {RELEASE}.labs"):
         assert visit is None or visits[visit][0] == key
-        labs[key].append((str(level), *(("",) if visit is None else map(str, visits[visit][1:]))))
+        labs[key].append((str(amount), *(("",) if visit is None else map(str, visits[visit][1:]))))
     assert labs.keys() <= patients.keys()
     return {key: (shown, labs[key]) for key, (shown, _) in patients.items()}

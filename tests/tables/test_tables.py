@@ -317,7 +317,7 @@ def test_rows_whose_visit_is_of_another_person_are_left_out(database: Database) 
     more = [(len(labs) + n, draws.randrange(30), draws.choice(list(own)), 1) for n in range(30)]
     database.insert(f"{SOURCE}.labs", more)
     data = with_labs(policy_data(database))
-    data["tables"]["labs"]["attributes"]["level"] = {"role": "insensitive"}
+    data["tables"]["labs"]["attributes"]["amount"] = {"role": "insensitive"}
     data["privacy"] = [{"model": "k-anonymity", "k": 4}, {"model": "k-anonymity", "k": 1, "of": ["visits"]}]
     release(data)
     expected = {

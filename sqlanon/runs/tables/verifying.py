@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
@@ -32,6 +33,10 @@ class VerifiedTable:
 
     verification: Verification
     astray: int
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values."""
+        return {**self.verification.as_json(), "astray": self.astray}
 
     @property
     def satisfied(self) -> bool:
