@@ -19,6 +19,8 @@ from tests.run_support import OPTIONS, Database
 from tests.tables.clinics import SOURCE, Clinic
 from tests.test_schema import wrong
 
+pytestmark = pytest.mark.slow
+
 
 def make_clinic(database: Database, *, foreign_keys: bool = True) -> Clinic:
     """Make tables with keys, as a warehouse has them: patients, wards, visits, and samples of visits."""

@@ -25,6 +25,8 @@ from tests.cli.support import call
 from tests.persons_support import CASES
 from tests.run_support import Database, Row, anonymize, open_database
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = {"who": "VARCHAR(9)", "age": "INTEGER", "name": "VARCHAR(9)", "ill": "VARCHAR(12)"}
 ROLES: dict[str, Any] = {
     "who": "identifier",

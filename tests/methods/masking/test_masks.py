@@ -27,6 +27,8 @@ from tests.masking_support import mask, masked, masking_data, masking_policy
 from tests.rules_support import apply, opened
 from tests.run_support import OPTIONS, Database, anonymize
 
+pytestmark = pytest.mark.slow
+
 KEY = "a key of more than sixteen bytes"
 KINDS = ("first-name", "last-name", "name", "e-mail", "phone", "address", "city")
 VALUES = ["ann@clinic.org", "", "a", "né", "Ünïcode 😀", "it's", "***", "ann@clinic.org", None, "Z" * 300, "E\u0301\n"]
