@@ -36,6 +36,8 @@ from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 from tests.test_resuming import resumed, stopped
 
+pytestmark = pytest.mark.slow
+
 KM: dict[str, Any] = {"model": "km-anonymity", "k": 3, "m": 2}
 LATTICE = ("optimal", "incognito", "datafly", "samarati", "bottom-up")
 KNOWN_OR_NOT = GROUPED | {"who": DRAWN | {"nulls": "each"}}

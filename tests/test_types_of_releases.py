@@ -27,6 +27,8 @@ from tests.typed_tables import (
     otherwise,
 )
 
+pytestmark = pytest.mark.slow
+
 Columns = Mapping[str, tuple[str, str]]
 FILES = ("csv", "csv.gz", "parquet")
 

@@ -23,10 +23,13 @@ from tests.cli.support import execute, run_program
 from tests.patience import wait_until
 from tests.spark_support import needs_spark, settings_of_metastore
 
-pytestmark = pytest.mark.skipif(
-    "SQLANON_REQUIRE_SPARK" not in os.environ and importlib.util.find_spec("grpc") is None,
-    reason="takes the packages that speak to Connect servers",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "SQLANON_REQUIRE_SPARK" not in os.environ and importlib.util.find_spec("grpc") is None,
+        reason="takes the packages that speak to Connect servers",
+    ),
+]
 PEOPLE = "SELECT i * 37 % 89 AS age, i * 101 % 97 AS zip, 'job ' || i * i % 3 AS job FROM range(300) AS r (i)"
 ROLES = {"age": "quasi-identifier", "zip": "quasi-identifier", "job": "sensitive"}
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
