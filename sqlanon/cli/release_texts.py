@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +82,19 @@ def checks_text(audit: RecordedAudit, words: Mapping[str, str]) -> str:
     }
     outcomes |= {name: f"not checked, as {reason}" for name, reason in audit.unchecked.items()}
     return "\n".join(f"  {words.get(name, name)}: {outcome}" for name, outcome in outcomes.items())
+
+
+def checked_text(checks: Iterable[str]) -> str:
+    """Name the checks that a staged release has passed, in a sentence."""
+    return f"Checked: {', '.join(name.replace('_', ' ') for name in checks)}."
+
+
+def recorded_text(audit: RecordedAudit, words: Mapping[str, str]) -> str:
+    """Tell of an audit by the record of a run; words: those that stand for the names of checks."""
+    return (
+        f"{audit.table}, made by run {audit.run}:\n{checks_text(audit, words)}\n"
+        "The source was not read; the run held the release against it."
+    )
 
 
 def texts_of(algorithm: str) -> ReleaseTexts:

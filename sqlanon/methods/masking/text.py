@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlanon.cli.layout import table
 from sqlanon.cli.plans import listed, release_text, source_text
-from sqlanon.cli.release_texts import ReleaseTexts, checks_text
+from sqlanon.cli.release_texts import ReleaseTexts, checked_text, recorded_text
 from sqlanon.support.quantities import quantity
 from sqlanon.support.suggest import quoted
 
 if TYPE_CHECKING:
     from sqlanon.methods.masking.result import MaskedColumn, MaskingResult
     from sqlanon.methods.masking.source import MaskingCheck
-    from sqlanon.report.release_audit.recorded import RecordedAudit
 
 
 def check_text(checked: MaskingCheck) -> str:
@@ -35,7 +35,7 @@ def result_text(result: MaskingResult) -> str:
         f"Published {result.release}\n  from {result.source}: {quantity(result.rows, 'row')}\n  run {result.run} on"
         f" {result.engine}",
         _columns_text(result.columns, result.omitted),
-        "Checked: " + ", ".join(name.replace("_", " ") for name in result.checks) + ".",
+        checked_text(result.checks),
         listed("Warnings", result.warnings),
         listed("Notes", result.notes),
     )
@@ -49,14 +49,6 @@ AUDITED = {
 }
 
 
-def audit_text(audit: RecordedAudit) -> str:
-    """An audit for people."""
-    return (
-        f"{audit.table}, made by run {audit.run}:\n{checks_text(audit, AUDITED)}\n"
-        "The source was not read; the run held the release against it."
-    )
-
-
 def _columns_text(columns: Sequence[MaskedColumn], omitted: Sequence[str]) -> str:
     shown = table(
         ["column", "type", "role", "in the release"], [[one.name, one.type, one.role, one.shown] for one in columns]
@@ -64,4 +56,6 @@ def _columns_text(columns: Sequence[MaskedColumn], omitted: Sequence[str]) -> st
     return shown + (f"\nLeft out: {', '.join(quoted(omitted))}." if omitted else "")
 
 
-TEXTS = ReleaseTexts(check_text=check_text, result_text=result_text, audit_text=audit_text, runs_dry=True)
+TEXTS = ReleaseTexts(
+    check_text=check_text, result_text=result_text, audit_text=partial(recorded_text, words=AUDITED), runs_dry=True
+)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlanon.cli.layout import percent, table
 from sqlanon.cli.plans import listed
-from sqlanon.cli.release_texts import ReleaseTexts, checks_text
+from sqlanon.cli.release_texts import ReleaseTexts, checked_text, recorded_text
 from sqlanon.support.quantities import quantity
 
 if TYPE_CHECKING:
     from sqlanon.methods.rule_hiding.result import HiddenRuleFigures, HidingResult, OtherRules
     from sqlanon.methods.rule_hiding.source import HidingCheck
-    from sqlanon.report.release_audit.recorded import RecordedAudit
 
 _HEADINGS = ["rule", "hidden below", "or below", "support", "released", "confidence", "released"]
 
@@ -38,7 +38,7 @@ def result_text(result: HidingResult) -> str:
         table(_HEADINGS, rows),
         _taken(result),
         "" if result.others is None else _others(result.others),
-        "Checked: " + ", ".join(name.replace("_", " ") for name in result.checks) + ".",
+        checked_text(result.checks),
         listed("Warnings", result.warnings),
         listed("Notes", result.notes),
     )
@@ -52,14 +52,6 @@ AUDITED = {
     "rows_equal": "as many rows as were recorded",
     "contents_equal": "rows are those that were released, whatever their order",
 }
-
-
-def audit_text(audit: RecordedAudit) -> str:
-    """An audit for people."""
-    return (
-        f"{audit.table}, made by run {audit.run}:\n{checks_text(audit, AUDITED)}\n"
-        "The source was not read; the run held the release against it."
-    )
 
 
 def _taken(result: HidingResult) -> str:
@@ -94,5 +86,5 @@ def _others(others: OtherRules) -> str:
 TEXTS = ReleaseTexts(
     check_text=check_text,
     result_text=result_text,
-    audit_text=audit_text,
+    audit_text=partial(recorded_text, words=AUDITED),
 )
