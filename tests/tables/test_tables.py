@@ -405,3 +405,19 @@ def test_what_is_wrong_with_the_last_table_is_said_before_the_first_is_searched(
     assert all(any(problem.startswith(name) for problem in error.value.problems) for name in named)
     with connect(database.url, OPTIONS) as engine, Catalog.open(engine) as catalog:
         assert catalog.runs() == []
+
+
+def test_each_run_tells_of_its_own_table_alone(database: Database) -> None:
+    """The class of the person is no column that loses anything, and statements are those of the run that sent them."""
+    Clinic.drawn(random.Random(5), 40).create(database)
+    results = release(policy_data(database))
+    visits = results["visits"]
+    assert isinstance(visits, RunResult)
+    assert visits.quasi_identifiers is not None
+    assert [one.name for one in visits.quasi_identifiers] == ["day", "ward"]
+    losses = [one.loss for one in visits.quasi_identifiers]
+    assert visits.metrics.gcp == pytest.approx(sum(loss for loss in losses if loss is not None) / 2, abs=1e-6)
+    with connect(database.url, OPTIONS) as engine, Catalog.open(engine) as catalog:
+        names = {name: {step.name for step in catalog.steps(result.run)} for name, result in results.items()}
+    assert "runs/tables/place_rows" in names["visits"]
+    assert "runs/tables/place_rows" not in names["patients"]
